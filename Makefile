@@ -1,0 +1,55 @@
+# Every target sets itself up: a virtual environment in .venv, wheels only, versions from constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
+
+.PHONY: help demo test lint unit coverage bench experiments docs clean
+
+help:
+	@echo "make demo         rank a made-up web and write a report; no network"
+	@echo "make test         everything that must pass: lint, types, layers, tests"
+	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
+	@echo "make bench        surveyor beside its peers (about half an hour)"
+	@echo "make experiments  the tables of the documentation"
+	@echo "make docs         write the generated part of the documentation"
+
+demo: .venv/ready
+	@$(BIN)/surveyor demo --out demo
+
+test: lint unit
+
+lint: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: .venv/ready
+	$(BIN)/python -m pytest -n auto
+
+coverage: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m "not compiled" -W "ignore:overflow:RuntimeWarning"
+	$(BIN)/python -m coverage report
+
+bench: .venv/ready-bench
+	$(BIN)/python -m benchmarks
+
+experiments: .venv/ready
+	$(BIN)/python -m surveyor.experiments.synthetic_fit
+
+docs: .venv/ready
+	$(BIN)/python -m surveyor.cli.reference
+
+clean:
+	rm -rf .venv demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+.venv/ready: pyproject.toml constraints.txt
+	@echo "setting up .venv (once, about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "surveyor needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+.venv/ready-bench: .venv/ready
+	@$(PIP) -e '.[dev,bench]'
+	@touch $@

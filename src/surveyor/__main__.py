@@ -1,0 +1,5 @@
+"""`python -m surveyor` is `surveyor`."""
+
+from surveyor.cli import main
+
+main()

@@ -1,0 +1,93 @@
+"""The command line: parse, call the library once, print; one file per command.
+
+    lazy        the commands by name, each imported when it runs
+    options     options that several commands share
+    output      results to stdout, talk to stderr
+    meter       progress bars
+    compiled    where compiled kernels are kept
+    reference   docs/reference/commands.md
+
+Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the guarantee asked for was not reached, 4 a damaged or
+newer graph, 130 and 143 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error becomes a sentence on stderr."""
+    import click
+
+    from surveyor.cli.lazy import surveyor
+    from surveyor.errors import SurveyorError
+
+    debug = "--debug" in args
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a name is bytes, and need not be UTF-8
+    try:
+        code = surveyor.main(list(args), prog_name="surveyor", standalone_mode=False, obj=tuple(args))
+        return code if isinstance(code, int) else 0
+    except click.UsageError as error:
+        return _fail(error.format_message(), f"see `{_path_of(error)} --help`", 2)
+    except click.ClickException as error:
+        return _fail(error.format_message(), "", 2)
+    except SurveyorError as error:
+        _trace(debug=debug)
+        return _fail(error.problem, error.hint, error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("Interrupted.", "", 130)
+    except Terminated:
+        return _fail("Terminated.", "", 143)
+    except MemoryError:
+        _trace(debug=debug)
+        return _fail("There is not enough memory.", "build a graph folder first: it is read as a stream", 2)
+    except OSError as error:
+        _trace(debug=debug)
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _fail(what, "check the path, its permissions and the space left on the disk", 2)
+    except Exception as error:
+        _trace(debug=debug)
+        advice = "run it again with --debug and report what it prints"
+        return _fail(f"This is a bug in surveyor ({type(error).__name__}: {error}).", advice, 1)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
+
+
+def _fail(problem: str, hint: str, code: int) -> int:
+    from surveyor.report.numbers import printable
+
+    lines = [*problem.splitlines(), *([f"  hint: {hint}"] if hint else [])]
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+    return code
+
+
+def _path_of(error: object) -> str:
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "surveyor"
+
+
+def _trace(*, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exc()

@@ -1,0 +1,98 @@
+"""`surveyor graph build`: a file of links, or a made-up web, becomes a graph folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import options
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+    from surveyor.graph.csr import Graph
+    from surveyor.progress import Progress
+
+MADE_UP = "synthetic:"
+
+
+@options.command(
+    "build",
+    epilog=options.examples(
+        "surveyor graph build links.txt.gz my.graph", "surveyor graph build synthetic:small web.graph --rng 7"
+    ),
+)
+@click.argument("source", metavar="SOURCE")
+@click.argument("dest", type=click.Path(), metavar="DEST")
+@options.format_option("--format", "SOURCE")
+@click.option("--nodes", type=options.Amount(), metavar="N", help="Number of pages.  [largest id + 1]")
+@click.option("--strict", is_flag=True, help="Stop at the first malformed line.")
+@click.option(
+    "--memory",
+    type=options.Amount(),
+    default="1GB",
+    show_default=True,
+    help="Memory for links; the rest goes to disk.",
+)
+@click.option("--replace", is_flag=True, help="Replace DEST if it is a graph.")
+@click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [of its preset]")
+@click.option("--rng", type=int, help="Seed of a synthetic web.  [7]")
+@options.threads
+def command(
+    output: Output,
+    *,
+    source: str,
+    dest: str,
+    links: int | None,
+    rng: int | None,
+    replace: bool,
+    **settings: Any,
+) -> None:
+    """Turn SOURCE into the graph folder DEST.
+
+    SOURCE is a file of links in any format surveyor reads, or `synthetic:PRESET` for a made-up web. Repeated
+    links merge and self-links are dropped; both are counted, as are lines that cannot be read.
+    """
+    from surveyor.errors import UsageError
+
+    with output.progress() as progress, output.timed() as seconds:
+        if source.startswith(MADE_UP):
+            preset, seed = source.removeprefix(MADE_UP), 7 if rng is None else rng
+            graph = make_web(preset, dest, links=links, rng=seed, replace=replace, progress=progress)
+        elif links is not None or rng is not None:
+            raise UsageError("--links and --rng are for synthetic webs", hint="leave them out, or give synthetic:small")
+        else:
+            from surveyor.graph.formats import build_graph
+
+            graph = build_graph(source, dest, replace=replace, progress=progress, **settings)
+    _report(output, graph, dest, seconds[0])
+
+
+def make_web(preset: str, dest: str, *, links: int | None = None, rng: int, replace: bool, progress: Progress) -> Graph:
+    """Write a made-up web to a graph folder: as a stream, or through memory where one must be replaced."""
+    from surveyor.graph.folder import check_free
+    from surveyor.graph.synthetic import synthetic_web
+
+    folder = Path(dest)
+    check_free(folder, replace=replace)
+    if not folder.exists():
+        return synthetic_web(preset, links=links, rng=rng, folder=folder, progress=progress).graph
+    graph = synthetic_web(preset, links=links, rng=rng, progress=progress).graph
+    graph.save(folder, replace=True)
+    return graph
+
+
+def _report(output: Output, graph: Graph, dest: str, seconds: float) -> None:
+    from surveyor.report.graphs import built
+
+    output.object("graph build", {
+        "graph": dest, "pages": graph.pages, "links": graph.links, "named": graph.names is not None,
+        "provenance": dict(graph.provenance), "seconds": round(seconds, 3),
+    })  # fmt: skip
+    output.summary({"graph": dest, **built(graph, seconds)})
+    output.caveats(graph)
+    output.next_steps({
+        "rank it": ["surveyor", "rank", dest],
+        "look at it": ["surveyor", "graph", "info", dest],
+    })  # fmt: skip

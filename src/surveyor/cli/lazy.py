@@ -1,0 +1,108 @@
+"""The commands by name. A command's module is imported when it runs, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+from surveyor import __version__
+
+Table = dict[str, tuple[str, str]]  # name -> (module, one line of help)
+
+GRAPH: Table = {
+    "build": ("graph_build", "Turn a file of links, or a made-up web, into a graph folder."),
+    "info": ("graph_info", "Show what a graph holds and where it came from."),
+    "convert": ("graph_convert", "Write a graph in another format."),
+}
+COMMANDS: Table = {
+    "graph": ("", "Build, inspect and convert link graphs."),
+    "rank": ("rank", "Rank the pages of a graph, with a proven error."),
+    "top": ("top", "List the best pages."),
+    "explain": ("explain", "Show where the score of a page comes from."),
+    "demo": ("demo", "Make a small web, rank it, explain it, write a report."),
+    "doctor": ("doctor", "Check this installation."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and help line, and imports one when it runs."""
+
+    def __init__(self, table: Table, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of the table."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if name not in self.table:
+            return None
+        module = self.table[name][0]
+        if not module:
+            return graph
+        command: click.Command = import_module(f"surveyor.cli.{module}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may be meant."""
+        if args[0] not in self.table and not args[0].startswith("-"):
+            near = get_close_matches(args[0], self.table, 1)
+            guess = f" Did you mean {near[0]}?" if near else f" There are {', '.join(self.table)}."
+            raise click.UsageError(f"No command {args[0]}.{guess}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has seen enough (`| head`) ends it in silence."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  # open until exit: the last flush goes there
+            return 0
+        return result
+
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+surveyor = LazyGroup(
+    COMMANDS,
+    name="surveyor",
+    context_settings=SETTINGS,
+    no_args_is_help=False,
+    invoke_without_command=True,
+    help="Rank link graphs, with proven errors.",
+    epilog="Try it: surveyor demo",
+)
+graph = LazyGroup(
+    GRAPH,
+    name="graph",
+    context_settings=SETTINGS,
+    no_args_is_help=False,
+    invoke_without_command=True,
+    help=COMMANDS["graph"][1],
+)
+
+
+def _help_when_alone() -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+surveyor.callback = graph.callback = _help_when_alone
+click.version_option(__version__, prog_name="surveyor", message="%(prog)s %(version)s")(surveyor)

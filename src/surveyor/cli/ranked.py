@@ -1,0 +1,142 @@
+"""What `rank`, `top`, `explain` and `demo` share: open a graph, rank it, show how well that went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surveyor.arrays import FloatArray
+    from surveyor.cli.output import Output
+    from surveyor.errors import NotConverged
+    from surveyor.graph.csr import Graph
+    from surveyor.rank.explain import Explanation
+    from surveyor.rank.ranking import Ranking
+
+WORTH_A_RATE = 1_000_000  # links passed; a rate over fewer says nothing
+SHOWN = 3  # unknown trusted pages that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A graph, its ranking, and whether the ranking is as good as asked for."""
+
+    path: str
+    graph: Graph
+    ranking: Ranking
+    seconds: float
+    problem: NotConverged | None
+    teleport: FloatArray | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the code of a guarantee that was not reached."""
+        return self.problem.exit_code if self.problem else 0
+
+    def fields(self) -> dict[str, Any]:
+        """Return what JSON says about the ranking."""
+        ranking = self.ranking
+        return {
+            "graph": {"path": self.path, "pages": self.graph.pages, "links": self.graph.links},
+            "ranking": {
+                "damping": ranking.damping, "tolerance": ranking.tolerance, "teleport": ranking.teleport,
+                "dangling": ranking.dangling, "solver": ranking.solver, "error": ranking.error,
+                "reached": self.problem is None, "sweeps": ranking.sweeps, "seconds": round(self.seconds, 4),
+            },
+        }  # fmt: skip
+
+    def explain(self, page: int, number: int) -> Explanation:
+        """Say where the score of a page comes from, under the jumps of this ranking."""
+        from surveyor.rank.explain import explain
+
+        return explain(self.graph, self.ranking, page, teleport=self.teleport, count=number)
+
+    def say(self, output: Output, *more: str) -> None:
+        """Print the proven error and what it cost; warn if it is not what was asked for."""
+        from surveyor.report.numbers import amount, at_most, counted, duration
+
+        work = self.graph.links * self.ranking.sweeps
+        rate = f", {amount(work / self.seconds)} links/s" if work >= WORTH_A_RATE else ""
+        output.line(
+            f"{counted(self.graph.pages, 'page')}, {counted(self.graph.links, 'link')}; proven error at most "
+            f"{at_most(self.ranking.error)} in total"
+        )
+        for line in more:
+            output.line(line)
+        output.say(f"{counted(self.ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
+        if self.problem:
+            output.warn(f"{self.problem.problem}.")
+            output.say("  hint: raise --max-sweeps or --tolerance; the list above is good to the error it states")
+
+
+def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
+    """Open a graph folder, or read any file of links; say what had to be left out."""
+    from surveyor.graph.formats import read_graph
+
+    with output.progress() as progress:
+        graph = read_graph(path, threads=threads, progress=progress)
+    if not Path(path).is_dir():
+        output.caveats(graph)
+    return graph
+
+
+def rank_graph(
+    output: Output,
+    path: str,
+    *,
+    trusted: str | None = None,
+    threads: int | None = None,
+    warm_start: str | None = None,
+    **settings: Any,
+) -> Ranked:
+    """Open and rank a graph; a ranking that did not converge is kept, with its own bound."""
+    graph = open_graph(output, path, threads)
+    from surveyor.errors import NotConverged
+    from surveyor.rank.pagerank import pagerank
+    from surveyor.report.scores import read_start
+
+    teleport = None if trusted is None else trusted_teleport(output, graph, trusted)
+    start = None if warm_start is None else read_start(graph, warm_start)
+    problem = None
+    with output.progress() as progress, output.timed() as seconds:
+        try:
+            ranking = pagerank(graph, teleport=teleport, start=start, threads=threads, progress=progress, **settings)
+        except NotConverged as error:
+            ranking, problem = error.best, error
+    return Ranked(path, graph, ranking, seconds[0], problem, teleport)
+
+
+def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
+    """Read trusted pages, one name or id a line, and share the jumps evenly among them."""
+    import numpy as np
+
+    from surveyor.errors import InputError
+
+    try:
+        lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", hint="give a file with one page a line") from error
+    wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    found = [(name, page_of(graph, name)) for name in wanted]
+    unknown = [name for name, page in found if page is None]
+    known = sorted({page for _, page in found if page is not None})
+    if not known:
+        raise InputError(
+            f"none of the {len(wanted):,} pages in {path} is in this graph",
+            hint="write names as `surveyor top` prints them, one a line",
+        )
+    if unknown:
+        names = ", ".join(unknown[:SHOWN]) + (", …" if len(unknown) > SHOWN else "")
+        output.warn(f"{len(unknown):,} of {len(wanted):,} trusted pages are not in this graph: {names}")
+    teleport = np.zeros(graph.pages)
+    teleport[known] = 1 / len(known)
+    return teleport
+
+
+def page_of(graph: Graph, text: str) -> int | None:
+    """Find a page by name, or by id if no page has that name."""
+    page = graph.names.find(text) if graph.names is not None else None
+    if page is None and text.isdecimal() and int(text) < graph.pages:
+        return int(text)
+    return page

@@ -1,0 +1,66 @@
+"""Every error that surveyor raises on purpose, and the exit code of each.
+
+    SurveyorError
+    ├── UsageError       a wrong argument, option or setting                      exit 2
+    │   └── MissingExtra the command needs `pip install surveyor[…]`              exit 2
+    ├── InputError       a file that cannot be read as what it should be          exit 2
+    ├── GraphError       a graph folder that is damaged, unfinished or newer      exit 4
+    └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
+
+A message says what happened, to which thing, and (the hint) what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surveyor.rank.ranking import Ranking
+
+
+class SurveyorError(Exception):
+    """Base of every error that surveyor raises on purpose."""
+
+    exit_code = 1
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"{problem}\n  hint: {hint}" if hint else problem)
+        self.problem, self.hint = problem, hint
+
+
+class UsageError(SurveyorError):
+    """A wrong argument, option or setting."""
+
+    exit_code = 2
+
+
+class MissingExtra(UsageError):
+    """A feature needs a package that the base install leaves out."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}", hint=f"pip install 'surveyor[{extra}]'")
+
+
+class InputError(SurveyorError):
+    """A file that cannot be read as what it should be."""
+
+    exit_code = 2
+
+
+class GraphError(SurveyorError):
+    """A graph folder that is damaged, unfinished or from a newer version."""
+
+    exit_code = 4
+
+
+class NotConverged(SurveyorError):
+    """A solver ran out of sweeps; the best ranking so far is attached."""
+
+    exit_code = 3
+
+    def __init__(self, best: Ranking, tolerance: float, hint: str) -> None:
+        super().__init__(
+            f"the error bound is still {best.error:.1e}, above {tolerance:.0e}, after {best.sweeps} sweeps",
+            hint=hint,
+        )
+        self.best = best

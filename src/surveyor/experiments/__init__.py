@@ -1,0 +1,1 @@
+"""Experiments that can be repeated: each module prints what the documentation quotes."""

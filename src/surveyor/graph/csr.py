@@ -1,0 +1,166 @@
+"""A link graph that never changes: for each page its links, and for each page its in-links.
+
+Both directions are CSR arrays: row p of `indices` is `indices[indptr[p]:indptr[p + 1]]`, rising, without
+repeats and without p itself. `indptr` is int64, `indices` int32. The arrays may be memory maps, so that a
+graph larger than RAM is read as a stream. The in-links are worked out on first use and kept.
+
+    >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
+    >>> graph
+    Graph(3 pages, 4 links, named)
+    >>> graph.links_of(2)
+    array([0, 1], dtype=int32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import MAX_PAGES, AnyIntArray, IdArray, IntArray, read_only
+from surveyor.errors import UsageError
+from surveyor.graph.names import Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One direction of a graph."""
+
+    indptr: IntArray
+    indices: IdArray
+
+    def degrees(self) -> IntArray:
+        """Return the number of links in each row."""
+        return np.diff(self.indptr)
+
+
+class Graph:
+    """An immutable link graph with optional names."""
+
+    def __init__(
+        self,
+        indptr: IntArray,
+        indices: IdArray,
+        *,
+        names: Names | None = None,
+        in_links: Rows | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        if indptr.size - 1 > MAX_PAGES:
+            raise UsageError(f"{indptr.size - 1:,} pages are more than page ids can number ({MAX_PAGES:,})")
+        if names is not None and len(names) != indptr.size - 1:
+            raise UsageError(f"{len(names):,} names for {indptr.size - 1:,} pages", hint="give one name per page id")
+        self.indptr: IntArray = read_only(indptr)
+        self.indices: IdArray = read_only(indices)
+        self.names = names
+        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        self._in_links = in_links
+
+    @classmethod
+    def from_arrays(
+        cls,
+        sources: AnyIntArray,
+        targets: AnyIntArray,
+        nodes: int | None = None,
+        names: Sequence[str] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Graph:
+        """Build a graph from one source id and one target id per link; repeats merge, self-links drop."""
+        from surveyor.graph.build import Builder
+
+        if names is not None and nodes is None:
+            nodes = len(names)
+        with Builder(expected_links=len(sources), memory=None, threads=threads) as builder:
+            builder.add(np.asarray(sources), np.asarray(targets))
+            return builder.finish(nodes, names if names is None or isinstance(names, Names) else Names.of(names))
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[tuple[str, str]]) -> Graph:
+        """Build a graph from pairs of names; ids follow first appearance."""
+        ids: dict[str, int] = {}
+        pairs = [(ids.setdefault(a, len(ids)), ids.setdefault(b, len(ids))) for a, b in edges]
+        links = np.array(pairs, np.int64).reshape(-1, 2)
+        return cls.from_arrays(links[:, 0], links[:, 1], len(ids), list(ids))
+
+    @classmethod
+    def open(cls, folder: str | Path, *, verify: bool = True) -> Graph:
+        """Open a graph folder by memory map; `verify` reads it once to compare checksums."""
+        from surveyor.graph.folder import open_folder
+
+        return open_folder(Path(folder), verify=verify)
+
+    def save(self, folder: str | Path, *, replace: bool = False) -> Path:
+        """Write the graph, both directions, as a folder that opens by memory map."""
+        from surveyor.graph.folder import save_folder
+
+        return save_folder(self, Path(folder), replace=replace)
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are."""
+        return int(self.indptr.size - 1)
+
+    @property
+    def links(self) -> int:
+        """How many links there are."""
+        return int(self.indices.size)
+
+    @property
+    def out_degrees(self) -> IntArray:
+        """How many links each page has."""
+        return np.diff(self.indptr)
+
+    @property
+    def in_links(self) -> Rows:
+        """The graph turned round: row p holds the pages that link to p."""
+        if self._in_links is None:
+            from surveyor.graph.build import transpose
+
+            self._in_links = transpose(self.indptr, self.indices)
+        return self._in_links
+
+    def links_of(self, page: int) -> IdArray:
+        """Return the pages that a page links to."""
+        return self.indices[self.indptr[page] : self.indptr[page + 1]]
+
+    def in_links_of(self, page: int) -> IdArray:
+        """Return the pages that link to a page."""
+        rows = self.in_links
+        return rows.indices[rows.indptr[page] : rows.indptr[page + 1]]
+
+    def reversed(self) -> Graph:
+        """Return the graph with every link turned round, sharing its arrays."""
+        rows = self.in_links
+        return Graph(rows.indptr, rows.indices, names=self.names, in_links=Rows(self.indptr, self.indices))
+
+    def name(self, page: int) -> str:
+        """Return the name of a page, or its id as text."""
+        return str(page) if self.names is None else self.names[page]
+
+    def page(self, name: str) -> int:
+        """Return the id of a page by name (or by id, in a graph without names)."""
+        if self.names is not None:
+            return self.names.id_of(name)
+        if not name.isdecimal() or int(name) >= self.pages:
+            raise UsageError(
+                f"no page {name!r}: this graph has no names", hint=f"give an id from 0 to {self.pages - 1}"
+            )
+        return int(name)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Graph)
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+            and self.names == other.names
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, too large to hash
+
+    def __repr__(self) -> str:
+        named = ", named" if self.names is not None else ""
+        return f"Graph({self.pages:,} pages, {self.links:,} links{named})"

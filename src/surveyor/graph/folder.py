@@ -1,0 +1,219 @@
+"""A graph on disk: a folder of `.npy` arrays that open by memory map, and `graph.json` that describes it.
+
+    graph.json         format, version, counts, size and CRC-32 of each file, where the graph came from
+    indptr.npy         int64, links of page p are indices[indptr[p]:indptr[p + 1]]
+    indices.npy        int32
+    in_indptr.npy      the same for in-links
+    in_indices.npy
+    names.npy          int64 offsets into names.utf8 (only in named graphs)
+    names.utf8
+
+The folder is written under another name and renamed when complete, so a crash never leaves half a graph
+under the wanted name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import IdArray
+from surveyor.errors import GraphError, UsageError
+from surveyor.graph.build import Builder, transpose
+from surveyor.graph.csr import Graph, Rows
+from surveyor.graph.names import Names
+from surveyor.progress import Progress, silent
+
+FORMAT = "surveyor-graph"
+VERSION = 1
+ARRAYS = {"indptr.npy": "int64", "indices.npy": "int32", "in_indptr.npy": "int64", "in_indices.npy": "int32"}
+NAME_FILES = ("names.npy", "names.utf8")
+BLOCK = 1 << 22
+
+
+def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
+    """Write a graph with both directions."""
+    with _new_folder(folder, replace=replace) as draft:
+        np.save(draft / "indptr.npy", graph.indptr)
+        np.save(draft / "indices.npy", graph.indices)
+        np.save(draft / "in_indptr.npy", graph.in_links.indptr)
+        np.save(draft / "in_indices.npy", graph.in_links.indices)
+        _describe(draft, graph.names, graph.provenance)
+    return folder
+
+
+def build_folder(
+    builder: Builder,
+    folder: Path,
+    *,
+    nodes: int | None = None,
+    names: Names | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    replace: bool = False,
+    progress: Progress = silent,
+) -> Graph:
+    """Finish a builder straight into a folder, never holding all links in memory; open the result."""
+    with _new_folder(folder, replace=replace) as draft:
+        with _growing(draft / "indices.npy") as write:
+            graph = builder.finish(nodes, names, write=write, progress=progress)
+        np.save(draft / "indptr.npy", graph.indptr)
+        indices = np.load(draft / "indices.npy", mmap_mode="r")
+        progress("turning round", 0, graph.pages, "pages")
+        with _growing(draft / "in_indices.npy") as write:
+            rows = transpose(graph.indptr, indices, write=write, at_once=1 << 26)
+        np.save(draft / "in_indptr.npy", rows.indptr)
+        _describe(draft, names, {**graph.provenance, **(provenance or {})})
+    return open_folder(folder, verify=False)
+
+
+def open_folder(folder: Path, *, verify: bool = True) -> Graph:
+    """Open a graph by memory map; refuse one that is missing, unfinished, truncated, corrupt or newer."""
+    about = describe(folder)
+    for name, (expected, checksum) in about["files"].items():
+        path = folder / name
+        size = path.stat().st_size if path.is_file() else -1
+        if size != expected:
+            state = "is missing" if size < 0 else f"has {size:,} bytes instead of {expected:,}"
+            raise GraphError(f"{path} {state}", hint="the graph is truncated: build it again")
+        if verify and _checksum(path) != checksum:
+            raise GraphError(
+                f"{path} is corrupt (its checksum differs)", hint="build the graph again, or copy it again"
+            )
+    out, into = (_rows(folder, about, direction) for direction in ("", "in_"))
+    names = None
+    if NAME_FILES[0] in about["files"]:
+        offsets = np.load(folder / NAME_FILES[0], mmap_mode="r")
+        blob = np.memmap(folder / NAME_FILES[1], np.uint8, "r") if offsets[-1] else np.empty(0, np.uint8)
+        names = Names(offsets, blob)
+    return Graph(out.indptr, out.indices, names=names, in_links=into, provenance=about["provenance"])
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """Return what `graph.json` says, after checking that this version can read it."""
+    path = folder / "graph.json"
+    if not path.is_file():
+        kind = "is not a graph folder (it has no graph.json)" if folder.exists() else "does not exist"
+        raise GraphError(f"{folder} {kind}", hint=f"make one with `surveyor graph build SOURCE {folder}`")
+    try:
+        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        version, kind = about["version"], about["format"]
+        if kind == FORMAT and version <= VERSION:
+            files = about["files"].items()
+            about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
+            about["pages"], about["links"], about["provenance"] = (
+                int(about["pages"]), int(about["links"]), dict(about["provenance"])
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GraphError(f"{path} is damaged ({error!r})", hint="build the graph again") from error
+    if kind != FORMAT:
+        raise GraphError(
+            f"{path} describes a {kind!r}, not a {FORMAT!r}",
+            hint="give a folder made by `surveyor graph build`",
+        )
+    if version > VERSION:
+        raise GraphError(
+            f"{folder} was written by a newer surveyor (graph version {version}; this one reads up to {VERSION})",
+            hint="pip install --upgrade surveyor",
+        )
+    return about
+
+
+def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
+    arrays: list[npt.NDArray[Any]] = []
+    for part, size in (("indptr.npy", about["pages"] + 1), ("indices.npy", about["links"])):
+        path = folder / (direction + part)
+        try:
+            array = np.load(path, mmap_mode="r")
+        except (ValueError, OSError) as error:
+            raise GraphError(f"{path} is corrupt ({error})", hint="build the graph again") from error
+        if array.shape != (size,) or array.dtype != ARRAYS[direction + part]:
+            raise GraphError(
+                f"{path} does not hold {size:,} {ARRAYS[direction + part]} numbers",
+                hint="build the graph again",
+            )
+        arrays.append(np.asarray(array))
+    return Rows(*arrays)
+
+
+def check_free(folder: Path, *, replace: bool) -> None:
+    """Refuse a folder that exists, unless it is a graph that may be replaced."""
+    replaceable = folder.is_dir() and ((folder / "graph.json").is_file() or not any(folder.iterdir()))
+    if folder.exists() and not (replace and replaceable):
+        hint = (
+            "choose another name, or replace it with --replace"
+            if (folder / "graph.json").is_file()
+            else "choose another name"
+        )
+        raise UsageError(f"{folder} exists already", hint=hint)
+
+
+@contextmanager
+def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
+    """Give a draft folder that becomes `folder` when the block ends well and vanishes when it does not."""
+    check_free(folder, replace=replace)
+    draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _growing(path: Path) -> Iterator[Any]:
+    """Write an int32 `.npy` file of yet unknown length: a header with room to spare, data, the true header."""
+    count = 0
+
+    def header() -> dict[str, Any]:
+        return {"descr": "<i4", "fortran_order": False, "shape": (count,)}
+
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header())
+        start = file.tell()
+
+        def write(values: IdArray) -> None:
+            nonlocal count
+            file.write(np.ascontiguousarray(values).data)
+            count += values.size
+
+        yield write
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, header())
+        assert file.tell() == start, "NumPy leaves room in the header for 21 digits"  # noqa: S101
+
+
+def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any]) -> None:
+    if names is not None:
+        np.save(folder / NAME_FILES[0], names.offsets)
+        names.blob.tofile(folder / NAME_FILES[1])
+    files = [*ARRAYS, *(NAME_FILES if names is not None else ())]
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "pages": int(np.load(folder / "indptr.npy", mmap_mode="r").size - 1),
+        "links": int(np.load(folder / "indices.npy", mmap_mode="r").size),
+        "files": {name: {"bytes": (folder / name).stat().st_size, "crc32": _checksum(folder / name)} for name in files},
+        "provenance": dict(provenance),
+    }
+    (folder / "graph.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+
+
+def _checksum(path: Path) -> str:
+    from isal.isal_zlib import crc32
+
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            value = crc32(block, value)
+    return f"{value:08x}"

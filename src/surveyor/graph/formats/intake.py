@@ -1,0 +1,241 @@
+"""Where every reader puts what it finds: links, names, notes and the lines that were no links.
+
+Numbers in files are often sparse (SNAP). Three ways, chosen here, so that no reader has to care:
+
+    given      the number of pages is known: ids are taken as they are, 0..nodes-1
+    seen       ids that occur are marked; at the end they are numbered anew in the same order, and the old
+               numbers become names, unless they were 0..n-1 anyway
+    listed     ids too large or too thin for that (beyond int32, or fewer than one in two of 16 million
+               numbers can occur): the file is read once to list its ids and once more to place them
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import MAX_PAGES, AnyIntArray, BoolArray, ByteArray, IntArray
+from surveyor.errors import InputError, UsageError
+from surveyor.graph.build import Builder
+from surveyor.graph.names import Interner, Names
+from surveyor.progress import Progress, silent
+
+SHOWN = 5  # malformed lines kept for the report
+THIN = 1 << 24
+
+
+class TooSparse(Exception):
+    """The ids of a file cannot be marked in a table: read it again. No user sees this."""
+
+
+class Intake:
+    """Collects one source; use it in a `with` statement."""
+
+    def __init__(
+        self,
+        source: Path,
+        *,
+        format_name: str,
+        nodes: int | None = None,
+        strict: bool = False,
+        memory: int | None = None,
+        threads: int | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        if nodes is not None and not 0 <= nodes <= MAX_PAGES:
+            raise UsageError(f"nodes is {nodes:,}", hint=f"give a number of pages from 0 to {MAX_PAGES:,}")
+        self.source, self.format_name = source, format_name
+        self.wanted, self.strict = nodes, strict
+        self.memory, self.threads, self.progress = memory, threads, progress
+        self._listed: IntArray | None = None
+        self._listing: list[IntArray] | None = None
+        self.builder = self._start()
+
+    def __enter__(self) -> Intake:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.builder.__exit__()
+
+    def _start(self) -> Builder:
+        self.nodes: int | None = self.wanted
+        self.names: Names | None = None
+        self._expected = 0
+        self.notes: list[str] = []
+        self.bad_count, self.bad_first = 0, list[dict[str, Any]]()
+        self._used: BoolArray | None = None
+        self._interner: Interner | None = None
+        return Builder(memory=self.memory, threads=self.threads)
+
+    def read_again(self, *, listing: bool) -> None:
+        """Forget everything before another reading: one that lists ids, then one that places them."""
+        self.builder.__exit__()
+        if listing:
+            self._listing = []
+        else:
+            self._listed, self._listing = self._merge_lists(), None
+        self.builder = self._start()
+
+    @property
+    def id_type(self) -> type[np.signedinteger[Any]]:
+        """The type for numbers from the file."""
+        return np.int32 if self._listed is None and self._listing is None else np.int64
+
+    @property
+    def limit(self) -> int:
+        """The number that ids from the file must stay below."""
+        return 2**63 - 1 if self.nodes is None else self.nodes
+
+    @property
+    def fits(self) -> int:
+        """The number above which ids cannot be marked in a table."""
+        return MAX_PAGES if self.id_type is np.int32 else 2**63 - 1
+
+    def note(self, text: str) -> None:
+        """Record something the user may want to know; once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def malformed(self, file: Path, line: int, text: bytes) -> None:
+        """Count a line that is no link and keep the first ones; with `strict`, stop."""
+        shown = text[:200].decode("utf-8", "replace").strip()
+        shown = shown if len(shown) <= 80 else shown[:79] + "…"
+        if self.strict:
+            raise InputError(
+                f"{file}:{line}: not a link: {shown!r}",
+                hint="correct the line, choose another format, or leave out --strict to skip such lines",
+            )
+        self.bad_count += 1
+        if len(self.bad_first) < SHOWN:
+            self.bad_first.append({"file": str(file), "line": line, "text": shown})
+
+    def declare(self, nodes: int, names: Names | None = None) -> None:
+        """Take the number of pages that the file states, and their names; links then hold page ids."""
+        if nodes > MAX_PAGES:
+            raise InputError(f"{self.source} has {nodes:,} pages", hint=f"at most {MAX_PAGES:,} are possible")
+        if self.wanted is not None and (self.wanted < nodes or (names and self.wanted != nodes)):
+            raise InputError(
+                f"{self.source} has {nodes:,} pages, not {self.wanted:,}",
+                hint="leave out the number of pages",
+            )
+        self.nodes, self.names = nodes if self.wanted is None else self.wanted, names
+
+    def expect(self, nodes: int) -> None:
+        """Hear how many pages a file claims: believed if no id contradicts it and it is not absurd."""
+        self._expected = nodes
+
+    def links(self, sources: AnyIntArray, targets: AnyIntArray) -> None:
+        """Take links between page ids of a declared graph."""
+        self.builder.add(sources, targets)
+
+    def ids(self, sources: AnyIntArray, targets: AnyIntArray, largest: int) -> None:
+        """Take links between numbers, which may be sparse."""
+        if self._listing is not None:
+            self._listing.append(np.unique(np.concatenate([sources, targets])))
+            if len(self._listing) > 64:
+                self._listing = [self._merge_lists()]
+        elif self._listed is not None:
+            self.builder.add(np.searchsorted(self._listed, sources), np.searchsorted(self._listed, targets))
+        elif self.nodes is not None:
+            self.builder.add(sources, targets)
+        elif largest >= MAX_PAGES:
+            raise TooSparse
+        elif sources.size:
+            self._mark(sources, targets, largest)
+            self.builder.add(sources, targets)
+
+    def pairs(self, text: ByteArray, spans: IntArray) -> None:
+        """Take links between names, given as spans of a text: source, target, source, target, ..."""
+        ids = self.intern(text, spans).reshape(-1, 2)
+        self.builder.add(np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1]))
+
+    def intern(self, text: ByteArray, spans: IntArray) -> AnyIntArray:
+        """Return the page id of each name."""
+        if self.wanted is not None:
+            raise UsageError(
+                f"{self.source} holds names, not ids", hint="leave out the number of pages: names are counted"
+            )
+        if self._interner is None:
+            self._interner = Interner()
+        return self._interner.intern(text, spans)
+
+    def _mark(self, sources: AnyIntArray, targets: AnyIntArray, largest: int) -> None:
+        from surveyor.kernels.text import mark_ids
+
+        used = np.zeros(1 << 16, np.bool_) if self._used is None else self._used
+        if largest >= used.size:
+            grown = np.zeros(min(MAX_PAGES, 1 << (int(largest).bit_length() + 1)), np.bool_)
+            grown[: used.size] = used  # the rest takes no memory before it is marked
+            used = grown
+        mark_ids(sources, used)
+        mark_ids(targets, used)
+        self._used = used
+
+    def _merge_lists(self) -> IntArray:
+        lists = self._listing or [np.empty(0, np.int64)]
+        return np.unique(np.concatenate(lists))
+
+    def settle(self) -> None:
+        """Fix the number of pages and their names after the last link; read again if ids are too sparse."""
+        if self._listing is not None:
+            return
+        if self.bad_count and not self.builder.links_seen:
+            first = self.bad_first[0]
+            raise InputError(
+                f"{self.source} has no links that can be read as {self.format_name}: all {self.bad_count:,} "
+                f"of its data lines are malformed, the first at {first['file']}:{first['line']}: "
+                f"{first['text']!r}",
+                hint="it is probably another format: name it with --format",
+            )
+        if self._interner is not None:
+            self.names = self._interner.names()
+            self.nodes = len(self.names)
+        elif self._listed is not None:
+            self._name_by(self._listed)
+        elif self.nodes is None:
+            self._compact()
+
+    def _compact(self) -> None:
+        used = self._used if self._used is not None else np.zeros(0, np.bool_)
+        size = self.builder.largest + 1
+        if size <= self._expected <= max(THIN, 16 * self.builder.links_seen):
+            self.nodes = self._expected
+            return
+        if size > THIN and size > 2 * self.builder.links_seen:
+            raise TooSparse
+        used = used[:size]
+        if used.all():
+            self.nodes = used.size
+            return
+        new_ids = np.cumsum(used, dtype=np.int32)
+        new_ids -= 1
+        self.builder.rename(new_ids)
+        self._name_by(np.flatnonzero(used))
+
+    def _name_by(self, ids: IntArray) -> None:
+        self.nodes, self.names = ids.size, numbered(ids)
+        if ids.size:
+            self.note(f"ids from {ids[0]} to {ids[-1]} are numbered anew, from 0; the old ids are kept as names")
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what is worth keeping about the reading."""
+        return {
+            "source": str(self.source),
+            "format": self.format_name,
+            "malformed": {"count": self.bad_count, "first": self.bad_first},
+            "notes": self.notes,
+        }
+
+
+def numbered(ids: IntArray) -> Names:
+    """Return names that are numbers."""
+    from surveyor.kernels.text import write_numbers
+
+    powers = 10 ** np.arange(1, 19, dtype=np.int64)
+    offsets = np.zeros(ids.size + 1, np.int64)
+    np.cumsum(np.searchsorted(powers, ids, side="right") + 1, out=offsets[1:])
+    blob = np.empty(offsets[-1], np.uint8)
+    write_numbers(ids, offsets, blob)
+    return Names(offsets, blob)

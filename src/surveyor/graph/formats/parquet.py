@@ -1,0 +1,139 @@
+"""Parquet tables with one link a row: two columns of ids or of names, read group by group with PyArrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, IntArray
+from surveyor.errors import InputError
+from surveyor.graph.csr import Graph
+from surveyor.graph.formats.intake import Intake
+from surveyor.graph.formats.pairs import link_batches
+from surveyor.graph.formats.streams import aside, library
+from surveyor.graph.names import Names
+
+COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("from_id", "to_id"))
+PAGES = b"surveyor.pages"  # in the metadata: so that pages without links survive
+ROWS = 1 << 18
+GROUP = 1 << 22
+
+
+def read_parquet(path: Path, intake: Intake) -> None:
+    """Read two columns: source and target, src and dst, from and to, or the first two."""
+    parquet = library("pyarrow.parquet", "reading Parquet")
+    pa = library("pyarrow", "reading Parquet")
+    try:
+        with parquet.ParquetFile(path, memory_map=True) as file:
+            _read(path, file, intake, pa)
+    except (pa.ArrowException, OSError) as error:
+        problem = str(error).splitlines()[0]
+        raise InputError(f"{path} cannot be read as Parquet: {problem}", hint="fetch or write it again") from error
+
+
+def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
+    schema = file.schema_arrow
+    columns = next((pair for pair in COLUMNS if set(pair) <= set(schema.names)), tuple(schema.names[:2]))
+    if len(columns) < 2 or len(set(columns)) < 2:
+        raise InputError(f"{path} has fewer than two columns", hint="give one with a source and a target column")
+    if len(schema.names) > 2:
+        intake.note(f"{path.name}: links taken from {columns[0]} and {columns[1]}, the other columns left out")
+    stated = (schema.metadata or {}).get(PAGES, b"")
+    if stated.isdigit() and intake.wanted is None:
+        intake.expect(int(stated))
+    kinds = [_kind(pa, schema.field(column).type) for column in columns]
+    if "" in kinds or kinds[0] != kinds[1]:
+        types = " and ".join(str(schema.field(column).type) for column in columns)
+        raise InputError(
+            f"{path} has {types} in {columns[0]} and {columns[1]}", hint="both must be integers, or both text"
+        )
+    row, total = 0, file.metadata.num_rows
+    for batch in file.iter_batches(ROWS, columns=list(columns)):
+        arrays = [batch.column(column) for column in columns]
+        good = ~np.logical_or(*(_missing(array) for array in arrays))
+        if kinds[0] == "ids":
+            ids = [_numbers(pa, array) for array in arrays]
+            limit = min(intake.limit, 2**63 - 1)
+            for values in ids:
+                good &= (values >= 0) & (values < limit)
+            sources, targets = (values[good] for values in ids)
+            intake.ids(sources, targets, int(max(sources.max(initial=-1), targets.max(initial=-1))))
+        else:
+            texts = [_texts(pa, array, intake) for array in arrays]
+            intake.links(texts[0][good], texts[1][good])
+        for place in np.flatnonzero(~good):
+            shown = ", ".join(str(array[int(place)].as_py()) for array in arrays)
+            intake.malformed(path, row + int(place) + 1, shown.encode())
+        row += len(batch)
+        intake.progress("reading", row, total, "links")
+
+
+def _kind(pa: Any, kind: Any) -> str:
+    """Say whether a column holds ids or names."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_integer(value):
+        return "ids"
+    return "names" if any(test(value) for test in _text_tests(pa)) else ""
+
+
+def _text_tests(pa: Any) -> tuple[Any, ...]:
+    return (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def _missing(array: Any) -> BoolArray:
+    return np.asarray(array.is_null())
+
+
+def _numbers(pa: Any, array: Any) -> IntArray:
+    """Return integers as int64, missing and too large ones as -1."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    values: IntArray = array.fill_null(0).to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64:
+        values = np.where(values < np.uint64(2**63), values, np.uint64(2**64 - 1))
+    return values.astype(np.int64)
+
+
+def _texts(pa: Any, array: Any, intake: Intake) -> IntArray:
+    """Return the page id of each name; the names of a dictionary are looked up once each."""
+    if pa.types.is_dictionary(array.type):
+        ids = _texts(pa, array.dictionary, intake)
+        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return ids[places] if ids.size else np.zeros(len(array), np.int64)
+    array = array.cast(pa.large_binary()).fill_null(b"")
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return intake.intern(text, np.stack([ends[:-1], ends[1:]], axis=1)).astype(np.int64)
+
+
+def write_parquet(graph: Graph, path: Path) -> None:
+    """Write the columns source and target: names where the graph has them, else ids."""
+    parquet = library("pyarrow.parquet", "writing Parquet")
+    pa = library("pyarrow", "writing Parquet")
+    names = None if graph.names is None else _dictionary(pa, graph.names)
+    kind = pa.int32() if names is None else pa.dictionary(pa.int32(), names.type)
+    metadata = {PAGES: str(graph.pages).encode()} if names is None else {}
+    schema = pa.schema([("source", kind), ("target", kind)], metadata=metadata)
+    with aside(path) as draft, parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for pair in link_batches(graph, GROUP):
+            columns = [pa.array(ids) for ids in pair]
+            if names is not None:
+                columns = [pa.DictionaryArray.from_arrays(ids, names) for ids in columns]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=GROUP)
+
+
+def _dictionary(pa: Any, names: Names) -> Any:
+    """Return the names as text, or as bytes if they are not UTF-8."""
+    buffers = [
+        None,
+        pa.py_buffer(np.ascontiguousarray(names.offsets)),
+        pa.py_buffer(np.ascontiguousarray(names.blob)),
+    ]
+    table = pa.Array.from_buffers(pa.large_binary(), len(names), buffers)
+    try:
+        return table.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return table

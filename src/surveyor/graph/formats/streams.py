@@ -1,0 +1,231 @@
+"""Bytes of a file, whatever its compression, as blocks of whole lines; and files written aside.
+
+Plain files are memory-mapped. Compressed ones (gzip of any number of members, Zstandard, bzip2, xz; told by
+their first bytes, not by their names) are unpacked by a thread that reads ahead. A file that ends too early
+or does not unpack is an InputError that names it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import importlib
+import io
+import lzma
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+
+from surveyor.arrays import ByteArray
+from surveyor.errors import InputError, MissingExtra, UsageError
+from surveyor.progress import Progress, silent
+
+BLOCK = 1 << 21  # bytes of text parsed at a time: the numbers found in it still fit the caches
+LONGEST = 1 << 26  # a longer "line" is no text
+HEAD = 1 << 16
+MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
+
+Item = TypeVar("Item")
+
+
+def library(name: str, feature: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra(feature, name.split(".")[0], "formats") from error
+
+
+def compression(path: Path) -> str:
+    """Return gz, zst, bz2 or xz by the first bytes of a file, or nothing."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "")
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Say why a file cannot be opened."""
+    return InputError(f"{path} cannot be read: {error.strerror or error}", hint="check the name of the file")
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the suffix of a file, in lower case, without that of its compression."""
+    name = path.name.lower()
+    for suffix in COMPRESSED:
+        name = name.removesuffix(suffix)
+    return Path(name).suffix
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
+    """Open a file; give its unpacked bytes and the file itself, whose place tells the progress."""
+    kind = compression(path)
+    try:
+        with path.open("rb") as file:
+            if kind == "gz":
+                igzip: Any = importlib.import_module("isal.igzip")
+                yield igzip.IGzipFile(fileobj=file, mode="rb"), file
+            elif kind == "zst":
+                yield io.BufferedReader(_Zstandard(file)), file
+            elif kind:
+                yield (bz2.BZ2File if kind == "bz2" else lzma.LZMAFile)(file), file
+            else:
+                yield file, file
+    except OSError as error:
+        if kind and not error.errno:
+            raise _damaged(path, error) from error
+        raise unreadable(path, error) from error
+    except (EOFError, lzma.LZMAError) as error:
+        raise _damaged(path, error) from error
+    except Exception as error:
+        if type(error).__name__ in ("ZstdError", "IsalError", "error"):
+            raise _damaged(path, error) from error
+        raise
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path} is truncated or damaged ({error})", hint="fetch or copy the file again; `gzip -t` tests one"
+    )
+
+
+class _Zstandard(io.RawIOBase):
+    """Zstandard frames, one after another; unlike the package's own reader it refuses a truncated one."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zstandard = library("zstandard", "reading .zst files")
+        self._file, self._ready = file, memoryview(b"")
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        rest = b""
+        while not self._ready:
+            chunk = rest or self._file.read(1 << 17)
+            if not chunk:
+                if self._frame is not None:
+                    raise EOFError("the file ended before the end of its data")
+                return 0
+            self._frame = self._frame or self._zstandard.ZstdDecompressor().decompressobj()
+            self._ready, rest = memoryview(self._frame.decompress(chunk)), b""
+            if self._frame.eof:
+                rest, self._frame = self._frame.unused_data, None
+                if rest and self._ready:
+                    self._file.seek(-len(rest), os.SEEK_CUR)
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+
+def head(path: Path, size: int = HEAD) -> bytes:
+    """Return the first bytes of a file, unpacked."""
+    with unpacked(path) as (stream, _):
+        text: bytes = stream.read(size)
+    return text
+
+
+def line_blocks(path: Path, *, skip: int = 0, progress: Progress = silent) -> Iterator[ByteArray]:
+    """Yield a file, after its first `skip` bytes, as blocks of whole lines that all end with a newline."""
+    kind = compression(path)
+    return _ahead(_unpacked_lines(path, skip, progress)) if kind else _mapped_lines(path, skip, progress)
+
+
+def _mapped_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArray]:
+    total = path.stat().st_size
+    if skip >= total:
+        return
+    text = np.memmap(path, np.uint8, "r")
+    at = skip
+    while at < total:
+        end = min(at + BLOCK, total)
+        while end < total and text[end - 1] != 10:
+            near = text[end : end + HEAD].tobytes()
+            cut = near.find(b"\n")
+            end += cut + 1 if cut >= 0 else len(near)
+            _check_length(path, end - at)
+        yield _ended(np.asarray(text[at:end]))
+        at = end
+        progress("reading", at, total, "bytes")
+
+
+def _unpacked_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArray]:
+    total = path.stat().st_size
+    with unpacked(path) as (stream, file):
+        stream.read(skip)
+        rest = b""
+        while True:
+            buffer = bytearray(max(BLOCK, 2 * len(rest)))
+            buffer[: len(rest)] = rest
+            filled = len(rest)
+            while filled < len(buffer) and (count := stream.readinto(memoryview(buffer)[filled:])):
+                filled += count
+            last = filled < len(buffer)
+            end = filled if last else buffer.rfind(b"\n", 0, filled) + 1
+            rest = bytes(memoryview(buffer)[end:filled])
+            _check_length(path, len(rest))
+            if end:
+                yield _ended(np.frombuffer(buffer, np.uint8, end))
+            progress("reading", file.tell(), total, "bytes")
+            if last:
+                return
+
+
+def _check_length(path: Path, size: int) -> None:
+    if size > LONGEST:
+        raise InputError(f"{path} has a line of more than {LONGEST >> 20} MB", hint="it is probably no text of links")
+
+
+def _ended(block: ByteArray) -> ByteArray:
+    return block if block[-1] == 10 else np.append(block, np.uint8(10))
+
+
+def _ahead(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
+    """Let a thread work out the next few items while one is used."""
+    done = object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = [pool.submit(next, items, done) for _ in range(depth)]
+        while (item := waiting.pop(0).result()) is not done:
+            waiting.append(pool.submit(next, items, done))
+            yield item  # type: ignore[misc]  # it is not `done`
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """Give a draft beside a file that takes its place when the block ends well and vanishes when not."""
+    draft = path.with_name(f".draft-{os.getpid()}-{path.name}")
+    try:
+        yield draft
+        draft.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}", hint="check the folder and its free space"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def packing(path: Path) -> Iterator[Callable[[Any], object]]:
+    """Open a file for writing, packed as its suffix says; give the function that writes."""
+    if path.suffix == ".gz":
+        igzip: Any = importlib.import_module("isal.igzip")
+        opened: Any = igzip.open(path, "wb")
+    elif path.suffix == ".zst":
+        opened = library("zstandard", "writing .zst files").open(path, "wb")
+    elif path.suffix in (".bz2", ".xz"):
+        opened = (bz2 if path.suffix == ".bz2" else lzma).open(path, "wb")
+    else:
+        opened = path.open("wb")
+    with opened as file:
+        yield file.write

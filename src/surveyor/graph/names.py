@@ -1,0 +1,140 @@
+"""Names of pages (URLs, hosts, domains): one UTF-8 blob and offsets, so that it can be memory-mapped.
+
+Finding an id by name uses a table of sorted hashes that is made on first use (16 bytes a name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray, read_only
+from surveyor.errors import UsageError
+
+
+class Names(Sequence[str]):
+    """An immutable list of names, one per page id."""
+
+    def __init__(self, offsets: IntArray, blob: ByteArray) -> None:
+        self.offsets: IntArray = read_only(offsets)
+        self.blob: ByteArray = read_only(blob)
+        self._index: tuple[KeyArray, IntArray] | None = None
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Names:
+        """Make a name table from strings."""
+        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(name) for name in encoded], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(encoded), np.uint8))
+
+    def __len__(self) -> int:
+        return int(self.offsets.size - 1)
+
+    def __getitem__(self, page: int) -> str:  # type: ignore[override]  # no slices: names are looked up one by one
+        if not -len(self) <= page < len(self):
+            raise IndexError(page)
+        page %= len(self)
+        return self.blob[self.offsets[page] : self.offsets[page + 1]].tobytes().decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[page] for page in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Names)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.blob, other.blob)
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self), int(self.blob.size)))
+
+    def __repr__(self) -> str:
+        return f"Names({len(self):,})"
+
+    def find(self, name: str) -> int | None:
+        """Return the id of a name, or None."""
+        from surveyor.kernels.intern import hash_all, hash_bytes
+
+        if self._index is None:
+            hashes = np.empty(len(self), np.uint64)
+            hash_all(self.blob, self.offsets, hashes)
+            order = np.argsort(hashes, kind="stable")
+            self._index = hashes[order], order
+        text = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
+        value = np.uint64(hash_bytes(text, 0, text.size))
+        hashes, order = self._index
+        place = int(np.searchsorted(hashes, value))
+        while place < hashes.size and hashes[place] == value:
+            page = int(order[place])
+            if self[page] == name:
+                return page
+            place += 1
+        return None
+
+    def id_of(self, name: str) -> int:
+        """Return the id of a name; refuse an unknown one."""
+        page = self.find(name)
+        if page is None:
+            raise UsageError(
+                f"no page named {name!r} in this graph",
+                hint="names are matched exactly, as `top` prints them",
+            )
+        return page
+
+    def take(self, pages: IntArray) -> Names:
+        """Return the names of some pages, in their order."""
+        return Names.of(self[int(page)] for page in pages)
+
+
+class Interner:
+    """Numbers names in the order of first appearance; grows as needed."""
+
+    def __init__(self, expected: int = 1 << 16) -> None:
+        slots = 1 << max(10, int(expected * 1.5).bit_length())
+        self._table: IdArray = np.full(slots, -1, np.int32)
+        self._hashes: KeyArray = np.empty(slots, np.uint64)
+        self._offsets: IntArray = np.zeros(slots + 1, np.int64)
+        self._blob: ByteArray = np.empty(slots * 32, np.uint8)
+        self.known = 0
+
+    def intern(self, text: ByteArray, spans: IntArray) -> IdArray:
+        """Return the ids of text[first:last] for each row (first, last) of spans."""
+        from surveyor.kernels.intern import intern_spans
+
+        ids = np.empty(spans.shape[0], np.int32)
+        done = 0
+        while True:
+            count, self.known = intern_spans(
+                text,
+                spans[done:],
+                self._table,
+                self._hashes,
+                self._offsets,
+                self._blob,
+                self.known,
+                ids[done:],
+            )
+            done += count
+            if done == spans.shape[0]:
+                return ids
+            self._grow(int(spans[done, 1] - spans[done, 0]))
+
+    def _grow(self, needed: int) -> None:
+        from surveyor.kernels.intern import rehash
+
+        if 3 * (self.known + 1) > 2 * self._table.size:
+            self._table = np.full(self._table.size * 2, -1, np.int32)
+            rehash(self._hashes, self.known, self._table)
+            self._hashes = np.concatenate([self._hashes, np.empty_like(self._hashes)])
+            self._offsets = np.concatenate([self._offsets, np.zeros_like(self._offsets)])
+        if self._offsets[self.known] + needed > self._blob.size:
+            room = np.empty(max(self._blob.size, needed), np.uint8)
+            self._blob = np.concatenate([self._blob, room])
+
+    def names(self) -> Names:
+        """Return the table of all names so far."""
+        offsets = self._offsets[: self.known + 1].copy()
+        return Names(offsets, self._blob[: offsets[-1]].copy())

@@ -1,0 +1,387 @@
+"""Links in text: numbers and names found in blocks of whole lines, and written back.
+
+Every block ends with a newline, so that the inner loops need no bounds: a newline is neither a digit nor a
+blank. A line that is no link is reported by number and place, never dropped: `bad` takes the first ones as
+rows (line of the block, first byte, last byte), and the count goes on beyond them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IntArray
+from surveyor.kernels._jit import inlined, kernel
+
+NEWLINE, RETURN, TAB, SPACE, QUOTE, HASH, COMMA, DOT, ZERO, NINE, SEMICOLON, PERCENT = b'\n\r\t "#,.09;%'
+MOST = 2**63 - 1
+WHITESPACE = 0  # the separator that means: any run of blanks
+
+
+@inlined
+def is_blank(byte: int) -> bool:
+    """Say whether a byte separates nothing: space, tab or carriage return."""
+    return byte in (SPACE, TAB, RETURN)
+
+
+@kernel
+def note_bad(text: ByteArray, start: int, line: int, count: int, bad: IntArray) -> tuple[int, int]:
+    """Judge a line that is no link; return (count of malformed lines, start of the next line)."""
+    last = start
+    while text[last] != NEWLINE:
+        last += 1
+    first = start
+    while is_blank(text[first]):
+        first += 1
+    if first < last and text[first] != HASH and text[first] != PERCENT:
+        if count < bad.shape[0]:
+            bad[count, 0], bad[count, 1], bad[count, 2] = line, start, last
+        count += 1
+    return count, last + 1
+
+
+@kernel
+def parse_number(text: ByteArray, at: int) -> tuple[int, int]:
+    """Read a number; return (number, where it ends), number -1 if there is none below 2**63."""
+    first = at
+    value: Any = np.int64(0)
+    while ZERO <= text[at] <= NINE:
+        if value > (MOST - 9) // 10:
+            return -1, at
+        value = value * 10 + (np.int64(text[at]) - ZERO)
+        at += 1
+    return (value, at) if at > first else (-1, at)
+
+
+@kernel
+def parse_line(text: ByteArray, at: int) -> tuple[int, int, int, bool]:
+    """Read a line of two numbers; return (source or -1 if bad, target, next line, has more columns)."""
+    while is_blank(text[at]):
+        at += 1
+    source, at = parse_number(text, at)
+    gap = at
+    while is_blank(text[at]):
+        at += 1
+    if text[at] in (COMMA, SEMICOLON):
+        at += 1
+        while is_blank(text[at]):
+            at += 1
+    target, after = parse_number(text, at)
+    end = text[after]
+    separate = end in (NEWLINE, COMMA, SEMICOLON) or is_blank(end)
+    if source < 0 or target < 0 or at == gap or not separate:
+        return -1, -1, at, False
+    at = after
+    while is_blank(text[at]):
+        at += 1
+    more = text[at] != NEWLINE
+    while text[at] != NEWLINE:
+        at += 1
+    return source, target, at + 1, more
+
+
+@kernel
+def parse_pairs(
+    text: ByteArray, limit: int, fits: int, sources: AnyIntArray, targets: AnyIntArray, bad: IntArray
+) -> tuple[int, int, int, int, int]:
+    """Read two numbers a line; return (links, lines, largest, malformed lines, lines with more columns).
+
+    A number of `limit` or more makes its line malformed; one of `fits` or more ends the work at once, as
+    the caller can see from `largest`. Lines of two short numbers and one separator, nearly all there are,
+    are read here; the others by `parse_line`.
+    """
+    links, lines, count, longer = 0, 0, 0, 0
+    largest: Any = np.int64(-1)
+    at, one, zero, ten = (
+        np.uint64(0),
+        np.uint64(1),
+        np.uint64(ZERO),
+        np.uint64(10),
+    )  # unsigned: no index from the end
+    size, short = np.uint64(text.shape[0]), np.uint64(18)
+    while at < size:
+        start = at
+        lines += 1
+        source = target = np.uint64(0)
+        digit = np.uint64(text[at]) - zero
+        while digit < ten:
+            source = source * ten + digit
+            at += one
+            digit = np.uint64(text[at]) - zero
+        gap, mark = at, text[at]
+        at += np.uint64(mark != NEWLINE)
+        digit = np.uint64(text[at]) - zero
+        while digit < ten:
+            target = target * ten + digit
+            at += one
+            digit = np.uint64(text[at]) - zero
+        plain = text[at] == NEWLINE and mark in (TAB, SPACE, COMMA)
+        first: Any
+        second: Any
+        begin: Any = np.int64(start)
+        if plain and gap > start and gap - start <= short and gap + one < at and at - gap <= short:
+            first, second = np.int64(source), np.int64(target)
+            at += one
+        else:
+            first, second, following, more = parse_line(text, begin)
+            at = np.uint64(following)
+            longer += more
+        larger = max(first, second)
+        if first < 0 or larger >= limit:
+            count, following = note_bad(text, begin, lines, count, bad)
+            at = np.uint64(following)
+        else:
+            if larger >= fits:
+                return links, lines, larger, count, longer
+            largest = max(largest, larger)
+            sources[links], targets[links] = first, second
+            links += 1
+    return links, lines, largest, count, longer
+
+
+@kernel
+def next_field(text: ByteArray, at: int, separator: int) -> tuple[int, int, int]:
+    """Find one field from `at` on; return (first, last, where it stopped), first < 0 if a quote never ends.
+
+    Commas and semicolons respect quotes, and a doubled quote inside them becomes one, in place.
+    """
+    while is_blank(text[at]) and text[at] != separator:
+        at += 1
+    first = at
+    if text[at] == QUOTE and separator in (COMMA, SEMICOLON):
+        at += 1
+        first = last = at
+        while text[at] != NEWLINE:
+            if text[at] == QUOTE:
+                if text[at + 1] != QUOTE:
+                    break
+                at += 1
+            if last != at:
+                text[last] = text[at]
+            last += 1
+            at += 1
+        if text[at] == NEWLINE:
+            return -1, -1, at
+        at += 1
+        while is_blank(text[at]):
+            at += 1
+        if text[at] != NEWLINE and text[at] != separator:
+            return -1, -1, at
+        return first, last, at
+    while text[at] != NEWLINE and text[at] != separator and not (separator == WHITESPACE and is_blank(text[at])):
+        at += 1
+    last = at
+    while last > first and is_blank(text[last - 1]):
+        last -= 1
+    if separator == WHITESPACE:
+        while is_blank(text[at]):
+            at += 1
+    return first, last, at
+
+
+@kernel
+def find_pairs(text: ByteArray, separator: int, spans: IntArray, bad: IntArray) -> tuple[int, int, int, int, int]:
+    """Find two names a line; return (spans, lines, -1, malformed lines, lines with more columns)."""
+    found, lines, count, longer, at = 0, 0, 0, 0, 0
+    while at < text.shape[0]:
+        start = at
+        lines += 1
+        if text[at] == HASH or text[at] == PERCENT:
+            count, at = note_bad(text, start, lines, count, bad)
+            continue
+        first, last, at = next_field(text, at, separator)
+        spans[found, 0], spans[found, 1] = first, last
+        good = first >= 0 and last > first and text[at] != NEWLINE
+        if good:
+            at += 0 if separator == WHITESPACE else 1
+            first, last, at = next_field(text, at, separator)
+            spans[found + 1, 0], spans[found + 1, 1] = first, last
+            good = first >= 0 and last > first
+        if not good:
+            count, at = note_bad(text, start, lines, count, bad)
+            continue
+        found += 2
+        if text[at] != NEWLINE:
+            longer += 1
+            while text[at] != NEWLINE:
+                at += 1
+        at += 1
+    return found, lines, -1, count, longer
+
+
+@kernel
+def parse_vertices(text: ByteArray, ids: IntArray, spans: IntArray, bad: IntArray) -> tuple[int, int, int, int, int]:
+    """Read `id TAB name [TAB ...]` a line; return (vertices, lines, -1, malformed, lines with more columns).
+
+    A malformed line is a vertex without a name and with id -1, so that those after it keep their places.
+    """
+    found, lines, count, longer, at = 0, 0, 0, 0, 0
+    while at < text.shape[0]:
+        start, value = at, np.int64(0)
+        lines += 1
+        while 0 <= np.int64(text[at]) - ZERO <= 9 and at - start < 18:
+            value = value * 10 + (np.int64(text[at]) - ZERO)
+            at += 1
+        first = last = at
+        good = at > start and text[at] == TAB
+        if good:
+            first = at + 1
+            last = first
+            while text[last] != TAB and text[last] != NEWLINE and text[last] != RETURN:
+                last += 1
+            good = last > first
+        before = count
+        after, following = note_bad(text, start, lines, count, bad)
+        if good:
+            ids[found], spans[found, 0], spans[found, 1] = value, first, last
+            found += 1
+            longer += text[last] == TAB
+        else:
+            count = after
+            if count > before:
+                ids[found], spans[found, 0], spans[found, 1] = -1, start, start
+                found += 1
+        at = following
+    return found, lines, -1, count, longer
+
+
+@kernel
+def mark_ids(ids: AnyIntArray, used: BoolArray) -> None:
+    """Mark every id that occurs."""
+    for place in range(ids.shape[0]):
+        used[ids[place]] = True
+
+
+@kernel
+def copy_spans(text: ByteArray, spans: IntArray, blob: ByteArray) -> None:
+    """Write the strings text[spans[i, 0]:spans[i, 1]] one after another."""
+    at = 0
+    for row in range(spans.shape[0]):
+        for place in range(spans[row, 0], spans[row, 1]):
+            blob[at] = text[place]
+            at += 1
+
+
+@kernel
+def line_spans(text: ByteArray, spans: IntArray) -> int:
+    """Find the lines of a block, without their ends; return how many there are."""
+    found, start = 0, 0
+    for at in range(text.shape[0]):
+        if text[at] == NEWLINE:
+            last = at
+            while last > start and is_blank(text[last - 1]):
+                last -= 1
+            spans[found, 0], spans[found, 1] = start, last
+            found += 1
+            start = at + 1
+    return found
+
+
+@kernel
+def names_rise(blob: ByteArray, offsets: IntArray) -> bool:
+    """Say whether each name is larger than the one before it, byte by byte."""
+    for name in range(1, offsets.shape[0] - 1):
+        a, b = offsets[name - 1], offsets[name]
+        while a < offsets[name] and b < offsets[name + 1] and blob[a] == blob[b]:
+            a += 1
+            b += 1
+        if b == offsets[name + 1] or (a < offsets[name] and blob[a] > blob[b]):
+            return False
+    return True
+
+
+@kernel
+def reverse_labels(blob: ByteArray, offsets: IntArray, out: ByteArray) -> None:
+    """Write each name with its dot-separated labels in reverse order: com.example -> example.com."""
+    for name in range(offsets.shape[0] - 1):
+        first, last = offsets[name], offsets[name + 1]
+        at, end = first, last
+        while end >= first:
+            start = end
+            while start > first and blob[start - 1] != DOT:
+                start -= 1
+            for place in range(start, end):
+                out[at] = blob[place]
+                at += 1
+            if at < last:
+                out[at] = DOT
+                at += 1
+            end = start - 1
+    return
+
+
+@kernel
+def put_number(value: int, out: ByteArray, at: int) -> int:
+    """Write a number in decimal; return where it ends."""
+    digits, rest = 1, value
+    while rest >= 10:
+        rest //= 10
+        digits += 1
+    for place in range(at + digits - 1, at - 1, -1):
+        out[place] = ZERO + value % 10
+        value //= 10
+    return at + digits
+
+
+@kernel
+def put_name(blob: ByteArray, first: int, last: int, out: ByteArray, at: int) -> int:
+    """Write a name; return where it ends."""
+    for place in range(first, last):
+        out[at] = blob[place]
+        at += 1
+    return at
+
+
+@kernel
+def write_numbers(numbers: IntArray, offsets: IntArray, blob: ByteArray) -> None:
+    """Write each number in decimal at its offset."""
+    for row in range(numbers.shape[0]):
+        put_number(numbers[row], blob, offsets[row])
+
+
+@kernel
+def write_pairs(sources: AnyIntArray, targets: AnyIntArray, separator: int, out: ByteArray) -> int:
+    """Write one line per link, as ids; return the bytes written."""
+    at = 0
+    for link in range(sources.shape[0]):
+        at = put_number(sources[link], out, at)
+        out[at] = separator
+        at = put_number(targets[link], out, at + 1)
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@kernel
+def write_named(
+    sources: AnyIntArray,
+    targets: AnyIntArray,
+    offsets: IntArray,
+    blob: ByteArray,
+    separator: int,
+    out: ByteArray,
+) -> int:
+    """Write one line per link, as names; return the bytes written."""
+    at = 0
+    for link in range(sources.shape[0]):
+        source, target = sources[link], targets[link]
+        at = put_name(blob, offsets[source], offsets[source + 1], out, at)
+        out[at] = separator
+        at = put_name(blob, offsets[target], offsets[target + 1], out, at + 1)
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@kernel
+def write_vertices(first: int, last: int, offsets: IntArray, blob: ByteArray, out: ByteArray) -> int:
+    """Write `id TAB name` for the pages first..last-1; return the bytes written."""
+    at = 0
+    for page in range(first, last):
+        at = put_number(page, out, at)
+        out[at] = TAB
+        at = put_name(blob, offsets[page], offsets[page + 1], out, at + 1)
+        out[at] = NEWLINE
+        at += 1
+    return at

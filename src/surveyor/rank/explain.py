@@ -1,0 +1,112 @@
+"""Where the score of one page comes from.
+
+One step back, a score is a plain sum (`pagerank.py`): what each linking page passed on, what came from
+pages without links, and what came from jumps straight to the page. All the way back, every bit of score
+began with a jump somewhere, or with leaving a page without links: `origins` says where such surfers landed.
+They are found by following in-links backwards as far as it matters (Andersen et al. 2007, local computation
+of PageRank contributions), so each part is a lower bound; the rest is `other_origins`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+from surveyor.graph.csr import Graph
+from surveyor.rank.pagerank import Weights, teleport_weights
+from surveyor.rank.ranking import Ranking
+
+BACK = 1e-3  # origins are followed back until what remains at a page is below this chance
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A page and the part of the explained score that came from it."""
+
+    page: int
+    name: str
+    part: float  # of the explained page's score
+    links: int  # links the page has; it passes an equal share over each
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one page has its score; all parts are fractions of that score."""
+
+    page: int
+    name: str
+    share: float
+    position: int
+    in_links: int
+    links: tuple[Part, ...]  # the in-links that gave most
+    other_links: float  # given by all other in-links
+    stuck: float  # given by pages without links
+    teleport: float  # given by jumps straight to the page
+    origins: tuple[Part, ...]  # where the surfers who came here had started
+    other_origins: float  # started elsewhere, or too far back to follow
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def explain(
+    graph: Graph, ranking: Ranking, page: int | str, *, teleport: Weights | None = None, count: int = 10
+) -> Explanation:
+    """Say where a page's score comes from; give the same teleport that the ranking was made with.
+
+    >>> from surveyor.rank.pagerank import pagerank
+    >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
+    >>> why = explain(graph, pagerank(graph), "b")
+    >>> [(part.name, round(part.part, 2)) for part in why.links], round(why.teleport, 2)
+    ([('a', 0.46), ('c', 0.41)], 0.13)
+    """
+    target = graph.page(page) if isinstance(page, str) else page
+    score, damping = ranking.share(target), ranking.damping
+    whole = score or 1.0
+    sources = graph.in_links_of(target)
+    degrees = graph.out_degrees
+    given = damping * ranking.scores[sources] / degrees[sources] / whole
+    best = np.lexsort((sources, -given))[:count]
+    jump = np.broadcast_to(teleport_weights(graph, teleport), graph.pages)
+    stuck_to = jump if ranking.dangling == "teleport" else np.broadcast_to(1.0 / graph.pages, graph.pages)
+    stuck = damping * float(ranking.scores[degrees == 0].sum())
+    starts = (1 - damping) * jump + stuck * stuck_to
+    started = starts * _chance_to_reach(graph, damping, target) / ((1 - damping) * whole)
+    origins = np.flatnonzero(started)
+    origins = origins[np.lexsort((origins, -started[origins]))[:count]]
+    return Explanation(
+        page=target,
+        name=graph.name(target),
+        share=score,
+        position=ranking.position(target),
+        in_links=int(sources.size),
+        links=tuple(_part(graph, int(sources[at]), given[at]) for at in best),
+        other_links=float(given.sum() - given[best].sum()),
+        stuck=float(stuck * stuck_to[target] / whole),
+        teleport=float((1 - damping) * jump[target] / whole),
+        origins=tuple(_part(graph, int(page), started[page]) for page in origins),
+        other_origins=max(0.0, 1.0 - float(started[origins].sum())),
+    )
+
+
+def _part(graph: Graph, page: int, part: float) -> Part:
+    return Part(page, graph.name(page), float(part), int(graph.indptr[page + 1] - graph.indptr[page]))
+
+
+def _chance_to_reach(graph: Graph, damping: float, target: int) -> FloatArray:
+    """Return, for each page, the chance to stop on the target before the first jump; low by at most BACK."""
+    from surveyor.kernels.push import push_back
+
+    degrees = graph.out_degrees
+    inverse = np.zeros(graph.pages)
+    np.divide(1.0, degrees, out=inverse, where=degrees > 0)
+    reached, residual = np.zeros(graph.pages), np.zeros(graph.pages)
+    queue = np.full(graph.pages, -1, np.int32)
+    residual[target], queue[0] = 1.0, target
+    rows = graph.in_links
+    push_back(rows.indptr, rows.indices, inverse, reached, residual, damping, BACK, queue)
+    return reached

@@ -1,0 +1,195 @@
+"""The state of a PageRank computation: ranks, their shares, and sweeps that improve them.
+
+Ranks are kept up to a factor; `total` is their sum and `stuck` the part on dangling pages. Each sweep ends
+with a proven bound on the L1 error of `scores()`, appended to `history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.graph.csr import Graph
+from surveyor.kernels.crew import Crew
+
+BLOCK = 1 << 19  # work of a block: links plus four per page
+BLOCKS = 64  # at most: 32 at once
+DEPTH = 5  # sweeps blended at a time
+PUSHES = 3  # times all links that a push may follow before sweeps take over
+HISTORY = 1 << 30  # bytes the blended vectors may take; beyond it ranks are not blended
+PRECISE = 1e-7  # changes smaller than this call for precise sums
+ROUNDING = 1.2e-16  # float64 rounds to within 2**-53, with a margin for products of roundings
+SUM_ROUNDING = 1e-14  # of a pairwise sum over any number of pages that fits in memory
+
+
+class Sweeps:
+    """Ranks that improve from sweep to sweep."""
+
+    def __init__(self, graph: Graph, jump: FloatArray, stuck_to: FloatArray | None, damping: float, crew: Crew) -> None:
+        from surveyor.kernels import pagerank as kernels
+
+        rows = graph.in_links
+        self.kernels, self.graph, self.damping, self.crew = kernels, graph, damping, crew
+        self.leaky = stuck_to is None or np.array_equal(stuck_to, jump)
+        self._teleport, self._stuck_to = jump, stuck_to
+        self.history: list[float] = []
+        self.change = 1.0
+        self.followed = 0  # links followed by pushes
+        self.widest = int(np.diff(rows.indptr).max(initial=0))
+        degrees = graph.out_degrees
+        self.inverse = np.zeros(graph.pages)
+        np.divide(1.0, degrees, out=self.inverse, where=degrees > 0)
+        self.web = kernels.Web(rows.indptr, rows.indices, self.inverse, jump, damping)
+        self.blocks = _blocks(rows.indptr)
+        depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
+        self.ranks = np.empty((depth + 1, graph.pages))
+        self.newest, self.fresh_rows = 0, 1
+        self.shares, self.fresh = np.empty(graph.pages), np.empty(graph.pages)
+        self.begin(np.full(graph.pages, 1.0 / max(graph.pages, 1)))
+
+    def begin(self, ranks: FloatArray) -> None:
+        """Start from these ranks."""
+        self.ranks[self.newest] = ranks
+        np.multiply(ranks, self.inverse, out=self.shares)
+        self.fresh[:] = self.shares
+        self.fresh_rows = 1
+        self._measure()
+
+    @property
+    def error(self) -> float:
+        """The proven bound of the newest ranks."""
+        return self.history[-1] if self.history else (0.0 if self.graph.pages == 0 else 2.0)
+
+    @property
+    def sweeps(self) -> int:
+        """How many times all links were read, pushes included."""
+        return len(self.history) + -(-self.followed // max(self.graph.links, 1))
+
+    def scores(self) -> FloatArray:
+        """Return the newest ranks, scaled to sum 1."""
+        ranks: FloatArray = self.ranks[self.newest]
+        return ranks / (float(ranks.sum()) or 1.0)
+
+    def prove(self) -> float:
+        """Do one power sweep, whose bound is as sharp as the residual; return the bound."""
+        if self.change < PRECISE * self.total:
+            self._measure()
+            sum_rounding = SUM_ROUNDING
+        else:
+            sum_rounding = ROUNDING * self.graph.pages
+        before, total = self.ranks[self.newest], self.total
+        self._turn()
+        sums = self._run(self.kernels.power_block, self._arguments(before, self.blocks))
+        self.shares, self.fresh = self.fresh, self.shares
+        self._add(sums)
+        self.fresh_rows = 1
+        rounding = ROUNDING * sum(part.rounding for part in sums) / total + sum_rounding
+        residual = self.change / total + rounding
+        return self._record(self.damping * residual / (1 - self.damping) + rounding)
+
+    def seidel(self) -> float:
+        """Do one Gauss–Seidel sweep, even blocks first; return its (looser) bound but for rounding.
+
+        Blends the ranks when enough of them have gathered.
+        """
+        if self.fresh_rows == self.ranks.shape[0] and self.fresh_rows > 2:
+            self._blend()
+        elif self.fresh_rows == 1:
+            self.fresh[:] = self.shares
+        before = self.ranks[self.newest]
+        self._turn()
+        sums: list[Any] = []
+        for wave in (self.blocks[::2], self.blocks[1::2]):
+            sums += self._run(self.kernels.seidel_block, self._arguments(before, wave))
+            for first, last in wave:
+                self.shares[first:last] = self.fresh[first:last]
+        self._add(sums)
+        self.fresh_rows += 1
+        bound = 2 * self.damping * self.change / ((1 - self.damping) * self.total)
+        self._record(bound + 4 * ROUNDING * (self.graph.pages + self.widest) / (1 - self.damping))
+        return bound
+
+    def push(self, tolerance: float) -> None:
+        """Move residuals along links until the error is near the tolerance, or too spread out."""
+        from surveyor.kernels.push import push
+
+        graph, damping = self.graph, self.damping
+        leak = (1 - damping) / ((1 - damping) * self.total + damping * self.stuck)
+        ranks = self.ranks[self.newest] * leak
+        np.multiply(ranks, self.inverse, out=self.shares)
+        residual = self.ranks[(self.newest + 1) % self.ranks.shape[0]]
+        arguments = [(self.web, 1 - damping, ranks, residual, self.shares, self.fresh, a, b) for a, b in self.blocks]
+        self._run(self.kernels.power_block, arguments)
+        self.history.append(self.error)
+        residual -= ranks
+        queue, queued = np.empty(graph.pages, np.int32), np.zeros(graph.pages, np.bool_)
+        while self.followed <= PUSHES * graph.links:
+            norm = np.abs(residual - residual.sum() * self._teleport).sum()
+            if damping * norm <= 0.8 * tolerance * (1 - damping) * ranks.sum():
+                break
+            threshold = 0.3 * float(np.abs(residual).sum()) / max(int(np.count_nonzero(residual)), 1)
+            self.followed += push(graph.indptr, graph.indices, ranks, residual, damping, threshold, queue, queued)
+        self.begin(np.maximum(ranks, 0.0))
+
+    def _measure(self) -> None:
+        """Sum the ranks accurately: the proof rests on it."""
+        ranks = self.ranks[self.newest]
+        self.total = float(ranks.sum())
+        self.stuck = float(np.multiply(ranks, self.inverse == 0, out=self.fresh).sum()) if ranks.size else 0.0
+
+    def _turn(self) -> None:
+        self.newest = (self.newest + 1) % self.ranks.shape[0]
+
+    def _arguments(self, before: FloatArray, blocks: list[tuple[int, int]]) -> Iterable[tuple[Any, ...]]:
+        web, weight = self.web, (1 - self.damping) * self.total + self.damping * self.stuck
+        if self._stuck_to is not None and not self.leaky:
+            jump = (1 - self.damping) * self.total * self._teleport + self.damping * self.stuck * self._stuck_to
+            web, weight = web._replace(jump=np.broadcast_to(jump, self.graph.pages).copy()), 1.0
+        after = self.ranks[self.newest]
+        return [(web, weight, before, after, self.shares, self.fresh, first, last) for first, last in blocks]
+
+    def _run(self, kernel: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        return list(self.crew.each(kernel, arguments))
+
+    def _add(self, sums: list[Any]) -> None:
+        self.change = sum(part.change for part in sums)
+        self.total = sum(part.total for part in sums)
+        self.stuck = sum(part.stuck for part in sums)
+
+    def _record(self, bound: float) -> float:
+        self.history.append(min(2.0, float(bound)))
+        return self.history[-1]
+
+    def _blend(self) -> None:
+        """Replace the newest ranks by the blend of the last ones whose combined change is smallest."""
+        rows = self.ranks.shape[0]
+        order = (self.newest + 1 + np.arange(rows)) % rows
+        lower = np.sum(self._run(self.kernels.gram_block, [(self.ranks, order, a, b) for a, b in self.blocks]), axis=0)
+        gram = lower + np.tril(lower, -1).T
+        scale = gram[-1, -1]
+        self.fresh_rows = 1
+        if not scale > 0:
+            return
+        ridge = 1e-13 * np.trace(gram) * np.eye(rows - 1)
+        parts = np.linalg.solve((gram + ridge) / scale, np.ones(rows - 1))
+        parts /= parts.sum()
+        if not np.abs(parts).sum() < 1e3:
+            return
+        arguments = [(self.ranks, order, parts, self.inverse, self.shares, a, b) for a, b in self.blocks]
+        self._add(self._run(self.kernels.blend_block, arguments))
+        self.fresh[:] = self.shares
+
+
+def _blocks(indptr: IntArray) -> list[tuple[int, int]]:
+    """Cut the pages into blocks of like work; how many depends on the graph alone."""
+    pages = indptr.size - 1
+    work = int(indptr[-1]) + 4 * pages
+    count = max(1, min(BLOCKS, work // BLOCK))
+    marks = np.arange(1, count) * (work / count)
+    cuts = np.searchsorted(indptr + 4 * np.arange(pages + 1), marks)
+    edges = [0, *cuts.tolist(), pages]
+    return [(a, b) for a, b in pairwise(edges) if a < b]

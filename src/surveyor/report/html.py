@@ -1,0 +1,174 @@
+"""A ranking as one HTML file: no script, nothing fetched, light and dark, prints well.
+
+Every name is escaped, and the page forbids scripts on top. Without times in it, the same ranking gives the
+same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surveyor import __version__
+from surveyor.report.explained import link_rows
+from surveyor.report.graphs import source
+from surveyor.report.numbers import at_most, count, counted, percent, printable, tiny
+from surveyor.report.pages import Page, near_ties, top_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from surveyor.graph.csr import Graph
+    from surveyor.rank.explain import Explanation
+    from surveyor.rank.ranking import Ranking
+
+ROWS = 200  # pages in the table
+STUCK = {"teleport": "their readers jump as all others do", "uniform": "their readers jump to any page"}
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="surveyor {version}">
+<title>{title}</title>
+<style>
+{css}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report tells."""
+
+    title: str
+    graph: Graph
+    ranking: Ranking
+    explanation: Explanation
+    command: str  # that makes the ranking again
+    plots: bool = True
+
+
+def write_report(report: Report, path: str | Path) -> Path:
+    """Write the report as one file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(report), "utf-8")
+    return path
+
+
+def render(report: Report) -> str:
+    """Return the report as HTML."""
+    graph, ranking = report.graph, report.ranking
+    pages = top_pages(graph, ranking, ROWS)
+    parts = [
+        f"<h1>{text(report.title)}</h1>",
+        f'<p class="soft">{counted(graph.pages, "page")} ranked by the links between them.</p>',
+        _facts({
+            "pages": count(graph.pages),
+            "links": count(graph.links),
+            "proven error": f"≤ {at_most(ranking.error)}",
+            "near-ties in the list": count(near_ties(ranking, ROWS)),
+            "sweeps": count(ranking.sweeps),
+        }),
+        *(_figures(graph, ranking) if report.plots else []),
+        *_explained(report),
+        *_pages(pages, graph.pages),
+        *_method(report),
+    ]  # fmt: skip
+    css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
+    title, body = text(report.title), "\n".join(parts)
+    return PAGE.format(title=title, css=css, body=body, version=__version__)
+
+
+def text(value: object) -> str:
+    """Make any text safe to stand in HTML."""
+    return escape(printable(str(value)), quote=True)
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    cells = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in facts.items())
+    return f'<dl class="facts">{cells}</dl>'
+
+
+def _figures(graph: Graph, ranking: Ranking) -> list[str]:
+    from surveyor.report.plots import error_plot, share_plot
+
+    return [
+        '<div class="figures">',
+        f"<figure>{share_plot(graph, ranking)}<figcaption><b>Share of each page, by position.</b> Where the "
+        "two lines part, rank and the mere number of links tell different stories.</figcaption></figure>",
+        f"<figure>{error_plot(ranking)}<figcaption><b>Proven error after each sweep.</b> The exact scores "
+        "differ from these by at most so much, summed over all pages.</figcaption></figure>",
+        "</div>",
+    ]
+
+
+def _explained(report: Report) -> list[str]:
+    told, graph = report.explanation, report.graph
+    rows = link_rows(told)
+    largest = max((share for _, share, _, _ in rows), default=0.0) or 1.0
+    body = "".join(
+        f'<tr><td>{percent(share)}</td><td class="graph">'
+        f'<span class="bar" style="width:{100 * share / largest:.1f}%"></span></td>'
+        f'<td>{text(name)} <span class="soft">{text(how)}</span></td></tr>\n'
+        for _, share, name, how in rows
+    )
+    place = "first" if told.position == 1 else f"number {count(told.position)}"
+    return [
+        f"<h2>Why {text(told.name)} is {place}</h2>",
+        f"<p>Share {percent(told.share)}, position {count(told.position)} of {count(graph.pages)}. "
+        "Its rank came from:</p>",
+        '<div class="scroll"><table><thead><tr><th>part</th><th class="graph"></th><th>from</th></tr></thead>',
+        f"<tbody>{body}</tbody></table></div>",
+    ]
+
+
+def _pages(pages: Sequence[Page], total: int) -> list[str]:
+    body = "".join(
+        f"<tr><td>{count(row.position)}</td><td>{row.score:.0f}</td><td>{percent(row.share)}</td>"
+        f"<td>{count(row.in_links)}</td><td>{count(row.out_links)}</td><td>{text(row.name)}</td></tr>\n"
+        for row in pages
+    )
+    return [
+        "<h2>Top pages</h2>",
+        '<div class="scroll"><table>'
+        f"<caption>The first {count(len(pages))} of {counted(total, 'page')}. Score: 0 to 100, on a log "
+        "scale from the smallest share to the largest; it compares pages of this graph only.</caption>",
+        "<thead><tr><th></th><th>score</th><th>share</th><th>in-links</th><th>out-links</th><th>page</th>",
+        "</tr></thead>",
+        f"<tbody>{body}</tbody></table></div>",
+    ]
+
+
+def _method(report: Report) -> list[str]:
+    ranking, told = report.ranking, report.graph.provenance
+    jumps = "any page, all alike" if ranking.teleport == "uniform" else "the trusted pages"
+    values = {
+        "measure": "PageRank: the share of time a reader who follows links at random spends on each page",
+        "damping": f"{ranking.damping:g} (the chance of following a link rather than jumping)",
+        "jumps go to": jumps,
+        "pages without links": STUCK.get(ranking.dangling, ranking.dangling),
+        "solver": ranking.solver,
+        "proven error": f"at most {at_most(ranking.error)} in all (asked for: {tiny(ranking.tolerance)})",
+        "source": source(told),
+        "links read": count(told["links_read"]) if "links_read" in told else "not recorded",
+        "self-links dropped": count(told.get("self_links_dropped", 0)),
+        "repeats merged": count(told.get("repeats_merged", 0)),
+        "made with": f"surveyor {__version__}",
+    }
+    rows = "".join(f"<tr><th>{text(name)}</th><td>{text(value)}</td></tr>" for name, value in values.items())
+    return [
+        "<h2>Method</h2>",
+        f'<table class="plain"><tbody>{rows}</tbody></table>',
+        "<p>To make it again:</p>",
+        f"<pre>{text(report.command)}</pre>",
+    ]

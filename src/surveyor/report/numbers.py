@@ -1,0 +1,88 @@
+"""Numbers in words. Bounds round outward: an upper bound is never shown smaller than it is.
+
+>>> count(1234567), percent(0.0202), at_most(9.31e-7), duration(252), size(38_000_000)
+('1,234,567', '2.02 %', '9.4e-7', '4 min', '38 MB')
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from decimal import ROUND_CEILING, Context, Decimal
+
+
+def count(number: float) -> str:
+    """Separate thousands."""
+    return f"{round(number):,}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Write a number with its noun: 1 page, 2 pages."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def amount(number: float) -> str:
+    """Write a large number shortly: 25.3 M."""
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(number) >= scale:
+            value = number / (1e3 if letter == "k" else scale)
+            return f"{value:.3g} {letter}" if value < 100 else f"{value:.0f} {letter}"
+    return f"{number:,.0f}" if number == round(number) or abs(number) >= 100 else f"{number:.2g}"
+
+
+def percent(share: float) -> str:
+    """Write a share with three significant digits: 2.02 %."""
+    value = 100 * share
+    if value == 0:
+        return "0 %"
+    if abs(value) < 1e-5:
+        return f"{value:.2e} %"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f} %"
+
+
+def at_most(bound: float, digits: int = 2) -> str:
+    """Write an upper bound, rounded up."""
+    if bound == 0 or not math.isfinite(bound):
+        return f"{bound:g}"
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(bound))
+    return f"{rounded:.{digits - 1}e}"
+
+
+def tiny(number: float) -> str:
+    """Write a small number shortly: 1e-6."""
+    return f"{number:g}".replace("e-0", "e-")
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it: 340 ms, 1.2 s, 4 min, 2 h 5 min."""
+    if seconds < 1:
+        return f"{max(1, round(seconds * 1000))} ms" if seconds > 0 else "0 s"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(bytes_: float) -> str:
+    """Write a number of bytes: 38 MB."""
+    for scale, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if bytes_ >= scale:
+            value = bytes_ / scale
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{bytes_:.0f} bytes"
+
+
+def printable(text: str) -> str:
+    """Show control characters and broken UTF-8 as escapes, so that a name cannot drive the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(_escaped(char) if unicodedata.category(char)[0] == "C" else char for char in text)
+
+
+def _escaped(char: str) -> str:
+    if 0xDC80 <= ord(char) <= 0xDCFF:  # a byte that was not UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from surveyor import Graph, InputError, Names, UsageError
+from surveyor.arrays import MAX_PAGES
+from surveyor.kernels.links import check_rows
+from webs import graphs, random_web
+
+
+@given(graphs())
+@settings(max_examples=100, deadline=None)
+def test_both_directions_hold_the_same_links(graph: Graph) -> None:
+    there = {(page, int(target)) for page in range(graph.pages) for target in graph.links_of(page)}
+    back = {(int(source), page) for page in range(graph.pages) for source in graph.in_links_of(page)}
+    assert there == back
+    assert len(there) == graph.links
+    assert check_rows(graph.indptr, graph.indices) == -1
+    assert check_rows(graph.in_links.indptr, graph.in_links.indices) == -1
+    assert graph.reversed().reversed() == graph
+
+
+def test_repeats_merge_and_self_links_drop() -> None:
+    graph = Graph.from_arrays(np.array([0, 0, 0, 2]), np.array([1, 1, 0, 2]), 4)
+    assert (graph.pages, graph.links) == (4, 1)
+    assert graph.provenance == {"links_read": 4, "self_links_dropped": 2, "repeats_merged": 1}
+
+
+def test_isolated_pages_are_kept() -> None:
+    assert Graph.from_arrays(np.array([0]), np.array([1]), 10).pages == 10
+    assert Graph.from_arrays(np.array([0]), np.array([9])).pages == 10
+
+
+def test_names_lead_to_pages_and_back() -> None:
+    graph = Graph.from_edges([("a", "b"), ("ü", "a")])
+    assert [graph.name(page) for page in range(3)] == ["a", "b", "ü"]
+    assert graph.page("ü") == 2
+    assert repr(graph) == "Graph(3 pages, 2 links, named)"
+    with pytest.raises(UsageError, match="nobody"):
+        graph.page("nobody")
+
+
+def test_a_graph_without_names_is_asked_by_id() -> None:
+    graph = random_web(10, 20, seed=1)
+    assert graph.page("7") == 7
+    for wrong in ("10", "x", "-1", "²"):
+        with pytest.raises(UsageError, match="no names"):
+            graph.page(wrong)
+
+
+def test_arrays_cannot_be_written() -> None:
+    graph = random_web(10, 20, seed=1)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.indices[0] = 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+def test_any_integer_type_builds_the_same_graph(dtype: type) -> None:
+    sources, targets = np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1])
+    assert Graph.from_arrays(sources.astype(dtype), targets.astype(dtype)) == Graph.from_arrays(sources, targets)
+
+
+@pytest.mark.parametrize("bad", [-1, MAX_PAGES, 2**40, -(2**40)])
+def test_ids_that_do_not_fit_are_refused(bad: int) -> None:
+    with pytest.raises(InputError, match="page ids go from 0"):
+        Graph.from_arrays(np.array([0, 1]), np.array([1, bad]))
+
+
+def test_an_unsigned_id_beyond_int64_is_refused() -> None:
+    with pytest.raises(InputError, match="page ids go from 0"):
+        Graph.from_arrays(np.array([2**64 - 1], np.uint64), np.array([0], np.uint64))
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "nodes", "names", "message"),
+    [
+        ([0, 1], [1], None, None, "2 sources but 1 targets"),
+        ([0.5], [1.0], None, None, "must be integers"),
+        ([0], [5], 3, None, "names page 5"),
+        ([0], [1], None, ["a"], "names page 1"),
+        ([0], [1], 2, ["a"], "1 names for 2 pages"),
+    ],
+)
+def test_mismatched_arguments_are_refused(sources, targets, nodes, names, message) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises((UsageError, InputError), match=message):
+        Graph.from_arrays(np.array(sources), np.array(targets), nodes, names)
+
+
+def test_more_pages_than_ids_are_refused() -> None:
+    indptr = np.broadcast_to(np.int64(0), MAX_PAGES + 2)
+    with pytest.raises(UsageError, match="more than page ids can number"):
+        Graph(indptr, np.empty(0, np.int32))
+
+
+def test_no_links_and_no_pages() -> None:
+    none = np.empty(0, np.int64)
+    assert repr(Graph.from_arrays(none, none)) == "Graph(0 pages, 0 links)"
+    assert Graph.from_arrays(none, none, 3).in_links.indptr.tolist() == [0, 0, 0, 0]
+    assert Graph.from_edges([]).names == Names.of([])

@@ -1,0 +1,79 @@
+"""The documentation cannot rot: names exist, examples run, links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import gzip
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surveyor
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+MODULES = [
+    name for _, name, _ in pkgutil.walk_packages(surveyor.__path__, "surveyor.") if not name.endswith("__main__")
+]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    pattern = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return [(page.name, code) for page in PAGES for code in pattern.findall(page.read_text("utf-8"))]
+
+
+def test_public_names_are_those_of_the_table() -> None:
+    assert surveyor.__all__ == list(surveyor._HOME)
+    for name in surveyor.__all__:
+        assert getattr(surveyor, name).__name__ == name
+    assert set(surveyor.__all__) <= set(dir(surveyor))
+    with pytest.raises(AttributeError, match="nothing"):
+        surveyor.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", surveyor.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    assert re.search(rf"`{name}\b", (ROOT / "docs/reference/api.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_explains_itself_and_its_examples_hold(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"))
+def test_python_examples_run(page: str, code: str, tmp_path: Path) -> None:
+    links = b"home\tnews\nnews\thome\nhome\tabout\n"
+    (tmp_path / "links.tsv").write_bytes(links)
+    (tmp_path / "links.tsv.gz").write_bytes(gzip.compress(links))
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{page}: {done.stderr}"
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("console"))
+def test_commands_shown_exist(page: str, code: str) -> None:
+    from surveyor.cli.lazy import COMMANDS, GRAPH
+
+    for line in re.findall(r"^\$ surveyor (.*)$", code, re.MULTILINE):
+        words = line.split()
+        assert words[0] in COMMANDS or words[0].startswith("-"), f"{page}: {line}"
+        if words[0] == "graph":
+            assert words[1] in GRAPH, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_importing_the_package_loads_neither_numba_nor_numpy() -> None:
+    code = "import surveyor, sys; sys.exit('numba' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

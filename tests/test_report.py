@@ -1,0 +1,221 @@
+"""What people read: numbers, tables, explanations and the HTML report."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveyor.errors import InputError, UsageError
+from surveyor.graph.csr import Graph
+from surveyor.rank.explain import explain
+from surveyor.rank.pagerank import pagerank
+from surveyor.report import numbers
+from surveyor.report.explained import link_rows, origin_rows, rows_table, title
+from surveyor.report.html import Report, render, write_report
+from surveyor.report.pages import near_ties, page_table, top_pages
+from surveyor.report.plots import error_plot, share_plot
+from surveyor.report.scores import check_suffix, read_start, write_scores
+from surveyor.report.tables import Table, plain_lines, write_csv, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from surveyor.rank.ranking import Ranking
+
+NASTY = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">&amp;"
+CONTROL = "red\x1b[31m\u202ename\udcff"
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    names = ["hub", NASTY, CONTROL, "leaf", "lonely"]
+    links = [
+        ("hub", NASTY),
+        (NASTY, "hub"),
+        (CONTROL, "hub"),
+        ("hub", CONTROL),
+        (CONTROL, "leaf"),
+        ("lonely", "hub"),
+    ]
+    ids = {name: page for page, name in enumerate(names)}
+    pairs = np.array([(ids[a], ids[b]) for a, b in links])
+    return Graph.from_arrays(pairs[:, 0], pairs[:, 1], names=names)
+
+
+@pytest.fixture(scope="module")
+def ranking(graph: Graph) -> Ranking:
+    return pagerank(graph, tolerance=1e-9)
+
+
+def test_numbers_in_words() -> None:
+    assert numbers.count(1234567) == "1,234,567"
+    assert [numbers.counted(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert [numbers.amount(n) for n in (7, 9_999, 25_300_000, 812e9)] == ["7", "9,999", "25.3 M", "812 G"]
+    assert [numbers.percent(s) for s in (1, 0.0202, 0.00041, 0, 1e-9)] == [
+        "100 %", "2.02 %", "0.0410 %", "0 %", "1.00e-07 %",
+    ]  # fmt: skip
+    assert [numbers.duration(s) for s in (0, 0.34, 1.2, 75, 252, 7500)] == [
+        "0 s", "340 ms", "1.2 s", "75 s", "4 min", "2 h 5 min",
+    ]  # fmt: skip
+    assert [numbers.size(b) for b in (12, 1500, 38_000_000)] == ["12 bytes", "1.5 kB", "38 MB"]
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_an_upper_bound_is_never_shown_smaller(bound: float) -> None:
+    shown = Decimal(numbers.at_most(bound))
+    assert Decimal(bound) <= shown <= Decimal(bound) * Decimal("1.1")
+
+
+@settings(max_examples=40)
+@given(st.text())
+def test_printable_text_has_no_control_characters(text: str) -> None:
+    assert all(char.isprintable() or char.isspace() for char in numbers.printable(text))
+    assert "\x1b" not in numbers.printable(text)
+
+
+def test_score_runs_from_0_to_100_and_orders_as_shares_do(graph: Graph, ranking: Ranking) -> None:
+    pages = top_pages(graph, ranking, 99)
+    assert pages[0].score == 100
+    assert pages[-1].score == 0
+    assert [page.score for page in pages] == sorted((page.score for page in pages), reverse=True)
+
+
+def test_pages_carry_both_degrees(graph: Graph, ranking: Ranking) -> None:
+    best = top_pages(graph, ranking, 1)[0]
+    assert (best.name, best.in_links, best.out_links, best.position) == ("hub", 3, 2, 1)
+
+
+def test_order_is_proven_only_where_scores_differ_by_more_than_the_error(ranking: Ranking) -> None:
+    cycle = pagerank(Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a")]))
+    assert [near_ties(cycle, number) for number in (0, 1, 2, 3, 99)] == [0, 1, 2, 2, 2]
+    assert near_ties(ranking, 1) == 0
+    loose = replace(ranking, error=1.0)
+    assert near_ties(loose, 99) == ranking.scores.size - 1
+
+
+def test_table_as_text_and_csv(graph: Graph, ranking: Ranking) -> None:
+    table = page_table(top_pages(graph, ranking, 5))
+    lines = plain_lines(table)
+    assert lines[0].split() == ["score", "share", "in-links", "page"]
+    assert "\x1b" not in "".join(lines)
+    stream = io.StringIO()
+    write_csv(table, stream)
+    header, first, *_ = stream.getvalue().splitlines()
+    assert header == "position,page,score,share,in_links,out_links,name"
+    assert float(first.split(",")[3]) == ranking.scores[0]
+
+
+def test_rich_table_takes_markup_and_escapes_literally() -> None:
+    stream = io.StringIO()
+    table = Table(("score", "page"), [("1", "[red]a[/red]\x1b[31m")], ("score", "page"), [(1, "a")])
+    write_text(table, stream, rich=True, color=False)
+    assert "[red]a[/red]\\x1b[31m" in stream.getvalue()
+
+
+def test_explanation_parts_sum_to_one(graph: Graph, ranking: Ranking) -> None:
+    for page in range(graph.pages):
+        told = explain(graph, ranking, page, count=1)
+        for rows in (link_rows(told), origin_rows(told)):
+            table = rows_table(rows, "from")
+            assert math.isclose(sum(record[1] for record in table.records), 1, abs_tol=1e-6)
+        assert title(ranking, told).endswith("of 5")
+
+
+class Tags(HTMLParser):
+    """Collects the tags and attributes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def _report(graph: Graph, ranking: Ranking, title: str = "A web") -> Report:
+    return Report(title, graph, ranking, explain(graph, ranking, 0), "surveyor rank a.graph")
+
+
+def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
+    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "new" / "report.html")
+    page = path.read_text("utf-8")
+    seen = Tags(page)
+    assert len(page) < 2_000_000
+    assert not seen.tags & {"script", "img", "iframe", "link", "a", "object", "embed"}
+    assert not [name for name, _ in seen.attributes if name.startswith("on") or name in {"src", "href"}]
+    assert all(value.startswith("#") for name, value in seen.attributes if name == "xlink:href")
+    assert NASTY in "".join(seen.words)
+    assert "\x1b" not in page
+    assert "red\\x1b[31m\\u202ename\\xff" in page
+    assert page.count("<svg") == 2
+    assert "@import" not in page
+    assert "surveyor rank a.graph" in page
+
+
+def test_report_is_the_same_every_time_and_follows_dark_mode(graph: Graph, ranking: Ranking) -> None:
+    page = render(_report(graph, ranking))
+    assert page == render(_report(graph, ranking))
+    assert "prefers-color-scheme: dark" in page
+    for plot in (share_plot(graph, ranking), error_plot(ranking)):
+        assert "var(--one)" in plot
+        assert "#0" not in plot.replace('xlink:href="#', "")
+
+
+def test_report_without_plots(graph: Graph, ranking: Ranking) -> None:
+    page = render(Report("A web", graph, ranking, explain(graph, ranking, 0), "", plots=False))
+    assert "<svg" not in page
+    assert "Top pages" in page
+
+
+def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
+    for name in ("ranks.csv", "ranks.csv.gz", "ranks.npy"):
+        start = read_start(graph, write_scores(graph, ranking, tmp_path / name))
+        assert np.array_equal(start, ranking.scores)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(write_scores(graph, ranking, tmp_path / "ranks.parquet"))
+    assert table.column_names == ["page", "share", "name"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ranks.csv", "ranks.csv.gz", "ranks.npy", "ranks.parquet",
+    ]  # fmt: skip
+
+
+def test_common_crawl_ranks_start_a_graph_that_has_changed(tmp_path: Path) -> None:
+    old = Graph.from_edges([("a.example", "b.example"), ("b.example", "a.example"), ("c.example", "a.example")])
+    ranking = pagerank(old)
+    path = write_scores(old, ranking, tmp_path / "ranks.txt.gz")
+    new = Graph.from_edges([("new.example", "a.example"), ("b.example", "c.example")])
+    start = read_start(new, path)
+    assert start[new.page("a.example")] == pytest.approx(ranking.share("a.example"))
+    assert start[new.page("new.example")] == 1 / 4
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.npy", "no"), ("a.csv", "x,y\n1,2\n"), ("a.txt", "no")])
+def test_what_is_no_ranks_is_refused(name: str, text: str, graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_start(graph, tmp_path / name)
+    assert refused.value.hint
+
+
+def test_scores_of_another_graph_and_unknown_suffixes_are_refused(graph: Graph, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones(99))
+    with pytest.raises(InputError, match="99 scores"):
+        read_start(graph, tmp_path / "a.npy")
+    with pytest.raises(UsageError, match="tells no format"):
+        check_suffix("ranks.xyz")
