@@ -55,6 +55,6 @@ PRESETS: dict[str, WebShape] = {
     "domains": WebShape(
         pages=400_000, smallest_site=1, largest_site=1, chapter=1, menu=0.0, content=1.0,
         content_exponent=1.5, most_links=4_000, topics=16, same_topic=0.5, popularity=0.9, mutual=0.5,
-        dangling=0.75, sealed=0.0005,
+        dangling=0.75, sealed=0.0,
     ),
 }  # fmt: skip

@@ -156,17 +156,14 @@ def home_links(seed: Whole, sites: Sites, rates: Rates, place: Place, row: IntAr
 @kernel
 def keep_distinct(row: IntArray, used: Whole, page: Whole, out: IdArray, links: Whole) -> Whole:
     """Write the rising, distinct links of a page without itself; return the links written in all."""
-    if used <= 48:  # insertion: rows are short and made of rising pieces
-        for place in range(1, used):
+    # Shell's sort: rows are short and made of rising pieces, and the sort of NumPy takes seconds to compile.
+    for gap in (9841, 3280, 1093, 364, 121, 40, 13, 4, 1):
+        for place in range(gap, used if used > 2 * gap or gap == 1 else gap):
             value, hole = row[place], place
-            while hole and row[hole - 1] > value:
-                row[hole] = row[hole - 1]
-                hole -= 1
+            while hole >= gap and row[hole - gap] > value:
+                row[hole] = row[hole - gap]
+                hole -= gap
             row[hole] = value
-    elif used <= 512:
-        row[:used].sort()
-    else:
-        radix_sort(row, used)
     before = np.int64(-1)
     for place in range(used):
         if row[place] != before and row[place] != page:
@@ -174,20 +171,3 @@ def keep_distinct(row: IntArray, used: Whole, page: Whole, out: IdArray, links: 
             links += 1
         before = row[place]
     return links
-
-
-@kernel
-def radix_sort(row: IntArray, used: Whole) -> None:
-    """Sort page ids (31 bits) in three passes of 11 bits."""
-    other = np.empty(used, np.int64)
-    for shift in range(0, 33, 11):
-        ends = np.zeros(2049, np.int64)
-        for place in range(used):
-            ends[((row[place] >> shift) & 2047) + 1] += 1
-        for digit in range(1, 2048):
-            ends[digit] += ends[digit - 1]
-        for place in range(used):
-            digit = (row[place] >> shift) & 2047
-            other[ends[digit]] = row[place]
-            ends[digit] += 1
-        row[:used] = other
