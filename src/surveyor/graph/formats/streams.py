@@ -11,6 +11,7 @@ import bz2
 import importlib
 import io
 import lzma
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -145,7 +146,9 @@ def _mapped_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArr
     total = path.stat().st_size
     if skip >= total:
         return
-    text = np.memmap(path, np.uint8, "r")
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    text = np.frombuffer(mapped, np.uint8)
     at = skip
     while at < total:
         end = min(at + BLOCK, total)
@@ -154,8 +157,10 @@ def _mapped_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArr
             cut = near.find(b"\n")
             end += cut + 1 if cut >= 0 else len(near)
             _check_length(path, end - at)
-        yield _ended(np.asarray(text[at:end]))
+        yield _ended(text[at:end])
         at = end
+        if hasattr(mapped, "madvise") and at > 8 * BLOCK:
+            mapped.madvise(mmap.MADV_DONTNEED, 0, (at - 4 * BLOCK) // mmap.PAGESIZE * mmap.PAGESIZE)
         progress("reading", at, total, "bytes")
 
 
