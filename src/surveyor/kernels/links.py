@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surveyor.arrays import AnyIntArray, BoolArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import AnyIntArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 
 
@@ -116,20 +116,3 @@ def check_rows(indptr: IntArray, indices: IdArray) -> int:
                 return page
             before = target
     return -1
-
-
-@kernel
-def mark_used(indptr: IntArray, indices: IdArray, used: BoolArray) -> None:
-    """Mark every page that has a link in or out."""
-    for page in range(indptr.shape[0] - 1):
-        if indptr[page] < indptr[page + 1]:
-            used[page] = True
-    for link in range(indices.shape[0]):
-        used[indices[link]] = True
-
-
-@kernel
-def relabel(indices: IdArray, new_id: IdArray, out: IdArray) -> None:
-    """Rename every target."""
-    for link in range(indices.shape[0]):
-        out[link] = new_id[indices[link]]
