@@ -235,6 +235,8 @@ def test_its_files_and_names(tmp_path: Path) -> None:
         ("RESIDUALS_ZETA", "RESIDUALS_GOLOMB", "unknown code RESIDUALS_GOLOMB"),
         ("nodes=", "knots=", "no description of a BVGraph"),
         ("zetak = 3", "zetak = 99", "no description"),
+        ("windowsize=7", "windowsize=99999999999", "no description"),
+        ("minintervallength=4", "minintervallength=99999999999999999999", "no description"),
         ("version=0", "endianness=little", "little-endian"),
     ],
 )

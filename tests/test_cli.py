@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -11,8 +14,9 @@ import numpy as np
 import pytest
 
 from console import LINKS, Said, process
-from surveyor.cli import lazy, options
+from surveyor.cli import lazy, options, pages
 from surveyor.cli.reference import reference
+from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
 
 ROOT = Path(__file__).parent.parent
@@ -61,7 +65,13 @@ def test_every_command_has_help_and_the_shared_options() -> None:
 
 def test_reference_is_up_to_date() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
-    assert page == reference(), "run: python -m surveyor.cli.reference docs/reference/commands.md"
+    assert page == reference(), "run: python -m surveyor.cli.reference"
+
+
+def test_reference_is_written_where_the_documentation_is(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    assert process("-m", "surveyor.cli.reference", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "docs" / "reference" / "commands.md").read_text("utf-8") == reference()
 
 
 def test_choices_are_those_of_the_library() -> None:
@@ -141,6 +151,9 @@ def test_rank_that_does_not_converge_is_shown_with_its_error(folder: str, capsys
     assert not told["ranking"]["reached"]
     assert told["ranking"]["error"] > 1e-12
     assert "\n! the error bound is still" in said.err
+    text = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1")
+    shown = text.out.partition("proven error at most ")[2].split()[0]
+    assert f"the error bound is still {shown}, above 1e-12, after 1 sweep." in text.err
 
 
 def test_ranks_are_written_and_start_the_next_run(
@@ -156,6 +169,31 @@ def test_ranks_are_written_and_start_the_next_run(
     assert Said(capsys, "rank", folder, "--warm-start", str(tmp_path / "none.npy")).code == 2
 
 
+def test_ranks_of_another_graph_are_told(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ranks = tmp_path / "ranks.csv"
+    ranks.write_text("page,share,name\n0,0.5,home\n1,0.3,news\n2,0.2,gone\n")
+    said = Said(capsys, "rank", folder, "--warm-start", str(ranks))
+    assert said.code == 0
+    assert "! 2 of 3 ranks in" in said.err
+    assert "3 of its 5 pages start with an even share" in said.err
+    ranks.write_text("page,share,name\n2,0.2,gone\n")
+    assert Said(capsys, "rank", folder, "--warm-start", str(ranks)).code == 2
+
+
+def test_files_that_cannot_be_written_are_refused_before_ranking(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, name in (("--out", "none/ranks.csv"), ("--report", "none/report.html"), ("--report", ".")):
+        said = Said(capsys, "rank", folder, option, str(tmp_path / name))
+        assert (said.code, said.out) == (2, "")
+        assert "  hint: " in said.err
+    assert not (tmp_path / "none").exists()
+    urls = tmp_path / "urls.graph"
+    Graph.from_edges([("https://a.example/", "https://b.example/")]).save(urls)
+    said = Said(capsys, "rank", str(urls), "--out", str(tmp_path / "ranks.txt.gz"))
+    assert (said.code, said.out) == (2, "")
+
+
 def test_explain(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "explain", folder, "home")
     assert said.out.startswith("home   score 100   share")
@@ -168,6 +206,42 @@ def test_explain(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(Said(capsys, "explain", folder, "home", "--csv", "-n", "1").out)))
     assert [row["kind"] for row in rows] == ["link", "others", "stuck", "teleport"]
     assert Said(capsys, "explain", folder, "hom").code == 2
+
+
+def test_a_number_is_a_name_in_a_graph_with_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, trusted = tmp_path / "web.graph", tmp_path / "trusted.txt"
+    Graph.from_edges([("10", "20"), ("20", "30"), ("30", "40"), ("40", "10")]).save(path)
+    assert Said(capsys, "explain", str(path), "0").code == 2
+    assert Said(capsys, "explain", str(path), "#4").code == 2
+    assert Said(capsys, "explain", str(path), "10", "--json").json()["explanation"]["page"] == 0
+    assert Said(capsys, "explain", str(path), "#1", "--json").json()["explanation"]["name"] == "20"
+    trusted.write_text("0\n1\n")
+    assert Said(capsys, "rank", str(path), "--trusted", str(trusted)).code == 2
+    trusted.write_text("#2 is a remark\n#3\n")
+    assert Said(capsys, "top", str(path), "--trusted", str(trusted), "--json").json()["pages"][0]["name"] == "40"
+    bare = tmp_path / "bare.graph"
+    Graph.from_arrays(np.array([0, 1]), np.array([1, 0])).save(bare)
+    for word in ("1", "#1"):
+        assert Said(capsys, "explain", str(bare), word, "--json").json()["explanation"]["page"] == 1
+
+
+def test_a_name_that_cannot_be_typed_is_suggested_by_its_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "web.graph")
+    Graph.from_edges([("-x", "b\x1b[31m")]).save(path)
+    assert f"surveyor explain {path} '#1'" in Said(capsys, "rank", path).err
+    assert Said(capsys, "explain", path, "#1").code == 0
+    assert "goes by its id" in Said(capsys, "explain", path, "b\\x1b[31m").err
+    assert pages.word_for(Graph.open(path), 0) == "#0"  # a name that looks like an option
+
+
+def test_trusted_file_of_another_editor(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trusted = tmp_path / "trusted.txt"
+    trusted.write_bytes(b"\xef\xbb\xbfblog\r\n")
+    said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
+    assert said.json()["ranking"]["teleport"] == "given"
+    assert "not in this graph" not in said.err
+    trusted.write_bytes(b"\xef\xbb\xbf\r\n")
+    assert "names no page" in Said(capsys, "rank", folder, "--trusted", str(trusted)).err
 
 
 def test_explain_guesses_the_scheme_and_the_slash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,6 +280,35 @@ def test_build_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert Said(capsys, "graph", "build", dest, dest + "2", "--rng", "3").code == 2
 
 
+def test_options_of_files_are_refused_for_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--nodes", "9"], ["--format", "tsv"], ["--strict"]):
+        said = Said(capsys, "graph", "build", "synthetic:small", str(tmp_path / "web.graph"), *words)
+        assert said.code == 2
+        assert "are for files of links" in said.err
+
+
+def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "links.tsv"
+    source.write_text("a\tb\n")
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    stale, alive, other = (
+        tmp_path / name
+        for name in (f"web[1].draft-{killed.pid}", f"web[1].draft-{os.getppid()}", f"web2.draft-{killed.pid}")
+    )
+    for draft in (stale, alive, other):
+        draft.mkdir()
+    (stale / "indices.npy").touch()
+    said = Said(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"))
+    assert said.code == 0
+    assert f"removed {stale}" in said.err
+    assert [draft.exists() for draft in (stale, alive, other)] == [False, True, True]
+    stale.mkdir()
+    (stale / "letters.txt").touch()  # a folder of the user that is called so
+    assert Said(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"), "--replace").code == 0
+    assert stale.exists()
+
+
 def test_info(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = Said(capsys, "graph", "info", folder, "--verify", "--json").json()
     assert (told["pages"], told["links"], told["pages_without_links"], told["max_in_links"]) == (5, 6, 1, 3)
@@ -219,6 +322,20 @@ def test_convert_there_and_back(folder: str, tmp_path: Path, capsys: pytest.Capt
     assert Said(capsys, "graph", "convert", folder, text).code == 2  # it exists now
     assert Said(capsys, "graph", "build", text, back).code == 0
     assert Graph.open(back).links == 6
+
+
+def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strange = tmp_path / "strange"
+    strange.write_bytes(bytes(99))
+    assert "with --format-out" in Said(capsys, "graph", "convert", folder, str(tmp_path / "x")).err
+    assert "--format-in" in Said(capsys, "graph", "convert", str(strange), str(tmp_path / "x.csv")).err
+    for words in (["rank"], ["graph", "info"]):
+        assert "graph build --format`" in Said(capsys, *words, str(strange)).err
+    as_is = ("with --format-out", "with `graph build --format`")
+    for hint, told in (("with --format", "with --format-in"), *zip(as_is, as_is, strict=True)):
+        with pytest.raises(InputError) as refused, options.format_means("--format-in"):
+            raise InputError("no", hint=hint)
+        assert refused.value.hint == told
 
 
 def test_scores_agree_with_the_library(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,5 +365,8 @@ def test_a_graph_without_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str
     Graph.from_arrays(none, none, 0).save(path)
     assert Said(capsys, "rank", path).code == 0
     assert Said(capsys, "graph", "info", path).code == 0
-    assert Said(capsys, "explain", path, "0").code == 2
+    said = Said(capsys, "explain", path, "0")
+    assert said.code == 2
+    assert "-1" not in said.err
+    assert Said(capsys, "top", path, "--csv").out == "position,page,score,share,in_links,out_links,name\n"
     assert Said(capsys, "rank", path, "--report", str(tmp_path / "report.html")).code == 2

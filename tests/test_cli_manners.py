@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
 import os
@@ -11,12 +12,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from console import LINKS, Said, process
-from surveyor.cli import options
+from surveyor.cli import compiled, options
 from surveyor.cli.meter import Meter, describe
+from surveyor.cli.output import Output
 from surveyor.graph.csr import Graph
 
 
@@ -41,6 +44,9 @@ def folder(tmp_path: Path) -> str:
         (["rank", "x", "--json", "--csv"], "exclude each other"),
         (["graph", "build", "a", "b", "--memory", "much"], "not an amount"),
         (["rank", "no/such/file"], "no/such/file"),
+        (["rank", "x", "--tolerance", "5"], "not below 2"),
+        (["demo", "--rng", "-1"], "-1 is below 0"),
+        (["graph", "build", "synthetic:small", "x", "--rng", "-1"], "-1 is below 0"),
     ],
 )
 def test_wrong_usage(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,6 +135,41 @@ def test_a_reader_that_leaves_is_no_error(folder: str) -> None:
     assert child.returncode == 0
 
 
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+def test_a_closed_stdout_is_no_error(closed: str, folder: str, tmp_path: Path) -> None:
+    line = f'"$0" -m surveyor rank "$1" --out "$2" {closed}'
+    out = tmp_path / "ranks.csv"
+    done = subprocess.run(["/bin/sh", "-c", line, sys.executable, folder, str(out)], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"bug" not in done.stderr
+    assert out.read_text().startswith("page,share,name\n")
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "Interrupted."), (signal.SIGTERM, "Terminated.")])
+def test_a_signal_during_the_first_imports_is_one_line(number: int, word: str) -> None:
+    script = (
+        "import os, sys, builtins; from surveyor.cli import main; real = builtins.__import__\n"
+        "def slow(name, *a, **k):\n"
+        f"    if name == 'click': builtins.__import__ = real; os.kill(os.getpid(), {int(number)})\n"
+        "    return real(name, *a, **k)\n"
+        "builtins.__import__ = slow; main()"
+    )
+    done = process("-c", script, "top", "x")
+    assert done.stderr == f"{word}\n"
+    assert done.returncode == 128 + number
+
+
+def test_csv_in_a_pipe_is_what_out_writes(tmp_path: Path) -> None:
+    path, out = tmp_path / "web.graph", tmp_path / "ranks.csv"
+    Graph.from_edges([("a\udcff", "b\x1b[31m\u00e9")]).save(path)
+    words = [sys.executable, "-m", "surveyor", "rank", str(path), "--csv", "-q", "--out", str(out)]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, capture_output=True, check=True, env=env)
+    names = [line.rpartition(b",")[2] for line in done.stdout.splitlines()]
+    assert names == [line.rpartition(b",")[2] for line in out.read_bytes().splitlines()]
+    assert sorted(names) == [b"a\xff", b"b\x1b[31m\xc3\xa9", b"name"]
+
+
 # Surroundings
 
 
@@ -190,7 +231,62 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
     os.environ.pop("NUMBA_CACHE_DIR", None)
     done = process("-c", CACHE.replace("'-q'", ""), env=env)
     assert done.stdout.splitlines()[-1].startswith(str(tmp_path / "tmp"))
-    assert "cannot be written; compiled kernels go to" in done.stderr
+    assert "cannot be written or is full; compiled kernels go to" in done.stderr
+
+
+def test_a_cache_without_room_is_not_chosen(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")  # a limit on the size of files stands for a full disk
+    script = (
+        "import resource, sys; from pathlib import Path; from surveyor.cli.compiled import writable\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); folder = Path(sys.argv[1])\n"
+        "print(writable(folder), writable(folder, 0))"
+    )
+    assert resource
+    assert process("-c", script, str(tmp_path)).stdout == "False True\n"
+
+
+def test_a_cache_that_fills_up_is_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from numba.core import caching
+
+    cache: Any = caching.Cache
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "save_overload", full)
+    with compiled.kernels(Output()):
+        for _ in range(2):
+            cache.save_overload(None, None, None)
+    said = capsys.readouterr().err
+    assert said.count(f"! compiled kernels cannot be kept in {tmp_path} (No space left on device)") == 1
+    assert "NUMBA_CACHE_DIR or XDG_CACHE_HOME" in said
+    assert cache.save_overload is full
+
+
+@pytest.mark.parametrize(("kept", "seconds", "told"), [(False, 0.0, True), (True, 0.1, False), (True, 0.4, True)])
+def test_compiling_is_announced_if_it_takes_long(
+    kept: bool,
+    seconds: float,
+    told: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from numba.core import event
+
+    if kept:
+        (tmp_path / "kernel.nbi").touch()
+    clock = [0.0]
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    output = Output()
+    with compiled.kernels(output), event.trigger_event("numba:compile"):
+        clock[0] += seconds
+    assert ("compiling kernels" in capsys.readouterr().err) == told
+    assert output.compiling == seconds
 
 
 # Small parts

@@ -52,12 +52,13 @@ def test_a_graph_without_names_is_asked_by_id() -> None:
 
 def test_arrays_cannot_be_written() -> None:
     graph = random_web(10, 20, seed=1)
-    with pytest.raises(ValueError, match="read-only"):
-        graph.indices[0] = 1
+    for array in (graph.indptr, graph.indices, graph.in_links.indptr, graph.in_links.indices):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
-def test_any_integer_type_builds_the_same_graph(dtype: type) -> None:
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64, ">i4"])
+def test_any_integer_type_builds_the_same_graph(dtype: type | str) -> None:
     sources, targets = np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1])
     assert Graph.from_arrays(sources.astype(dtype), targets.astype(dtype)) == Graph.from_arrays(sources, targets)
 
@@ -78,6 +79,8 @@ def test_an_unsigned_id_beyond_int64_is_refused() -> None:
     [
         ([0, 1], [1], None, None, "2 sources but 1 targets"),
         ([0.5], [1.0], None, None, "must be integers"),
+        ([[0]], [[1]], None, None, "in one dimension"),
+        ([0], [1], 2, ["a", "a"], "the same name"),
         ([0], [5], 3, None, "names page 5"),
         ([0], [1], None, ["a"], "names page 1"),
         ([0], [1], 2, ["a"], "1 names for 2 pages"),

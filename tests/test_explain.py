@@ -11,15 +11,16 @@ from surveyor.rank.explain import BACK
 from webs import graphs
 
 
-@given(graphs(), st.data(), st.booleans(), st.sampled_from(["teleport", "uniform"]))
+@given(graphs(), st.data(), st.booleans(), st.sampled_from(["teleport", "uniform", "given"]))
 @settings(max_examples=150, deadline=None)
 def test_parts_add_up_to_the_score(graph, data, personal, dangling):  # type: ignore[no-untyped-def]
     page = data.draw(st.integers(0, graph.pages - 1))
     teleport = np.zeros(graph.pages)
     teleport[0] = 1.0
     jump = teleport if personal else None
-    ranking = pagerank(graph, tolerance=1e-12, teleport=jump, dangling=dangling)
-    why = explain(graph, ranking, page, teleport=jump, count=3)
+    stuck_to = np.eye(graph.pages)[-1] if dangling == "given" else dangling
+    ranking = pagerank(graph, tolerance=1e-12, teleport=jump, dangling=stuck_to)
+    why = explain(graph, ranking, page, count=3)
     if why.share > 1e-6:
         whole = sum(part.part for part in why.links) + why.other_links + why.stuck + why.teleport
         assert whole == pytest.approx(1.0, abs=1e-12 / why.share)
@@ -47,5 +48,7 @@ def test_explains_by_name_and_refuses_unknown_names() -> None:
     assert (why.name, why.position, why.in_links) == ("b", 1, 2)
     assert {part.name for part in why.links} == {"a", "c"}
     assert why.to_dict()["links"][0]["name"] in {"a", "c"}
+    with pytest.raises(UsageError, match="3 pages and the graph 2"):
+        explain(Graph.from_edges([("a", "b")]), ranking, "b")
     with pytest.raises(UsageError, match="nobody"):
         explain(graph, ranking, "nobody")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def _describe(**changes: object) -> Callable[[Path], None]:
     return change
 
 
+def _crafted(folder: Path) -> None:
+    """Links that lead out of the graph, with checksums that fit."""
+    indices = np.load(folder / "indices.npy")
+    indices[0] = 10**9
+    np.save(folder / "indices.npy", indices)
+    about = json.loads((folder / "graph.json").read_text())
+    about["files"]["indices.npy"]["crc32"] = f"{zlib.crc32((folder / 'indices.npy').read_bytes()):08x}"
+    (folder / "graph.json").write_text(json.dumps(about))
+
+
 def _garble(folder: Path) -> None:
     (folder / "graph.json").write_text("{")
 
@@ -74,6 +85,7 @@ def _no_description(folder: Path) -> None:
         (_describe(format="recipe"), "describes a 'recipe'"),
         (_describe(pages=3), "does not hold 4 int64"),
         (_describe(files=None), "damaged"),
+        (_crafted, "lead nowhere"),
         (_garble, "graph.json is damaged"),
         (_no_description, "not a graph folder"),
     ],
@@ -105,6 +117,13 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(UsageError, match="exists already"):
         other.save(tmp_path / "mine", replace=True)
+    (folder / "notes.txt").write_text("about this graph")
+    with pytest.raises(UsageError, match=r"holds notes\.txt"):
+        graph.save(folder, replace=True)
+    (tmp_path / "link").symlink_to(graph.save(tmp_path / "third"))
+    with pytest.raises(UsageError, match="symbolic link"):
+        graph.save(tmp_path / "link", replace=True)
+    assert (folder / "notes.txt").exists()
 
 
 def test_a_crash_while_saving_leaves_no_half_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,19 @@ def test_a_small_change_is_pushed_not_swept() -> None:
     assert float(np.abs(warm.scores - cold.scores).sum()) <= warm.error + cold.error
 
 
+@pytest.mark.parametrize("damping", [0.99, 1 - 1e-9])
+def test_pushes_count_as_sweeps_and_end(damping: float) -> None:
+    with pytest.raises(NotConverged) as caught:
+        pagerank(star(47), damping, 1e-2, start=np.eye(48)[0], solver="push", max_sweeps=2)
+    assert caught.value.best.sweeps <= 5
+
+
+def test_weights_of_any_size_are_scaled() -> None:
+    graph = cycle(4)
+    assert pagerank(graph, teleport=np.full(4, 1e308)).share(0) == pytest.approx(0.25)
+    assert pagerank(graph, start=np.full(4, 1e308)).share(0) == pytest.approx(0.25)
+
+
 def test_a_large_change_ends_in_sweeps() -> None:
     old = pagerank(random_web(20_000, 120_000, seed=3))
     warm = pagerank(random_web(20_000, 120_000, seed=4), tolerance=1e-9, start=old)

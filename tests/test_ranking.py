@@ -12,7 +12,7 @@ from surveyor import Graph, Names, Ranking, UsageError, pagerank
 
 def ranking(scores: list[float], names: list[str] | None = None) -> Ranking:
     return Ranking(
-        np.array(scores), 1e-9, 3, 0.85, 1e-6, "power", "teleport", "uniform",
+        np.array(scores), 1e-9, 3, 0.85, 1e-6, "power", "teleport",
         names=None if names is None else Names.of(names),
     )  # fmt: skip
 

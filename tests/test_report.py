@@ -23,7 +23,7 @@ from surveyor.report.explained import link_rows, origin_rows, rows_table, title
 from surveyor.report.html import Report, render, write_report
 from surveyor.report.pages import near_ties, page_table, top_pages
 from surveyor.report.plots import error_plot, share_plot
-from surveyor.report.scores import check_suffix, read_start, write_scores
+from surveyor.report.scores import check_names, check_suffix, read_start, write_scores
 from surveyor.report.tables import Table, plain_lines, write_csv, write_text
 
 if TYPE_CHECKING:
@@ -114,6 +114,28 @@ def test_table_as_text_and_csv(graph: Graph, ranking: Ranking) -> None:
     assert float(first.split(",")[3]) == ranking.scores[0]
 
 
+def test_csv_is_exact_or_safe_for_a_terminal() -> None:
+    table = Table(("page",), [("a",)], ("page", "share"), [("b\x1b[31m", 0.5)])
+    exact, safe = io.StringIO(), io.StringIO()
+    write_csv(table, exact)
+    write_csv(table, safe, escape=True)
+    assert exact.getvalue() == "page,share\nb\x1b[31m,0.5\n"
+    assert safe.getvalue() == "page,share\nb\\x1b[31m,0.5\n"
+
+
+@pytest.mark.parametrize("width", [20, 30, 50, 80])
+def test_the_page_is_shown_on_a_narrow_terminal(
+    width: int, graph: Graph, ranking: Ranking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    write_text(page_table(top_pages(graph, ranking, 5)), stream, rich=True, color=False)
+    for word in ("score", "page", "hub", "lonely"):
+        assert word in stream.getvalue()
+    assert ("in-links" in stream.getvalue()) == (width >= 50)
+    assert max(map(len, stream.getvalue().splitlines())) <= width
+
+
 def test_rich_table_takes_markup_and_escapes_literally() -> None:
     stream = io.StringIO()
     table = Table(("score", "page"), [("1", "[red]a[/red]\x1b[31m")], ("score", "page"), [(1, "a")])
@@ -153,7 +175,7 @@ def _report(graph: Graph, ranking: Ranking, title: str = "A web") -> Report:
 
 
 def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
-    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "new" / "report.html")
+    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "report.html")
     page = path.read_text("utf-8")
     seen = Tags(page)
     assert len(page) < 2_000_000
@@ -186,7 +208,8 @@ def test_report_without_plots(graph: Graph, ranking: Ranking) -> None:
 def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
     for name in ("ranks.csv", "ranks.csv.gz", "ranks.npy"):
         start = read_start(graph, write_scores(graph, ranking, tmp_path / name))
-        assert np.array_equal(start, ranking.scores)
+        assert np.array_equal(start.scores, ranking.scores)
+        assert start.known == start.ranks == graph.pages
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(write_scores(graph, ranking, tmp_path / "ranks.parquet"))
     assert table.column_names == ["page", "share", "name"]
@@ -201,11 +224,37 @@ def test_common_crawl_ranks_start_a_graph_that_has_changed(tmp_path: Path) -> No
     path = write_scores(old, ranking, tmp_path / "ranks.txt.gz")
     new = Graph.from_edges([("new.example", "a.example"), ("b.example", "c.example")])
     start = read_start(new, path)
-    assert start[new.page("a.example")] == pytest.approx(ranking.share("a.example"))
-    assert start[new.page("new.example")] == 1 / 4
+    assert start.scores[new.page("a.example")] == pytest.approx(ranking.share("a.example"))
+    assert start.scores[new.page("new.example")] == 1 / 4
+    assert (start.ranks, start.known) == (3, 3)
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.npy", "no"), ("a.csv", "x,y\n1,2\n"), ("a.txt", "no")])
+def test_parquet_ranks_start_a_ranking(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    named = Graph.from_edges([("a", "b"), ("b", "a"), ("c", "a")])
+    for graph in (named, Graph(named.indptr, named.indices)):
+        ranking = pagerank(graph)
+        start = read_start(graph, write_scores(graph, ranking, tmp_path / "ranks.parquet"))
+        assert np.array_equal(start.scores, ranking.scores)
+    with pytest.raises(InputError, match="none of the 3 ranks"):
+        read_start(Graph.from_edges([("x", "y")]), tmp_path / "ranks.parquet")
+
+
+def test_common_crawl_ranks_are_refused_where_names_are_not_hosts(tmp_path: Path) -> None:
+    graph = Graph.from_edges([("https://www.site73.example/", "https://b.example/")])
+    with pytest.raises(UsageError, match="hosts or domains"):
+        write_scores(graph, pagerank(graph), tmp_path / "ranks.txt.gz")
+    check_names(graph, "ranks.csv")
+    check_names(Graph.from_edges([("a.example", "b.example")]), "ranks.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.npy", "no"), ("a.npy", ""), ("a.csv", "x,y\n1,2\n"), ("a.csv", ""), ("a.csv", "page,share,name\n0\n"),
+        ("a.csv", "page,share\n0,0.5\n"), ("a.txt", "no"), ("a.parquet", ""),
+    ],
+)  # fmt: skip
 def test_what_is_no_ranks_is_refused(name: str, text: str, graph: Graph, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as refused:

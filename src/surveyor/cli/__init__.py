@@ -1,6 +1,7 @@
 """The command line: parse, call the library once, print; one file per command.
 
     lazy        the commands by name, each imported when it runs
+    pages       pages as people write them
     options     options that several commands share
     output      results to stdout, talk to stderr
     meter       progress bars
@@ -13,6 +14,7 @@ newer graph, 130 and 143 interrupted.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -33,6 +35,18 @@ def main() -> NoReturn:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error becomes a sentence on stderr."""
+    try:
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # the caller closed it (`>&-`), so nobody listens
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  # open until exit
+        return _run(args)
+    except KeyboardInterrupt:
+        return _stop("Interrupted.", 130)
+    except Terminated:
+        return _stop("Terminated.", 143)
+
+
+def _run(args: Sequence[str]) -> int:
     import click
 
     from surveyor.cli.lazy import surveyor
@@ -52,10 +66,8 @@ def run(args: Sequence[str]) -> int:
     except SurveyorError as error:
         _trace(debug=debug)
         return _fail(error.problem, error.hint, error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        return _fail("Interrupted.", "", 130)
-    except Terminated:
-        return _fail("Terminated.", "", 143)
+    except click.Abort:
+        return _stop("Interrupted.", 130)
     except MemoryError:
         _trace(debug=debug)
         return _fail("There is not enough memory.", "build a graph folder first: it is read as a stream", 2)
@@ -71,6 +83,11 @@ def run(args: Sequence[str]) -> int:
 
 def _terminate(*_: object) -> NoReturn:
     raise Terminated
+
+
+def _stop(word: str, code: int) -> int:
+    sys.stderr.write(f"{word}\n")
+    return code
 
 
 def _fail(problem: str, hint: str, code: int) -> int:

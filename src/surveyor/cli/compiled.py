@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import surveyor
+from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
 
 VARIABLE = "NUMBA_CACHE_DIR"
+ROOM = 1 << 20  # bytes that the kernels of one command take, and more
+WORTH_A_LINE = 0.3  # seconds of compiling
 SECONDS = 10  # what compiling all kernels of one command takes on a slow machine
 
 
@@ -34,30 +37,77 @@ def kernels(output: Output) -> Iterator[None]:
     """Choose the cache folder before Numba is imported; inside, compiling is announced, once."""
     if VARIABLE not in os.environ and "numba" not in sys.modules:
         folder = cache_folder()
-        if not writable(folder):
+        if not writable(folder, 0 if kept_in(folder) else ROOM):
             folder = _elsewhere(folder)
-            output.say(f"{cache_folder()} cannot be written; compiled kernels go to {folder}")
+            output.say(f"{cache_folder()} cannot be written or is full; compiled kernels go to {folder}")
         os.environ[VARIABLE] = str(folder)
     from numba.core import event
 
     class Listener(event.Listener):
-        depth, began, said = 0, 0.0, False  # a kernel may compile another one; Numba holds a lock
+        depth, began, spent, said = 0, 0.0, 0.0, False  # a kernel may compile another one; Numba holds a lock
 
         def on_start(self, event: Any) -> None:  # noqa: ARG002
-            if not self.said:
-                self.said = True
-                output.say(f"compiling kernels, once for this version (about {SECONDS} s)")
             if self.depth == 0:
+                self.announce(now=VARIABLE in os.environ and not kept_in(Path(os.environ[VARIABLE])))
                 self.began = time.perf_counter()
             self.depth += 1
 
         def on_end(self, event: Any) -> None:  # noqa: ARG002
             self.depth -= 1
             if self.depth == 0:
+                self.spent += time.perf_counter() - self.began
                 output.compiling += time.perf_counter() - self.began
+                self.announce(now=self.spent > WORTH_A_LINE)
 
-    with event.install_listener("numba:compile", Listener()):
+        def announce(self, *, now: bool) -> None:
+            if now and not self.said:
+                self.said = True
+                output.say(f"compiling kernels, once for this version (about {SECONDS} s)")
+
+    listener = Listener()
+    with event.install_listener("numba:compile", listener), _careful_cache(output, listener):
         yield
+
+
+@contextmanager
+def _careful_cache(output: Output, listener: Any) -> Iterator[None]:
+    """Let a kernel that cannot be kept be used all the same, and count the loading of kernels as compiling."""
+    from numba.core import caching
+
+    numba_cache: Any = caching.Cache
+    load, save, warned = numba_cache.load_overload, numba_cache.save_overload, False
+
+    def loaded(cache: Any, *key: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return load(cache, *key)
+        finally:
+            if listener.depth == 0:
+                output.compiling += time.perf_counter() - began
+
+    def saved(cache: Any, *entry: Any) -> None:
+        nonlocal warned
+        try:
+            save(cache, *entry)
+        except OSError as error:
+            if not warned:
+                warned = True
+                output.warn(
+                    f"compiled kernels cannot be kept in {os.environ.get(VARIABLE, 'the cache')} "
+                    f"({error.strerror or error}), so every run compiles them again\n"
+                    f"  hint: make room there, or name another folder with {VARIABLE} or XDG_CACHE_HOME"
+                )
+
+    numba_cache.load_overload, numba_cache.save_overload = loaded, saved
+    try:
+        yield
+    finally:
+        numba_cache.load_overload, numba_cache.save_overload = load, save
+
+
+def kept_in(folder: Path) -> bool:
+    """Say whether a folder holds any compiled kernel."""
+    return any(folder.rglob("*.nbi"))
 
 
 @lru_cache(maxsize=1)
@@ -84,12 +134,12 @@ def fingerprint() -> str:
     return digest.hexdigest()[:12]
 
 
-def writable(folder: Path) -> bool:
-    """Say whether a folder exists, or can be made, and takes files."""
+def writable(folder: Path, room: int = ROOM) -> bool:
+    """Say whether a folder exists, or can be made, and takes a file of so many bytes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            return file.write(bytes(room)) == room
     except OSError:
         return False
 
@@ -97,7 +147,13 @@ def writable(folder: Path) -> bool:
 def _elsewhere(folder: Path) -> Path:
     """Return a folder of this user among the temporary files, a new one if the usual name is taken."""
     owner = os.getuid() if hasattr(os, "getuid") else "files"
-    kept = Path(tempfile.gettempdir()) / f"surveyor-{owner}" / folder.name
-    if writable(kept) and (not hasattr(os, "getuid") or kept.parent.stat().st_uid == os.getuid()):
-        return kept
-    return Path(tempfile.mkdtemp(prefix="surveyor-"))
+    try:
+        kept = Path(tempfile.gettempdir()) / f"surveyor-{owner}" / folder.name
+        if writable(kept) and (not hasattr(os, "getuid") or kept.parent.stat().st_uid == os.getuid()):
+            return kept
+        return Path(tempfile.mkdtemp(prefix="surveyor-"))
+    except OSError as error:
+        raise UsageError(
+            f"compiled kernels can be kept neither in {folder} nor among the temporary files ({error})",
+            hint=f"make room, or name a folder with {VARIABLE}",
+        ) from error

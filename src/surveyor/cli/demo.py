@@ -26,11 +26,12 @@ PRESETS = ("small", "site", "web", "domains")
     help="Folder for graph and report.",
 )
 @click.option("--preset", type=click.Choice(PRESETS), default="small", show_default=True, help="Which web to make.")
-@click.option("--rng", type=int, default=7, show_default=True, help="Seed of the web.")
+@click.option("--rng", type=options.Whole(0), default=7, show_default=True, help="Seed of the web.")
 @click.option("--fresh", is_flag=True, help="Make the web again, even if it is there.")
 def command(output: Output, *, out: str, preset: str, rng: int, fresh: bool) -> int:
     """Make a web, rank it, explain its top page and write a report with two plots."""
     from surveyor.cli import explain, rank
+    from surveyor.cli.pages import word_for
     from surveyor.cli.ranked import rank_graph
 
     folder = Path(out)
@@ -52,7 +53,7 @@ def command(output: Output, *, out: str, preset: str, rng: int, fresh: bool) -> 
     report = str(folder / "report.html")
     again = ["demo", "--preset", preset, "--rng", str(rng)]
     rank.write_html(output, ranked, report, title=f"A made-up web ({preset}, rng {rng})", again=again)
-    second = ranked.graph.name(int(ranked.ranking.top(2)[-1]))
+    second = word_for(ranked.graph, int(ranked.ranking.top(2)[-1]))
     output.next_steps({
         "why is the second second?": ["surveyor", "explain", str(path), second],
         "more of the list": ["surveyor", "top", str(path), "-n", "50"],

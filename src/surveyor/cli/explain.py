@@ -11,7 +11,6 @@ from surveyor.cli import options
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.cli.ranked import Ranked
-    from surveyor.graph.csr import Graph
 
 
 @options.command("explain", table=True)
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
 def command(output: Output, *, graph: str, page: str, count: int, **settings: Any) -> int:
     """Show which links gave PAGE of GRAPH its score, and how much each gave.
 
-    PAGE is a name as `surveyor top` prints it, or an id. The graph is ranked first.
+    PAGE is a name as `surveyor top` prints it, or '#3' (in quotes) for the page with id 3; in a graph without
+    names 3 is enough. The graph is ranked first.
     """
+    from surveyor.cli.pages import find
     from surveyor.cli.ranked import rank_graph
 
     ranked = rank_graph(output, graph, **settings)
@@ -39,23 +40,6 @@ def command(output: Output, *, graph: str, page: str, count: int, **settings: An
     output.line()
     ranked.say(output)
     return ranked.exit_code
-
-
-def find(graph: Graph, text: str) -> int:
-    """Find a page, or say which one may be meant."""
-    from surveyor.cli.ranked import page_of
-    from surveyor.errors import UsageError
-
-    page = page_of(graph, text)
-    if page is not None:
-        return page
-    bare = text.removeprefix("http://").removeprefix("https://").rstrip("/")
-    guesses = [start + bare + end for start in ("https://", "http://", "") for end in ("/", "")]
-    near = [guess for guess in guesses if page_of(graph, guess) is not None]
-    if near:
-        raise UsageError(f"no page {text}", hint=f"did you mean {near[0]}?")
-    ids = "" if graph.names is not None else f" (an id from 0 to {graph.pages - 1:,})"
-    raise UsageError(f"no page {text}", hint=f"give a page as `surveyor top` prints it{ids}")
 
 
 def show(output: Output, ranked: Ranked, page: int, number: int) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from surveyor.progress import Progress
 
 MADE_UP = "synthetic:"
+FOR_FILES = ("nodes", "format", "strict")
 
 
 @options.command(
@@ -37,7 +42,7 @@ MADE_UP = "synthetic:"
 )
 @click.option("--replace", is_flag=True, help="Replace DEST if it is a graph.")
 @click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [of its preset]")
-@click.option("--rng", type=int, help="Seed of a synthetic web.  [7]")
+@click.option("--rng", type=options.Whole(0), help="Seed of a synthetic web.  [7]")
 @options.threads
 def command(
     output: Output,
@@ -56,8 +61,11 @@ def command(
     """
     from surveyor.errors import UsageError
 
+    clear_drafts(output, Path(dest))
     with output.progress() as progress, output.timed() as seconds:
         if source.startswith(MADE_UP):
+            if any(settings[name] for name in FOR_FILES):
+                raise UsageError("--nodes, --format and --strict are for files of links", hint="leave them out")
             preset, seed = source.removeprefix(MADE_UP), 7 if rng is None else rng
             graph = make_web(preset, dest, links=links, rng=seed, replace=replace, progress=progress)
         elif links is not None or rng is not None:
@@ -81,6 +89,31 @@ def make_web(preset: str, dest: str, *, links: int | None = None, rng: int, repl
     graph = synthetic_web(preset, links=links, rng=rng, progress=progress).graph
     graph.save(folder, replace=True)
     return graph
+
+
+def clear_drafts(output: Output, folder: Path) -> None:
+    """Remove what builds of the same folder left behind when they were killed; nothing that may be another's."""
+    from surveyor.graph.folder import ARRAYS, NAME_FILES
+
+    for draft in folder.parent.glob(f"{escape(folder.name)}.draft-*"):
+        pid = draft.name.rpartition("-")[2]
+        if not (pid.isdecimal() and draft.is_dir()) or _alive(int(pid)):
+            continue
+        if {path.name for path in draft.iterdir()} <= {*ARRAYS, *NAME_FILES}:
+            shutil.rmtree(draft, ignore_errors=True)
+            output.say(f"removed {draft}, left by a build that was killed")
+
+
+def _alive(pid: int) -> bool:
+    if sys.platform == "win32":  # there os.kill ends a process, whatever the signal
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _report(output: Output, graph: Graph, dest: str, seconds: float) -> None:

@@ -38,8 +38,10 @@ def command(
     if Path(dest).exists() and not replace:
         raise UsageError(f"{dest} exists already", hint="choose another name, or write over it with --replace")
     with output.progress() as progress, output.timed() as seconds:
-        graph = read_graph(source, format=format_in, threads=threads, progress=progress)
-        write_graph(graph, dest, format=format_out)
+        with options.format_means("--format-in"):
+            graph = read_graph(source, format=format_in, threads=threads, progress=progress)
+        with options.format_means("--format-out"):
+            write_graph(graph, dest, format=format_out)
     output.object("graph convert", {
         "source": source, "graph": dest, "pages": graph.pages, "links": graph.links,
         "seconds": round(seconds[0], 3),

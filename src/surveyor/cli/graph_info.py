@@ -31,7 +31,8 @@ def command(output: Output, *, graph: str, verify: bool) -> None:
             with kernels(output):
                 from surveyor.graph.formats import read_graph
 
-                opened = read_graph(path, progress=progress)
+                with options.format_means("`surveyor graph build --format`"):
+                    opened = read_graph(path, progress=progress)
     told = facts(opened, path)
     output.object("graph info", {"graph": graph, "verified": verify, **told})
     output.facts(

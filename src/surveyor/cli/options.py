@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -114,6 +115,25 @@ def format_option(name: str, what: str) -> Callable[[Function], Function]:
     return click.option(name, type=click.Choice(FORMATS), metavar="NAME", help=about)
 
 
+@contextmanager
+def format_means(option: str) -> Iterator[None]:
+    """Let hints of the library, which say --format, name the option of this command."""
+    from surveyor.errors import SurveyorError
+
+    try:
+        yield
+    except SurveyorError as error:
+        error.hint = re.sub(r"(?<!build )--format(?![-\w])", option, error.hint)
+        raise
+
+
+def below_two(context: click.Context, option: click.Parameter, value: float) -> float:
+    """Refuse a tolerance that any ranking meets."""
+    if not value < 2:
+        raise click.BadParameter(f"{value:g} is not below 2, and no two rankings differ by more.", context, option)
+    return value
+
+
 def examples(*lines: str) -> str:
     """Make the end of a help text: formats, then lines to copy."""
     return "\b\n" + "\n".join(["Formats: " + ", ".join(FORMATS), *lines])
@@ -123,12 +143,12 @@ graph_argument = click.argument("graph", type=click.Path(), metavar="GRAPH")
 
 #: How to rank; the names are those of `pagerank`.
 ranking = stacked(
-    click.option("--tolerance", type=float, default=1e-6, show_default=True, metavar="ERROR",
+    click.option("--tolerance", type=float, default=1e-6, show_default=True, metavar="ERROR", callback=below_two,
                  help="Proven error wanted, in total over all pages."),
     click.option("--damping", type=float, default=0.85, show_default=True, metavar="D",
                  help="Probability of following a link."),
     click.option("--trusted", type=click.Path(), metavar="FILE",
-                 help="Jump only to these pages: names (or ids), one a line."),
+                 help="Jump only to these pages: names, or ids as #3, one a line."),
     click.option("--dangling", type=click.Choice(DANGLING), default=DANGLING[0], show_default=True,
                  help="Where the rank of pages without links goes."),
     click.option("--max-sweeps", type=Whole(1), default=1000, show_default=True, metavar="N",

@@ -74,7 +74,10 @@ class Output:
         from surveyor.report import tables
 
         if self.mode == "csv":
-            tables.write_csv(table, sys.stdout)
+            terminal = sys.stdout.isatty()
+            if not terminal and hasattr(sys.stdout, "reconfigure"):
+                sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # as --out writes
+            tables.write_csv(table, sys.stdout, escape=terminal)
         elif self.mode == "text":
             tables.write_text(table, sys.stdout, rich=sys.stdout.isatty(), color=self.color)
 

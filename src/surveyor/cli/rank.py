@@ -37,12 +37,15 @@ def command(
     The error is proven: the printed scores differ from the exact ones by at most that much, summed over all
     pages. If it cannot be reached the best ranking is printed with its own error, and the exit code is 3.
     """
+    from surveyor.cli.pages import word_for
     from surveyor.cli.ranked import rank_graph
-    from surveyor.report.scores import check_suffix, write_scores
+    from surveyor.report.scores import check_place, check_suffix, write_scores
 
     if out:
         check_suffix(out)
-    ranked = rank_graph(output, graph, **settings)
+    for path in filter(None, (out, report)):
+        check_place(path)
+    ranked = rank_graph(output, graph, out=out, **settings)
     show(output, "rank", ranked, top)
     if out:
         write_scores(ranked.graph, ranked.ranking, out)
@@ -50,7 +53,7 @@ def command(
     if report:
         write_html(output, ranked, report, title=graph, again=click.get_current_context().obj or ())
     if top and ranked.graph.pages:
-        first = ranked.graph.name(int(ranked.ranking.top(1)[0]))
+        first = word_for(ranked.graph, int(ranked.ranking.top(1)[0]))
         output.next_steps({
             "why is it first?": ["surveyor", "explain", graph, first],
             **({} if out else {"keep all ranks": ["surveyor", "rank", graph, "--out", "ranks.csv"]}),
@@ -66,7 +69,7 @@ def show(output: Output, name: str, ranked: Ranked, top: int) -> None:
     ties = near_ties(ranked.ranking, top)
     rows = {"near_ties": ties, "pages": [page.to_dict() for page in pages]}
     output.object(name, {**ranked.fields(), **rows})
-    if pages:
+    if pages or output.mode == "csv":
         output.table(page_table(pages))
         output.line()
     ranked.say(output, f"{order_in_words(ties)}; score: 0-100, log scale, this graph only")

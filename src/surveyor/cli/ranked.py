@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from surveyor.rank.ranking import Ranking
 
 WORTH_A_RATE = 1_000_000  # links passed; a rate over fewer says nothing
-SHOWN = 3  # unknown trusted pages that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,11 @@ class Ranked:
         """Say where the score of a page comes from, under the jumps of this ranking."""
         from surveyor.rank.explain import explain
 
-        return explain(self.graph, self.ranking, page, teleport=self.teleport, count=number)
+        return explain(self.graph, self.ranking, page, count=number)
 
     def say(self, output: Output, *more: str) -> None:
         """Print the proven error and what it cost; warn if it is not what was asked for."""
-        from surveyor.report.numbers import amount, at_most, counted, duration
+        from surveyor.report.numbers import amount, at_most, counted, duration, tiny
 
         work = self.graph.links * self.ranking.sweeps
         rate = f", {amount(work / self.seconds)} links/s" if work >= WORTH_A_RATE else ""
@@ -66,15 +65,19 @@ class Ranked:
             output.line(line)
         output.say(f"{counted(self.ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
         if self.problem:
-            output.warn(f"{self.problem.problem}.")
+            output.warn(
+                f"the error bound is still {at_most(self.ranking.error)}, above {tiny(self.ranking.tolerance)}, "
+                f"after {counted(self.ranking.sweeps, 'sweep')}."
+            )
             output.say("  hint: raise --max-sweeps or --tolerance; the list above is good to the error it states")
 
 
 def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
     """Open a graph folder, or read any file of links; say what had to be left out."""
+    from surveyor.cli.options import format_means
     from surveyor.graph.formats import read_graph
 
-    with output.progress() as progress:
+    with output.progress() as progress, format_means("`surveyor graph build --format`"):
         graph = read_graph(path, threads=threads, progress=progress)
     if not Path(path).is_dir():
         output.caveats(graph)
@@ -88,16 +91,21 @@ def rank_graph(
     trusted: str | None = None,
     threads: int | None = None,
     warm_start: str | None = None,
+    out: str | None = None,
     **settings: Any,
 ) -> Ranked:
     """Open and rank a graph; a ranking that did not converge is kept, with its own bound."""
     graph = open_graph(output, path, threads)
+    from surveyor.cli.pages import trusted_teleport
     from surveyor.errors import NotConverged
     from surveyor.rank.pagerank import pagerank
-    from surveyor.report.scores import read_start
+    from surveyor.report.scores import check_names
+
+    if out:
+        check_names(graph, out)
 
     teleport = None if trusted is None else trusted_teleport(output, graph, trusted)
-    start = None if warm_start is None else read_start(graph, warm_start)
+    start = None if warm_start is None else _earlier(output, graph, warm_start)
     problem = None
     with output.progress() as progress, output.timed() as seconds:
         try:
@@ -107,36 +115,15 @@ def rank_graph(
     return Ranked(path, graph, ranking, seconds[0], problem, teleport)
 
 
-def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
-    """Read trusted pages, one name or id a line, and share the jumps evenly among them."""
-    import numpy as np
+def _earlier(output: Output, graph: Graph, path: str) -> FloatArray:
+    """Read the ranks to start from; say if they are those of another graph in part."""
+    from surveyor.report.numbers import count, counted
+    from surveyor.report.scores import read_start
 
-    from surveyor.errors import InputError
-
-    try:
-        lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="give a file with one page a line") from error
-    wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    found = [(name, page_of(graph, name)) for name in wanted]
-    unknown = [name for name, page in found if page is None]
-    known = sorted({page for _, page in found if page is not None})
-    if not known:
-        raise InputError(
-            f"none of the {len(wanted):,} pages in {path} is in this graph",
-            hint="write names as `surveyor top` prints them, one a line",
+    start = read_start(graph, path)
+    if start.known < max(start.ranks, graph.pages):
+        output.warn(
+            f"{count(start.known)} of {counted(start.ranks, 'rank')} in {path} are of pages in this graph; "
+            f"{count(graph.pages - start.known)} of its {counted(graph.pages, 'page')} start with an even share"
         )
-    if unknown:
-        names = ", ".join(unknown[:SHOWN]) + (", …" if len(unknown) > SHOWN else "")
-        output.warn(f"{len(unknown):,} of {len(wanted):,} trusted pages are not in this graph: {names}")
-    teleport = np.zeros(graph.pages)
-    teleport[known] = 1 / len(known)
-    return teleport
-
-
-def page_of(graph: Graph, text: str) -> int | None:
-    """Find a page by name, or by id if no page has that name."""
-    page = graph.names.find(text) if graph.names is not None else None
-    if page is None and text.isdecimal() and int(text) < graph.pages:
-        return int(text)
-    return page
+    return start.scores

@@ -1,4 +1,4 @@
-"""Write docs/reference/commands.md from the help of every command: `python -m surveyor.cli.reference FILE`.
+"""Write docs/reference/commands.md from the help of every command: `python -m surveyor.cli.reference [FILE]`.
 
 A test fails when the file and the commands differ.
 """
@@ -16,6 +16,7 @@ from surveyor.cli.lazy import LazyGroup, surveyor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PAGE = "docs/reference/commands.md"
 HEAD = """\
 # Commands
 
@@ -39,6 +40,7 @@ and `command`.
 | field | in | meaning |
 |---|---|---|
 | `graph` | all but `doctor` | the graph folder or file; in rankings an object of `path`, `pages`, `links` |
+| `source` | `graph convert` | what was read |
 | `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and how long it took |
 | `named`, `provenance` | `graph build`, `graph info` | whether pages have names; where the graph came from |
 | `pages_without_links`, `pages_without_in_links` | `graph info` | counts |
@@ -82,4 +84,4 @@ def _entries(command: click.Command, path: str, parent: click.Context | None) ->
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(reference(), "utf-8")
+    Path(sys.argv[1] if len(sys.argv) > 1 else PAGE).write_text(reference(), "utf-8")

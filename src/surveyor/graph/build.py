@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -75,27 +75,20 @@ class Builder:
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources):,} sources but {len(targets):,} targets", hint="give one of each per link")
         for array in (sources, targets):
-            if array.dtype.kind not in "iu" and array.size:
-                raise UsageError(f"page ids must be integers, not {array.dtype}", hint="for names use Graph.from_edges")
+            if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+                what = f"page ids must be integers in one dimension, not {array.dtype} of shape {array.shape}"
+                raise UsageError(what, hint="for names use Graph.from_edges")
+        sources, targets = (array.astype(array.dtype.newbyteorder("="), copy=False) for array in (sources, targets))
         done = 0
         while done < len(sources):
             room = min(len(sources) - done, self._buffer.size - self._used)
-            count, largest, bad = pack(
-                sources[done : done + room],
-                targets[done : done + room],
-                self._buffer[self._used :],
-                MAX_PAGES,
-            )
-            if bad >= 0:
-                at = done + bad
-                raise InputError(
-                    f"link {self.links_seen + at:,} is {sources[at]} -> {targets[at]}, "
-                    f"and page ids go from 0 to {MAX_PAGES - 1:,}",
-                    hint="negative or 64-bit ids: give them as names instead",
-                )
+            part = sources[done : done + room], targets[done : done + room]
+            selves, largest = pack(*part, self._buffer[self._used :])
+            if largest >= MAX_PAGES:
+                _refuse(*part, self.links_seen + done)
             self.largest = max(self.largest, int(largest))
-            self.self_links += room - int(count)
-            self._used += int(count)
+            self.self_links += int(selves)
+            self._used += room
             done += room
             if self._used == self._buffer.size:
                 self._close_run()
@@ -137,7 +130,7 @@ class Builder:
             progress("merging", links, total, "links")
         indptr = np.zeros(pages + 1, np.int64)
         np.cumsum(degrees, out=indptr[1:])
-        if links < 0.9 * total:
+        if links < 0.9 * targets.size:
             targets = targets[:links].copy()
         provenance = {
             "links_read": self.links_seen,
@@ -195,13 +188,13 @@ def transpose(
         list(crew.each(count_range, [(indices, a, b, into[1 + a : 1 + b]) for a, b in ranges]))
         np.cumsum(into, out=into)
         share = max(1, (at_once if write else indices.size) // crew.threads)
-        cursor = into[:-1].copy()
+        cursor = into[:-1].astype(np.uint64)
         whole = np.empty(0 if write else indices.size, np.int32)
 
         def turn(first: int, last: int) -> IdArray:
             start = into[first]
             out = np.empty(into[last] - start, np.int32) if write else whole[start : into[last]]
-            cursor[first:last] -= start
+            cursor[first:last] -= np.uint64(start)
             transpose_range(indptr, indices, first, last, cursor[first:last], out)
             return out
 
@@ -217,6 +210,16 @@ def _row_ranges(indptr: IntArray, share: int) -> list[tuple[int, int]]:
     marks = np.arange(share, max(int(indptr[-1]), 1), share)
     cuts = np.unique(np.concatenate([[0], np.searchsorted(indptr, marks), [pages]]))
     return [(int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+def _refuse(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn:
+    """Say which link has an id that does not fit."""
+    bad = (sources < 0) | (targets < 0) | (sources >= MAX_PAGES) | (targets >= MAX_PAGES)
+    at = int(np.argmax(bad))
+    raise InputError(
+        f"link {before + at:,} is {sources[at]} -> {targets[at]}, and page ids go from 0 to {MAX_PAGES - 1:,}",
+        hint="negative or 64-bit ids: give them as names instead",
+    )
 
 
 def _sorted_run(keys: KeyArray) -> KeyArray:

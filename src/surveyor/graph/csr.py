@@ -32,6 +32,10 @@ class Rows:
     indptr: IntArray
     indices: IdArray
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "indptr", read_only(self.indptr))
+        object.__setattr__(self, "indices", read_only(self.indices))
+
     def degrees(self) -> IntArray:
         """Return the number of links in each row."""
         return np.diff(self.indptr)
@@ -72,8 +76,10 @@ class Graph:
         """Build a graph from one source id and one target id per link; repeats merge, self-links drop."""
         from surveyor.graph.build import Builder
 
-        if names is not None and nodes is None:
-            nodes = len(names)
+        if names is not None:
+            nodes = len(names) if nodes is None else nodes
+            if len(set(names)) < len(names):
+                raise UsageError("some pages have the same name", hint="names must be distinct, one per page id")
         with Builder(expected_links=len(sources), memory=None, threads=threads) as builder:
             builder.add(np.asarray(sources), np.asarray(targets))
             return builder.finish(nodes, names if names is None or isinstance(names, Names) else Names.of(names))

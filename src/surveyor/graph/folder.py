@@ -88,11 +88,13 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
                 f"{path} is corrupt (its checksum differs)", hint="build the graph again, or copy it again"
             )
     out, into = (_rows(folder, about, direction) for direction in ("", "in_"))
+    if verify and not (_sound(out) and _sound(into)):
+        raise GraphError(f"{folder} holds links that lead nowhere", hint="it was not made by surveyor: build it again")
     names = None
     if NAME_FILES[0] in about["files"]:
-        offsets = np.load(folder / NAME_FILES[0], mmap_mode="r")
-        blob = np.memmap(folder / NAME_FILES[1], np.uint8, "r") if offsets[-1] else np.empty(0, np.uint8)
-        names = Names(offsets, blob)
+        offsets, text = np.load(folder / NAME_FILES[0], mmap_mode="r"), folder / NAME_FILES[1]
+        blob = np.memmap(text, np.uint8, "r") if text.stat().st_size else np.empty(0, np.uint8)
+        names = Names.checked(np.asarray(offsets), np.asarray(blob), folder, GraphError)
     return Graph(out.indptr, out.indices, names=names, in_links=into, provenance=about["provenance"])
 
 
@@ -143,29 +145,39 @@ def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
     return Rows(*arrays)
 
 
+def _sound(rows: Rows) -> bool:
+    """Say whether every row lies within the links and every link within the pages; kernels rely on it."""
+    pages, links = rows.indptr.size - 1, rows.indices.size
+    rising = rows.indptr[0] == 0 and rows.indptr[-1] == links and bool((np.diff(rows.indptr) >= 0).all())
+    return rising and rows.indices.min(initial=0) >= 0 and rows.indices.max(initial=-1) < pages
+
+
 def check_free(folder: Path, *, replace: bool) -> None:
-    """Refuse a folder that exists, unless it is a graph that may be replaced."""
-    replaceable = folder.is_dir() and ((folder / "graph.json").is_file() or not any(folder.iterdir()))
-    if folder.exists() and not (replace and replaceable):
-        hint = (
-            "choose another name, or replace it with --replace"
-            if (folder / "graph.json").is_file()
-            else "choose another name"
-        )
-        raise UsageError(f"{folder} exists already", hint=hint)
+    """Refuse a folder that exists, unless it holds a graph, and nothing else, that may be replaced."""
+    if not (folder.exists() or folder.is_symlink()):
+        return
+    if not (folder / "graph.json").is_file():
+        raise UsageError(f"{folder} exists already and is not a graph", hint="choose another name")
+    if not replace:
+        raise UsageError(f"{folder} exists already", hint="choose another name, or replace it with --replace")
+    others = sorted({path.name for path in folder.iterdir()} - {"graph.json", *ARRAYS, *NAME_FILES})
+    if others or folder.is_symlink():
+        why = f"holds {others[0]} beside the graph" if others else "is a symbolic link"
+        raise UsageError(f"{folder} {why}, so it is not replaced", hint="choose another name, or remove it yourself")
 
 
 @contextmanager
 def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
     """Give a draft folder that becomes `folder` when the block ends well and vanishes when it does not."""
     check_free(folder, replace=replace)
-    draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
+    draft, old = (folder.with_name(f"{folder.name}.{what}-{os.getpid()}") for what in ("draft", "old"))
     draft.mkdir(parents=True)
     try:
         yield draft
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.rename(old)  # two renames, not a deletion: a crash between them loses nothing
         draft.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -6,11 +6,17 @@ Finding an id by name uses a table of sorted hashes that is made on first use (1
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray, read_only
-from surveyor.errors import UsageError
+from surveyor.errors import InputError, SurveyorError, UsageError
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+AT_ONCE = 1 << 20  # offsets compared at a time
 
 
 class Names(Sequence[str]):
@@ -28,6 +34,22 @@ class Names(Sequence[str]):
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
         return cls(offsets, np.frombuffer(b"".join(encoded), np.uint8))
+
+    @classmethod
+    def checked(cls, offsets: AnyArray, blob: AnyArray, source: Path, error: type[SurveyorError] = InputError) -> Names:
+        """Take a table from a file that nobody vouches for: offsets that lead out of the blob are refused."""
+        fits = (
+            (offsets.ndim, blob.ndim) == (1, 1)
+            and (offsets.dtype, blob.dtype) == (np.dtype(np.int64), np.dtype(np.uint8))
+            and offsets.size > 0
+            and offsets[0] == 0
+            and offsets[-1] == blob.size
+            and all((offsets[at + 1 : at + AT_ONCE + 1] >= offsets[at : at + AT_ONCE][: offsets.size - 1 - at]).all()
+                    for at in range(0, offsets.size - 1, AT_ONCE))
+        )  # fmt: skip
+        if not fits:
+            raise error(f"the table of names in {source} is damaged", hint="fetch, copy or make it again")
+        return cls(offsets, blob)
 
     def __len__(self) -> int:
         return int(self.offsets.size - 1)
@@ -83,6 +105,19 @@ class Names(Sequence[str]):
                 hint="names are matched exactly, as `top` prints them",
             )
         return page
+
+    def repeats(self) -> int:
+        """Count the names that occurred before; empty ones are no names."""
+        from surveyor.kernels.intern import hash_all
+        from surveyor.kernels.text import names_rise
+
+        if names_rise(self.blob, self.offsets):
+            return 0
+        hashes = np.empty(len(self), np.uint64)
+        hash_all(self.blob, self.offsets, hashes)
+        hashes = hashes[np.diff(self.offsets) > 0]
+        hashes.sort()
+        return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
 
     def take(self, pages: IntArray) -> Names:
         """Return the names of some pages, in their order."""

@@ -10,28 +10,31 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 
+CHUNK = 4096  # keys compared at a time
+
 
 @kernel
-def pack(sources: AnyIntArray, targets: AnyIntArray, keys: KeyArray, limit: int) -> tuple[int, int, int]:
-    """Write one key per link that is not a self-link; return (keys, largest id, position of a bad id or -1)."""
-    count = 0
-    largest = -1
-    for link in range(sources.shape[0]):
-        source, target = int(sources[link]), int(targets[link])
-        if source < 0 or source >= limit or target < 0 or target >= limit:
-            return count, largest, link
-        largest = max(largest, source, target)
-        if source != target:
-            keys[count] = np.uint64(source) << np.uint64(32) | np.uint64(target)
-            count += 1
-    return count, largest, -1
+def pack(sources: AnyIntArray, targets: AnyIntArray, keys: KeyArray) -> tuple[int, int]:
+    """Write one key per link; return the number of self-links and the largest id (huge if one is negative)."""
+    selves, largest = np.uint64(0), np.uint64(0)
+    for link in range(sources.shape[0]):  # no branches: it runs in vector registers
+        source, target = np.uint64(sources[link]), np.uint64(targets[link])
+        keys[link] = source << np.uint64(32) | target
+        selves += np.uint64(source == target)
+        largest = max(largest, max(source, target))
+    return selves, largest  # type: ignore[return-value]  # uint64
 
 
 @kernel
 def is_sorted(keys: KeyArray) -> bool:
     """Say whether the keys never fall."""
-    for place in range(1, keys.shape[0]):
-        if keys[place] < keys[place - 1]:
+    size = keys.shape[0] - 1
+    for start in range(0, size, CHUNK):
+        before, after = keys[start : start + CHUNK], keys[start + 1 : start + 1 + CHUNK]
+        falls = np.int64(0)
+        for place in range(after.shape[0]):
+            falls += np.int64(after[place] < before[place])
+        if falls:
             return False
     return True
 
@@ -51,55 +54,58 @@ def drop_repeats(keys: KeyArray) -> int:
 
 @kernel
 def unpack(keys: KeyArray, new_ids: IdArray, degrees: IntArray, targets: IdArray) -> int:
-    """Write the targets of sorted keys without repeats, count the links of each source; return how many.
+    """Write the targets of sorted keys without repeats and self-links, count the links of each source.
 
-    Page p becomes new_ids[p], unless that table is empty. New ids rise with the old, so rows stay sorted.
+    Returns how many were written. Page p becomes new_ids[p], unless that table is empty. New ids rise with
+    the old, so rows stay sorted.
     """
     low = np.uint64(0xFFFFFFFF)
     renamed = new_ids.shape[0] > 0
-    count, row, row_start = 0, np.int64(-1), 0
-    before = ~np.uint64(0)
+    count, row_start = np.uint64(0), np.uint64(0)
+    row, before = ~np.uint64(0), ~np.uint64(0)
     for place in range(keys.shape[0]):
         key = keys[place]
-        if key == before:
+        source, target = key >> np.uint64(32), key & low
+        if key == before or source == target:
             continue
         before = key
-        source, target = np.int64(key >> np.uint64(32)), np.int64(key & low)
         if source != row:
-            if row >= 0:
-                degrees[new_ids[row] if renamed else row] += count - row_start
+            if count > row_start:
+                degrees[np.uint64(new_ids[row]) if renamed else row] += np.int64(count - row_start)
             row, row_start = source, count
-        targets[count] = new_ids[target] if renamed else target
-        count += 1
-    if row >= 0:
-        degrees[new_ids[row] if renamed else row] += count - row_start
-    return count
+        targets[count] = new_ids[target] if renamed else np.int32(target)
+        count += np.uint64(1)
+    if count > row_start:
+        degrees[np.uint64(new_ids[row]) if renamed else row] += np.int64(count - row_start)
+    return count  # type: ignore[return-value]  # uint64
 
 
 @kernel
 def count_range(indices: IdArray, first: int, last: int, counts: IntArray) -> None:
     """Count the links into each of the pages first..last-1."""
-    span = last - first
+    start, span = np.uint32(first), np.uint32(last - first)
     for link in range(indices.shape[0]):
-        row = indices[link] - first
-        if 0 <= row < span:
+        row = np.uint32(np.uint32(indices[link]) - start)
+        if row < span:
             counts[row] += 1
 
 
 @kernel
-def transpose_range(indptr: IntArray, indices: IdArray, first: int, last: int, cursor: IntArray, out: IdArray) -> None:
+def transpose_range(indptr: IntArray, indices: IdArray, first: int, last: int, cursor: KeyArray, out: IdArray) -> None:
     """Write the sources of the links into pages first..last-1; `cursor[p - first]` is where p's row begins.
 
     Sources come out in rising order because rows are read in order. Every call reads all links and writes
-    only its own range, so ranges run on several threads, or one after another in bounded memory.
+    only its own range, so ranges run on several threads, or one after another in bounded memory. Unsigned
+    differences make one comparison of two, and unsigned indices need no check for negative ones.
     """
-    span = last - first
+    start, span = np.uint32(first), np.uint32(last - first)
     for source in range(indptr.shape[0] - 1):
-        for link in range(indptr[source], indptr[source + 1]):
-            row = indices[link] - first
-            if 0 <= row < span:
-                out[cursor[row]] = source
-                cursor[row] += 1
+        for link in range(np.uint64(indptr[source]), np.uint64(indptr[source + 1])):
+            row = np.uint32(np.uint32(indices[link]) - start)
+            if row < span:
+                place = cursor[row]
+                out[place] = source
+                cursor[row] = place + np.uint64(1)
 
 
 @kernel

@@ -7,25 +7,30 @@ leaky system is solved, in which dangling pages pass nothing on; its solution is
 
 from __future__ import annotations
 
-from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+import numpy as np
+
+from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel
 
 
 @kernel
 def push(
     indptr: IntArray, indices: IdArray, ranks: FloatArray, residual: FloatArray, damping: float,
-    threshold: float, queue: IdArray, queued: BoolArray,
+    threshold: float, most: int, queue: IdArray,
 ) -> int:  # fmt: skip
-    """Push, first come first served, until no residual is larger than the threshold; return links followed."""
+    """Push, first come first served, until no residual is above the threshold or `most` links are followed.
+
+    Returns the links followed. Whatever the queue still holds then stays in the residuals.
+    """
     pages = ranks.shape[0]
-    head, waiting = 0, 0
+    queued = np.zeros(pages, np.bool_)
+    head, waiting, followed = 0, 0, 0
     for page in range(pages):
         if abs(residual[page]) > threshold:
             queue[waiting] = page
             queued[page] = True
             waiting += 1
-    followed = 0
-    while waiting > 0:
+    while waiting > 0 and followed < most:
         page = queue[head]
         head = head + 1 if head + 1 < pages else 0
         waiting -= 1

@@ -1,4 +1,4 @@
-"""Links in text: numbers and names found in blocks of whole lines, and written back.
+"""Links in text: numbers and names found in blocks of whole lines.
 
 Every block ends with a newline, so that the inner loops need no bounds: a newline is neither a digit nor a
 blank. A line that is no link is reported by number and place, never dropped: `bad` takes the first ones as
@@ -42,14 +42,28 @@ def note_bad(text: ByteArray, start: int, line: int, count: int, bad: IntArray) 
 
 
 @kernel
+def ends_open(text: ByteArray, at: int, separator: int) -> bool:
+    """Say whether a quote that opens a field from `at` on is still open at the end of its line."""
+    inside, fresh = False, True
+    while text[at] != NEWLINE:
+        if text[at] == QUOTE and (inside or fresh):
+            inside, fresh = not inside, True  # a doubled quote closes and opens
+        elif not is_blank(text[at]):
+            fresh = text[at] == separator
+        at += 1
+    return inside
+
+
+@kernel
 def parse_number(text: ByteArray, at: int) -> tuple[int, int]:
     """Read a number; return (number, where it ends), number -1 if there is none below 2**63."""
     first = at
     value: Any = np.int64(0)
     while ZERO <= text[at] <= NINE:
-        if value > (MOST - 9) // 10:
+        digit = np.int64(text[at]) - ZERO
+        if value > (MOST - digit) // 10:
             return -1, at
-        value = value * 10 + (np.int64(text[at]) - ZERO)
+        value = value * 10 + digit
         at += 1
     return (value, at) if at > first else (-1, at)
 
@@ -83,15 +97,16 @@ def parse_line(text: ByteArray, at: int) -> tuple[int, int, int, bool]:
 
 @kernel
 def parse_pairs(
-    text: ByteArray, limit: int, fits: int, sources: AnyIntArray, targets: AnyIntArray, bad: IntArray
-) -> tuple[int, int, int, int, int]:
-    """Read two numbers a line; return (links, lines, largest, malformed lines, lines with more columns).
+    text: ByteArray, limit: int, fits: int, quoting: int, sources: AnyIntArray, targets: AnyIntArray, bad: IntArray
+) -> tuple[int, int, int, int, int, int]:
+    """Read two numbers a line; return (links, lines, largest, malformed, lines with more columns, open line).
 
     A number of `limit` or more makes its line malformed; one of `fits` or more ends the work at once, as
     the caller can see from `largest`. Lines of two short numbers and one separator, nearly all there are,
-    are read here; the others by `parse_line`.
+    are read here; the others by `parse_line`. With a separator as `quoting`, the open line is the first
+    whose last quote is not closed (0: none).
     """
-    links, lines, count, longer = 0, 0, 0, 0
+    links, lines, count, longer, opened = 0, 0, 0, 0, 0
     largest: Any = np.int64(-1)
     at, one, zero, ten = (
         np.uint64(0),
@@ -127,17 +142,19 @@ def parse_pairs(
             first, second, following, more = parse_line(text, begin)
             at = np.uint64(following)
             longer += more
+            if quoting and not opened and text[start] != HASH and ends_open(text, begin, quoting):
+                opened = lines
         larger = max(first, second)
         if first < 0 or larger >= limit:
             count, following = note_bad(text, begin, lines, count, bad)
             at = np.uint64(following)
         else:
             if larger >= fits:
-                return links, lines, larger, count, longer
+                return links, lines, larger, count, longer, opened
             largest = max(largest, larger)
             sources[links], targets[links] = first, second
             links += 1
-    return links, lines, largest, count, longer
+    return links, lines, largest, count, longer, opened
 
 
 @kernel
@@ -181,33 +198,54 @@ def next_field(text: ByteArray, at: int, separator: int) -> tuple[int, int, int]
 
 
 @kernel
-def find_pairs(text: ByteArray, separator: int, spans: IntArray, bad: IntArray) -> tuple[int, int, int, int, int]:
-    """Find two names a line; return (spans, lines, -1, malformed lines, lines with more columns)."""
-    found, lines, count, longer, at = 0, 0, 0, 0, 0
+def find_pairs(
+    text: ByteArray, separator: int, source: int, target: int, spans: IntArray, bad: IntArray
+) -> tuple[int, int, int, int, int]:
+    """Find the names in two columns; return (spans, lines, malformed, lines with more columns, open line).
+
+    Spans are (source, target) in turn, whichever column comes first. The open line is the first whose last
+    quote is not closed (0: none).
+    """
+    found, lines, count, longer, opened, at = 0, 0, 0, 0, 0, 0
+    wanted = max(source, target)
+    quotes = separator in (COMMA, SEMICOLON)
     while at < text.shape[0]:
         start = at
         lines += 1
         if text[at] == HASH or text[at] == PERCENT:
             count, at = note_bad(text, start, lines, count, bad)
             continue
-        first, last, at = next_field(text, at, separator)
-        spans[found, 0], spans[found, 1] = first, last
-        good = first >= 0 and last > first and text[at] != NEWLINE
-        if good:
-            at += 0 if separator == WHITESPACE else 1
+        good, first = True, at
+        for column in range(wanted + 1):
+            at += column > 0 and separator != WHITESPACE
             first, last, at = next_field(text, at, separator)
-            spans[found + 1, 0], spans[found + 1, 1] = first, last
-            good = first >= 0 and last > first
-        if not good:
-            count, at = note_bad(text, start, lines, count, bad)
-            continue
-        found += 2
-        if text[at] != NEWLINE:
-            longer += 1
+            if column in (source, target):
+                place = found + (column == target)
+                spans[place, 0], spans[place, 1] = first, last
+                good = last > first
+            good = good and first >= 0 and (column == wanted or text[at] != NEWLINE)
+            if not good:
+                break
+        more = text[at] != NEWLINE
+        if quotes and not opened and ((first < 0 and not more) or (more and ends_open(text, at, separator))):
+            opened = lines
+        if good:
+            found += 2
+            longer += more
             while text[at] != NEWLINE:
                 at += 1
-        at += 1
-    return found, lines, -1, count, longer
+            at += 1
+        else:
+            count, at = note_bad(text, start, lines, count, bad)
+    return found, lines, count, longer, opened
+
+
+@kernel
+def number_spans(text: ByteArray, spans: IntArray, limit: int, numbers: IntArray) -> None:
+    """Read the number in each span, -1 where there is none below the limit."""
+    for row in range(spans.shape[0]):
+        value, end = parse_number(text, spans[row, 0])
+        numbers[row] = value if end == spans[row, 1] and value < limit else -1
 
 
 @kernel
@@ -309,79 +347,3 @@ def reverse_labels(blob: ByteArray, offsets: IntArray, out: ByteArray) -> None:
                 at += 1
             end = start - 1
     return
-
-
-@kernel
-def put_number(value: int, out: ByteArray, at: int) -> int:
-    """Write a number in decimal; return where it ends."""
-    digits, rest = 1, value
-    while rest >= 10:
-        rest //= 10
-        digits += 1
-    for place in range(at + digits - 1, at - 1, -1):
-        out[place] = ZERO + value % 10
-        value //= 10
-    return at + digits
-
-
-@kernel
-def put_name(blob: ByteArray, first: int, last: int, out: ByteArray, at: int) -> int:
-    """Write a name; return where it ends."""
-    for place in range(first, last):
-        out[at] = blob[place]
-        at += 1
-    return at
-
-
-@kernel
-def write_numbers(numbers: IntArray, offsets: IntArray, blob: ByteArray) -> None:
-    """Write each number in decimal at its offset."""
-    for row in range(numbers.shape[0]):
-        put_number(numbers[row], blob, offsets[row])
-
-
-@kernel
-def write_pairs(sources: AnyIntArray, targets: AnyIntArray, separator: int, out: ByteArray) -> int:
-    """Write one line per link, as ids; return the bytes written."""
-    at = 0
-    for link in range(sources.shape[0]):
-        at = put_number(sources[link], out, at)
-        out[at] = separator
-        at = put_number(targets[link], out, at + 1)
-        out[at] = NEWLINE
-        at += 1
-    return at
-
-
-@kernel
-def write_named(
-    sources: AnyIntArray,
-    targets: AnyIntArray,
-    offsets: IntArray,
-    blob: ByteArray,
-    separator: int,
-    out: ByteArray,
-) -> int:
-    """Write one line per link, as names; return the bytes written."""
-    at = 0
-    for link in range(sources.shape[0]):
-        source, target = sources[link], targets[link]
-        at = put_name(blob, offsets[source], offsets[source + 1], out, at)
-        out[at] = separator
-        at = put_name(blob, offsets[target], offsets[target + 1], out, at + 1)
-        out[at] = NEWLINE
-        at += 1
-    return at
-
-
-@kernel
-def write_vertices(first: int, last: int, offsets: IntArray, blob: ByteArray, out: ByteArray) -> int:
-    """Write `id TAB name` for the pages first..last-1; return the bytes written."""
-    at = 0
-    for page in range(first, last):
-        at = put_number(page, out, at)
-        out[at] = TAB
-        at = put_name(blob, offsets[page], offsets[page + 1], out, at + 1)
-        out[at] = NEWLINE
-        at += 1
-    return at

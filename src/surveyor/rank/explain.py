@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from surveyor.arrays import FloatArray
+from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.rank.pagerank import Weights, teleport_weights
 from surveyor.rank.ranking import Ranking
 
 BACK = 1e-3  # origins are followed back until what remains at a page is below this chance
@@ -53,10 +53,8 @@ class Explanation:
         return asdict(self)
 
 
-def explain(
-    graph: Graph, ranking: Ranking, page: int | str, *, teleport: Weights | None = None, count: int = 10
-) -> Explanation:
-    """Say where a page's score comes from; give the same teleport that the ranking was made with.
+def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10) -> Explanation:
+    """Say where a page's score in a ranking of this graph comes from.
 
     >>> from surveyor.rank.pagerank import pagerank
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
@@ -64,15 +62,21 @@ def explain(
     >>> [(part.name, round(part.part, 2)) for part in why.links], round(why.teleport, 2)
     ([('a', 0.46), ('c', 0.41)], 0.13)
     """
-    target = graph.page(page) if isinstance(page, str) else page
+    if ranking.scores.size != graph.pages:
+        raise UsageError(
+            f"the ranking has {ranking.scores.size:,} pages and the graph {graph.pages:,}",
+            hint="give the graph that was ranked",
+        )
+    target = graph.page(page) if isinstance(page, str) else int(page)
     score, damping = ranking.share(target), ranking.damping
     whole = score or 1.0
     sources = graph.in_links_of(target)
     degrees = graph.out_degrees
     given = damping * ranking.scores[sources] / degrees[sources] / whole
     best = np.lexsort((sources, -given))[:count]
-    jump = np.broadcast_to(teleport_weights(graph, teleport), graph.pages)
-    stuck_to = jump if ranking.dangling == "teleport" else np.broadcast_to(1.0 / graph.pages, graph.pages)
+    alike = np.broadcast_to(1.0 / graph.pages, graph.pages)
+    jump = alike if ranking.jump is None else ranking.jump
+    stuck_to = alike if ranking.stuck_to is None else ranking.stuck_to
     stuck = damping * float(ranking.scores[degrees == 0].sum())
     starts = (1 - damping) * jump + stuck * stuck_to
     started = starts * _chance_to_reach(graph, damping, target) / ((1 - damping) * whole)

@@ -75,16 +75,16 @@ def pagerank(
     ('b', 0.3974, True)
     """
     _check(damping, tolerance, solver, start)
-    jump = teleport_weights(graph, teleport)
+    jump = _weights(graph, teleport, "teleport")
     stuck_to = _stuck_to(graph, dangling)
     with Crew(threads) as crew:
         sweeps = Sweeps(graph, jump, stuck_to, damping, crew)
         if graph.pages == 0:
-            return _ranking(graph, sweeps, "power", tolerance, teleport, dangling)
+            return _ranking(graph, sweeps, "power", tolerance, dangling)
         if start is not None:
             sweeps.begin(_earlier(graph, start))
         chosen = _solve(sweeps, solver, tolerance, max_sweeps, progress, warm=start is not None)
-    ranking = _ranking(graph, sweeps, chosen, tolerance, teleport, dangling)
+    ranking = _ranking(graph, sweeps, chosen, tolerance, dangling)
     if ranking.error > tolerance:
         rounding = "rounding allows no smaller bound here; ask for a larger tolerance"
         hint = rounding if ranking.sweeps < max_sweeps else "raise max_sweeps"
@@ -96,7 +96,7 @@ def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, pr
     """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up."""
     if warm and solver in ("auto", "push"):
         if sweeps.leaky:
-            sweeps.push(tolerance)
+            sweeps.push(tolerance, max_sweeps)
             if sweeps.prove() <= tolerance:
                 return "push"
         solver = "auto"
@@ -127,9 +127,8 @@ def _expected(sweeps: Sweeps, tolerance: float) -> float:
     return sweeps.sweeps + float(np.log(tolerance / sweeps.error) / pace)
 
 
-def _ranking(
-    graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, teleport: object, dangling: object
-) -> Ranking:
+def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangling: object) -> Ranking:
+    stuck_to = sweeps.jump if sweeps.stuck_to is None else sweeps.stuck_to
     return Ranking(
         scores=sweeps.scores(),
         error=sweeps.error,
@@ -138,7 +137,8 @@ def _ranking(
         tolerance=tolerance,
         solver=solver,
         dangling=dangling if isinstance(dangling, str) else "given",
-        teleport="uniform" if teleport is None else "given",
+        jump=None if sweeps.jump.size == 1 else sweeps.jump,
+        stuck_to=None if stuck_to.size == 1 else stuck_to,
         history=tuple(sweeps.history),
         names=graph.names,
     )
@@ -155,11 +155,6 @@ def _check(damping: float, tolerance: float, solver: str, start: object) -> None
         raise UsageError(f"no solver {solver!r}", hint="auto, power, seidel or push")
     if solver == "push" and start is None:
         raise UsageError("the push solver starts from an earlier ranking", hint="give start=, or solver='auto'")
-
-
-def teleport_weights(graph: Graph, teleport: Weights | None) -> FloatArray:
-    """Return where jumps go, as a distribution; a single entry stands for all pages alike."""
-    return _weights(graph, teleport, "teleport")
 
 
 def _weights(graph: Graph, given: Weights | None, what: str) -> FloatArray:
@@ -184,7 +179,7 @@ def _weights(graph: Graph, given: Weights | None, what: str) -> FloatArray:
             f"{what} weights must be finite, none negative, not all zero",
             hint="give one weight per page, or names",
         )
-    return np.asarray(weights / weights.sum())
+    return _shares(weights)
 
 
 def _stuck_to(graph: Graph, dangling: str | FloatArray) -> FloatArray | None:
@@ -209,5 +204,11 @@ def _earlier(graph: Graph, start: Ranking | FloatArray) -> FloatArray:
             hint="give a ranking of this graph, or of its first pages",
         )
     full = np.full(graph.pages, 1.0 / graph.pages)
-    full[: scores.size] = scores / scores.sum()
-    return np.asarray(full / full.sum())
+    full[: scores.size] = _shares(scores)
+    return _shares(full)
+
+
+def _shares(weights: FloatArray) -> FloatArray:
+    """Scale weights to sum 1, however large they are."""
+    scaled = weights / weights.max()
+    return np.asarray(scaled / scaled.sum())

@@ -27,16 +27,22 @@ class Ranking:
     tolerance: float
     solver: str  # "power", "seidel" or "push": what did most of the work
     dangling: str  # where a surfer goes from a page without links
-    teleport: str  # "uniform" or "given"
+    jump: FloatArray | None = None  # where jumps go; None: to all pages alike
+    stuck_to: FloatArray | None = None  # where a surfer goes from a page without links; None: to all pages alike
     history: tuple[float, ...] = ()  # the proven bound after each sweep
     names: Names | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", read_only(self.scores))
 
+    @property
+    def teleport(self) -> str:
+        """Whether jumps go to all pages alike ("uniform") or as "given"."""
+        return "uniform" if self.jump is None else "given"
+
     def top(self, count: int = 10) -> IntArray:
         """Return the ids of the best pages, best first; ties broken by id."""
-        count = min(count, self.scores.size)
+        count = max(0, min(count, self.scores.size))
         best = np.arange(self.scores.size)
         if count < self.scores.size // 4:
             # Everything not below the last of the best, so that ties at the edge are broken by id too.

@@ -7,6 +7,7 @@ with a proven bound on the L1 error of `scores()`, appended to `history`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -35,27 +36,28 @@ class Sweeps:
         rows = graph.in_links
         self.kernels, self.graph, self.damping, self.crew = kernels, graph, damping, crew
         self.leaky = stuck_to is None or np.array_equal(stuck_to, jump)
-        self._teleport, self._stuck_to = jump, stuck_to
+        self.jump, self.stuck_to = jump, stuck_to
         self.history: list[float] = []
         self.change = 1.0
         self.followed = 0  # links followed by pushes
-        self.widest = int(np.diff(rows.indptr).max(initial=0))
         degrees = graph.out_degrees
         self.inverse = np.zeros(graph.pages)
         np.divide(1.0, degrees, out=self.inverse, where=degrees > 0)
-        self.web = kernels.Web(rows.indptr, rows.indices, self.inverse, jump, damping)
+        self.web = kernels.Web(rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping)
         self.blocks = _blocks(rows.indptr)
         depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
         self.ranks = np.empty((depth + 1, graph.pages))
         self.newest, self.fresh_rows = 0, 1
         self.shares, self.fresh = np.empty(graph.pages), np.empty(graph.pages)
-        self.begin(np.full(graph.pages, 1.0 / max(graph.pages, 1)))
+        self.ranks[0].fill(1.0 / max(graph.pages, 1))
+        np.divide(self.inverse, max(graph.pages, 1), out=self.shares)
+        self.total = 1.0
+        self.stuck = float(np.count_nonzero(degrees == 0)) / max(graph.pages, 1)
 
     def begin(self, ranks: FloatArray) -> None:
         """Start from these ranks."""
         self.ranks[self.newest] = ranks
         np.multiply(ranks, self.inverse, out=self.shares)
-        self.fresh[:] = self.shares
         self.fresh_rows = 1
         self._measure()
 
@@ -63,6 +65,11 @@ class Sweeps:
     def error(self) -> float:
         """The proven bound of the newest ranks."""
         return self.history[-1] if self.history else (0.0 if self.graph.pages == 0 else 2.0)
+
+    @cached_property
+    def widest(self) -> int:
+        """The most in-links of any page."""
+        return int(np.diff(self.web.indptr).max(initial=0))
 
     @property
     def sweeps(self) -> int:
@@ -113,7 +120,7 @@ class Sweeps:
         self._record(bound + 4 * ROUNDING * (self.graph.pages + self.widest) / (1 - self.damping))
         return bound
 
-    def push(self, tolerance: float) -> None:
+    def push(self, tolerance: float, max_sweeps: int) -> None:
         """Move residuals along links until the error is near the tolerance, or too spread out."""
         from surveyor.kernels.push import push
 
@@ -126,13 +133,15 @@ class Sweeps:
         self._run(self.kernels.power_block, arguments)
         self.history.append(self.error)
         residual -= ranks
-        queue, queued = np.empty(graph.pages, np.int32), np.zeros(graph.pages, np.bool_)
-        while self.followed <= PUSHES * graph.links:
-            norm = np.abs(residual - residual.sum() * self._teleport).sum()
+        queue = np.empty(graph.pages, np.int32)
+        budget = min(PUSHES, max_sweeps) * graph.links
+        while self.followed < budget:
+            norm = np.abs(residual - residual.sum() * self.jump).sum()
             if damping * norm <= 0.8 * tolerance * (1 - damping) * ranks.sum():
                 break
             threshold = 0.3 * float(np.abs(residual).sum()) / max(int(np.count_nonzero(residual)), 1)
-            self.followed += push(graph.indptr, graph.indices, ranks, residual, damping, threshold, queue, queued)
+            most = budget - self.followed
+            self.followed += push(graph.indptr, graph.indices, ranks, residual, damping, threshold, most, queue) or 1
         self.begin(np.maximum(ranks, 0.0))
 
     def _measure(self) -> None:
@@ -146,8 +155,8 @@ class Sweeps:
 
     def _arguments(self, before: FloatArray, blocks: list[tuple[int, int]]) -> Iterable[tuple[Any, ...]]:
         web, weight = self.web, (1 - self.damping) * self.total + self.damping * self.stuck
-        if self._stuck_to is not None and not self.leaky:
-            jump = (1 - self.damping) * self.total * self._teleport + self.damping * self.stuck * self._stuck_to
+        if self.stuck_to is not None and not self.leaky:
+            jump = (1 - self.damping) * self.total * self.jump + self.damping * self.stuck * self.stuck_to
             web, weight = web._replace(jump=np.broadcast_to(jump, self.graph.pages).copy()), 1.0
         after = self.ranks[self.newest]
         return [(web, weight, before, after, self.shares, self.fresh, first, last) for first, last in blocks]

@@ -60,7 +60,6 @@ class Report:
 def write_report(report: Report, path: str | Path) -> Path:
     """Write the report as one file."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render(report), "utf-8")
     return path
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,18 @@ if TYPE_CHECKING:
     Write = Callable[[Graph, Ranking, Path], None]
 
 BATCH = 1 << 16  # rows turned into text at a time
+BLOCK = 1 << 24  # bytes of names looked at at a time
+NOT_IN_HOSTS = np.zeros(256, np.bool_)
+NOT_IN_HOSTS[[*range(33), *b"/:?#@\\", 127]] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Earlier scores to start from, fitted to a graph."""
+
+    scores: FloatArray
+    ranks: int  # in the file
+    known: int  # of them of pages in the graph
 
 
 def write_scores(graph: Graph, ranking: Ranking, path: str | Path) -> Path:
@@ -45,6 +59,38 @@ def write_scores(graph: Graph, ranking: Ranking, path: str | Path) -> Path:
 def check_suffix(path: str | Path) -> None:
     """Refuse a name that tells no format, before the work is done."""
     _writer(Path(path))
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a file that cannot be written where it should be, before the work is done."""
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", hint="give the name of a file")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: there is no folder {path.parent}", hint="make the folder first, with mkdir"
+        )
+    device = path.exists() and not path.is_file()
+    if not device and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{path} cannot be written: the folder {path.parent} takes no files from you",
+            hint="choose another folder, or change its permissions",
+        )
+
+
+def check_names(graph: Graph, path: str | Path) -> None:
+    """Refuse Common Crawl's format, which reverses host names, where names are not hosts."""
+    if _writer(Path(path)) is not _write_ranks:
+        return
+    if graph.names is None:
+        raise UsageError("a Common Crawl ranks file needs names", hint="write .csv or .npy, which hold ids")
+    blob = graph.names.blob
+    for start in range(0, blob.size, BLOCK):
+        if NOT_IN_HOSTS[blob[start : start + BLOCK]].any():
+            raise UsageError(
+                "a Common Crawl ranks file holds hosts or domains, and the names of this graph are others",
+                hint="write .csv or .parquet, which hold any name",
+            )
 
 
 def _writer(path: Path) -> Write:
@@ -84,8 +130,8 @@ def _write_npy(_graph: Graph, ranking: Ranking, path: Path) -> None:
 
 
 def _write_ranks(graph: Graph, ranking: Ranking, path: Path) -> None:
-    if graph.names is None:
-        raise UsageError("a Common Crawl ranks file needs names", hint="write .csv or .npy, which hold ids")
+    check_names(graph, path)
+    assert graph.names is not None, "checked"  # noqa: S101
     write_ranks(path, graph.names, pagerank=ranking.scores)
 
 
@@ -97,41 +143,62 @@ WRITERS: dict[tuple[str, ...], Write] = {
 }
 
 
-def read_start(graph: Graph, path: str | Path) -> FloatArray:
+def read_start(graph: Graph, path: str | Path) -> Start:
     """Read earlier scores to start from: by id (.npy), or by name, where the graph may have changed since."""
     path = Path(path)
     try:
-        if path.suffix == ".npy":
-            start = np.asarray(np.load(path, allow_pickle=False), np.float64)
-        else:
-            start = _by_name(graph, path)
-    except (OSError, ValueError, KeyError) as error:
+        start = _by_id(graph, path) if path.name.lower().endswith(".npy") else _by_name(graph, path)
+    except (OSError, EOFError, ValueError, TypeError, KeyError, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read as ranks ({error})",
-            hint="give a .npy, .csv or .txt file that `surveyor rank --out` wrote",
+            hint="give a .csv, .parquet, .npy or .txt file that `surveyor rank --out` wrote",
         ) from error
-    if start.shape != (graph.pages,):
+    if not start.ranks and graph.pages:
+        raise InputError(f"{path} holds no ranks", hint="give a file that `surveyor rank --out` wrote")
+    if not start.known and graph.pages:
         raise InputError(
-            f"{path} holds {start.size:,} scores, and the graph has {graph.pages:,} pages",
-            hint="for a graph that has changed give a .csv or .txt file, which goes by name",
+            f"none of the {start.ranks:,} ranks in {path} is of a page in this graph",
+            hint="give ranks of this graph or of an earlier one with the same names",
         )
     return start
 
 
-def _by_name(graph: Graph, path: Path) -> FloatArray:
+def _by_id(graph: Graph, path: Path) -> Start:
+    scores = np.asarray(np.load(path, allow_pickle=False), np.float64)
+    if scores.shape != (graph.pages,):
+        raise InputError(
+            f"{path} holds {scores.size:,} scores, and the graph has {graph.pages:,} pages",
+            hint="for a graph that has changed give a .csv or .parquet file, which goes by name",
+        )
+    return Start(scores, scores.size, scores.size)
+
+
+def _by_name(graph: Graph, path: Path) -> Start:
     """Give each known page its earlier share and each new page an even share."""
-    start = np.full(graph.pages, 1 / max(graph.pages, 1))
-    for name, share in _csv_rows(path) if ".csv" in path.suffixes else _rank_rows(path):
-        page = int(name) if graph.names is None else graph.names.find(name)
-        if page is not None and 0 <= page < graph.pages:
-            start[page] = share
-    return start
+    name = path.name.lower()
+    rows = _parquet_rows if name.endswith(".parquet") else _csv_rows if ".csv" in name else _rank_rows
+    scores = np.full(graph.pages, 1 / max(graph.pages, 1))
+    seen = np.zeros(graph.pages, np.bool_)
+    ranks = 0
+    for word, share in rows(path):
+        ranks += 1
+        page = graph.names.find(word) if graph.names is not None else int(word) if word.isdecimal() else None
+        if page is not None and page < graph.pages:
+            scores[page], seen[page] = share, True
+    return Start(scores, ranks, int(seen.sum()))
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
     with unpacked(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
-            yield row.get("name") or row["page"], float(row["share"])
+            yield row["name"] if "name" in row else row["page"], float(row["share"])
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, float]]:
+    with library("pyarrow.parquet", "reading Parquet").ParquetFile(path) as file:
+        word = "name" if "name" in file.schema_arrow.names else "page"
+        for batch in file.iter_batches(BATCH, columns=[word, "share"]):
+            yield from zip(map(str, batch[word].to_pylist()), map(float, batch["share"].to_pylist()), strict=True)
 
 
 def _rank_rows(path: Path) -> Iterator[tuple[str, float]]:

@@ -11,6 +11,9 @@ from surveyor.report.numbers import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+INDENT, GAP = 2, 3  # blanks before a table and between its columns
+ROOM = 16  # characters that text needs to be read
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -23,11 +26,12 @@ class Table:
     left: int = 1  # so many columns at the right end are text, aligned to the left
 
 
-def write_csv(table: Table, stream: TextIO) -> None:
-    """Write the records with full precision and a header."""
+def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
+    """Write the records with full precision and a header; `escape` shows control characters, for a terminal."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(table.keys)
-    writer.writerows(table.records)
+    for record in table.records:
+        writer.writerow([printable(cell) if escape and isinstance(cell, str) else cell for cell in record])
 
 
 def write_text(table: Table, stream: TextIO, *, rich: bool, color: bool = True) -> None:
@@ -53,21 +57,33 @@ def plain_lines(table: Table) -> list[str]:
     ]
 
 
+def shown_columns(table: Table, width: int) -> list[int]:
+    """Say which columns fit: numbers give way, the last first, until the text has room; one number stays."""
+    numbers = len(table.titles) - table.left
+    rows = [table.titles, *table.cells]
+    widths = [GAP + max(len(row[column]) for row in rows) for column in range(numbers)]
+    while numbers > 1 and width - sum(widths[:numbers]) < ROOM:
+        numbers -= 1
+    return [*range(numbers), *range(len(table.titles) - table.left, len(table.titles))]
+
+
 def _write_rich(table: Table, stream: TextIO, *, color: bool) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table as Grid
     from rich.text import Text
 
-    grid = Grid(box=None, header_style="bold", pad_edge=False, padding=(0, 3, 0, 0))
-    for column, title in enumerate(table.titles):
+    console = Console(file=stream, no_color=not color or None, highlight=False)
+    columns = shown_columns(table, console.width - INDENT)
+    grid = Grid(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
+    for column in columns:
         last = column >= len(table.titles) - table.left
         grid.add_column(
-            title,
+            table.titles[column],
             justify="left" if last else "right",
             overflow="fold" if last else "ellipsis",
             no_wrap=not last,
         )
     for row in table.cells:
-        grid.add_row(*(Text(printable(cell)) for cell in row))
-    Console(file=stream, no_color=not color or None, highlight=False).print(Padding(grid, (0, 0, 0, 2)))
+        grid.add_row(*(Text(printable(row[column])) for column in columns))
+    console.print(Padding(grid, (0, 0, 0, INDENT)))

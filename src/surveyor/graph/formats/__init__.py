@@ -8,7 +8,7 @@ write_graph(graph, path)     to a file, which appears only when it is complete
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from surveyor.errors import UsageError
@@ -17,6 +17,7 @@ from surveyor.graph.folder import build_folder, check_free
 from surveyor.graph.formats.intake import Intake, TooSparse
 from surveyor.graph.formats.ranks import Ranks, read_ranks, write_ranks
 from surveyor.graph.formats.registry import FORMATS, Format, detect, format_named
+from surveyor.graph.formats.streams import spooled
 from surveyor.progress import Progress, silent
 
 __all__ = [
@@ -45,12 +46,11 @@ def read_graph(
 
     With `nodes`, ids in a list of numbers are taken as they are, 0..nodes-1; without, those that occur are
     numbered in their order. Malformed lines are counted in `graph.provenance`; `strict` makes them fatal.
+    A pipe, or `-` for the standard input, is first copied to a temporary file.
     """
-    path = Path(path)
-    kind = format_named(format) if format else detect(path)
-    if kind.name == "surveyor":
+    if _is_folder(path, format):
         return Graph.open(path)
-    with _taken(path, kind, nodes=nodes, strict=strict, memory=None, threads=threads, progress=progress) as intake:
+    with _taken(path, format, nodes=nodes, strict=strict, memory=None, threads=threads, progress=progress) as intake:
         graph = intake.builder.finish(intake.nodes, intake.names, progress=progress)
         provenance = {**intake.provenance(), **graph.provenance}
         return Graph(graph.indptr, graph.indices, names=graph.names, provenance=provenance)
@@ -69,12 +69,13 @@ def build_graph(
     progress: Progress = silent,
 ) -> Graph:
     """Read a graph of any format into a graph folder, in about `memory` bytes beside its names; open it."""
-    source, folder = Path(source), Path(folder)
+    folder = Path(folder)
     check_free(folder, replace=replace)
-    kind = format_named(format) if format else detect(source)
-    if kind.name == "surveyor":
+    if _is_folder(source, format):
         return Graph.open(Graph.open(source).save(folder, replace=replace), verify=False)
-    with _taken(source, kind, nodes=nodes, strict=strict, memory=memory, threads=threads, progress=progress) as intake:
+    with _taken(
+        source, format, nodes=nodes, strict=strict, memory=memory, threads=threads, progress=progress
+    ) as intake:
         return build_folder(
             intake.builder,
             folder,
@@ -100,10 +101,14 @@ def writable() -> list[str]:
     return [kind.name for kind in FORMATS.values() if kind.write]
 
 
+def _is_folder(path: str | Path, format_name: str | None) -> bool:
+    return format_name == "surveyor" or (format_name is None and (Path(path) / "graph.json").is_file())
+
+
 @contextmanager
 def _taken(
-    path: Path,
-    kind: Format,
+    source: str | Path,
+    format_name: str | None,
     *,
     nodes: int | None,
     strict: bool,
@@ -112,15 +117,22 @@ def _taken(
     progress: Progress,
 ) -> Iterator[Intake]:
     """Read a source to its end; ids too sparse for one reading take two more."""
-    with Intake(
-        path,
-        format_name=kind.name,
-        nodes=nodes,
-        strict=strict,
-        memory=memory,
-        threads=threads,
-        progress=progress,
-    ) as intake:
+    named = format_named(format_name) if format_name else None
+    with ExitStack() as stack:
+        path = stack.enter_context(spooled(source))
+        kind = named or detect(path)
+        intake = stack.enter_context(
+            Intake(
+                Path(source),
+                copy=path,
+                format_name=kind.name,
+                nodes=nodes,
+                strict=strict,
+                memory=memory,
+                threads=threads,
+                progress=progress,
+            )
+        )
         try:
             kind.read(path, intake)
             intake.settle()

@@ -23,6 +23,7 @@ CODES = {"UNARY": 0, "GAMMA": 1, "DELTA": 2, "ZETA": 3, "NIBBLE": 4}
 DEFAULTS = ("GAMMA", "UNARY", "GAMMA", "GAMMA", "ZETA")
 ROWS_AT_ONCE = 1 << 16
 LINKS_AT_ONCE = 1 << 20
+MOST_WINDOW = 1 << 16  # WebGraph writes 7
 
 
 def basename(path: Path) -> Path:
@@ -39,7 +40,10 @@ def read_bvgraph(path: Path, intake: Intake) -> None:
             raise InputError(f"{file} is missing", hint="a BVGraph needs its .graph and .properties files")
     plan, arcs = read_properties(properties)
     nodes = int(plan[8])
-    intake.declare(nodes, _urls(base, nodes))
+    names = _urls(base, nodes)
+    intake.declare(nodes, names)
+    if names is not None:
+        intake.note_repeats(names)
     bits = np.memmap(stream, np.uint8, "r") if stream.stat().st_size else np.empty(0, np.uint8)
     found = _decode(stream, np.asarray(bits), plan, intake)
     if found != arcs:
@@ -72,8 +76,15 @@ def read_properties(path: Path) -> tuple[IntArray, int]:
         nodes, arcs = int(given["nodes"]), int(given["arcs"])
         width, window = int(given.get("zetak", 3)), int(given.get("windowsize", 7))
         interval = int(given.get("minintervallength", 4))
-        if min(nodes, arcs, window, interval) < 0 or not 1 <= width <= 28 or nodes >= 2**31:
-            raise ValueError(f"nodes {nodes}, arcs {arcs}, zetak {width}, windowsize {window}")
+        if (
+            min(nodes, arcs, window, interval) < 0
+            or not 1 <= width <= 28
+            or max(nodes, interval) >= 2**31
+            or window > MOST_WINDOW
+        ):
+            raise ValueError(
+                f"nodes {nodes}, arcs {arcs}, zetak {width}, windowsize {window}, minintervallength {interval}"
+            )
     except (KeyError, ValueError) as error:
         raise InputError(f"{path} is no description of a BVGraph ({error})", hint="fetch it again") from error
     return np.array([*(CODES[code] for code in codes), width, window, interval, nodes], np.int64), arcs

@@ -20,8 +20,9 @@ import numpy as np
 from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
+from surveyor.graph.formats.beginning import Beginning
 from surveyor.graph.formats.intake import SHOWN, Intake
-from surveyor.graph.formats.pairs import Beginning, Block, parsed, read_ids, write_lines
+from surveyor.graph.formats.pairs import Block, parsed, read_ids, write_lines
 from surveyor.graph.formats.streams import aside, packing, unpacked
 from surveyor.graph.names import Names
 
@@ -111,6 +112,7 @@ def _read_names(parts: list[Path], intake: Intake) -> Names:
     del blobs
     if not names_rise(reversed_blob, offsets):
         intake.note("vertices were not sorted")
+        intake.note_repeats(Names(offsets, reversed_blob))
     blob = np.empty_like(reversed_blob)
     reverse_labels(reversed_blob, offsets, blob)
     kept = _starts_with(blob, offsets, b"www.")
@@ -138,7 +140,8 @@ def _find_vertices(text: ByteArray) -> Block:
 
 def write_commoncrawl(graph: Graph, path: Path) -> None:
     """Write both files, into a folder or beside each other, numbered in the order of the reversed names."""
-    from surveyor.kernels.text import names_rise, reverse_labels, write_vertices
+    from surveyor.kernels.lines import write_vertices
+    from surveyor.kernels.text import names_rise, reverse_labels
 
     if graph.names is None:
         raise UsageError("Common Crawl's format names every page, and this graph has no names", hint="write SNAP")

@@ -38,6 +38,7 @@ class Intake:
         source: Path,
         *,
         format_name: str,
+        copy: Path | None = None,
         nodes: int | None = None,
         strict: bool = False,
         memory: int | None = None,
@@ -46,7 +47,7 @@ class Intake:
     ) -> None:
         if nodes is not None and not 0 <= nodes <= MAX_PAGES:
             raise UsageError(f"nodes is {nodes:,}", hint=f"give a number of pages from 0 to {MAX_PAGES:,}")
-        self.source, self.format_name = source, format_name
+        self.source, self.format_name, self._copy = source, format_name, copy
         self.wanted, self.strict = nodes, strict
         self.memory, self.threads, self.progress = memory, threads, progress
         self._listed: IntArray | None = None
@@ -62,7 +63,7 @@ class Intake:
     def _start(self) -> Builder:
         self.nodes: int | None = self.wanted
         self.names: Names | None = None
-        self._expected = 0
+        self._expected, self._declared = 0, False
         self.notes: list[str] = []
         self.bad_count, self.bad_first = 0, list[dict[str, Any]]()
         self._used: BoolArray | None = None
@@ -86,7 +87,7 @@ class Intake:
     @property
     def limit(self) -> int:
         """The number that ids from the file must stay below."""
-        return 2**63 - 1 if self.nodes is None else self.nodes
+        return self.nodes if self._declared and self.nodes is not None else 2**63 - 1
 
     @property
     def fits(self) -> int:
@@ -109,7 +110,8 @@ class Intake:
             )
         self.bad_count += 1
         if len(self.bad_first) < SHOWN:
-            self.bad_first.append({"file": str(file), "line": line, "text": shown})
+            named = self.source if file == self._copy else file
+            self.bad_first.append({"file": str(named), "line": line, "text": shown})
 
     def declare(self, nodes: int, names: Names | None = None) -> None:
         """Take the number of pages that the file states, and their names; links then hold page ids."""
@@ -121,6 +123,12 @@ class Intake:
                 hint="leave out the number of pages",
             )
         self.nodes, self.names = nodes if self.wanted is None else self.wanted, names
+        self._declared = True
+
+    def note_repeats(self, names: Names) -> None:
+        """Say so if several pages have the same name: only one of them is found by it."""
+        if repeats := names.repeats():
+            self.note(f"{repeats:,} names occur more than once: {self.source.name} has pages that share a name")
 
     def expect(self, nodes: int) -> None:
         """Hear how many pages a file claims: believed if no id contradicts it and it is not absurd."""
@@ -139,6 +147,11 @@ class Intake:
         elif self._listed is not None:
             self.builder.add(np.searchsorted(self._listed, sources), np.searchsorted(self._listed, targets))
         elif self.nodes is not None:
+            if largest >= self.nodes:
+                raise InputError(
+                    f"{self.source} has a link of page {largest:,}, outside 0..{self.nodes - 1:,}",
+                    hint=f"with --nodes, give {largest + 1:,} or more, or leave it out: ids are then numbered anew",
+                )
             self.builder.add(sources, targets)
         elif largest >= MAX_PAGES:
             raise TooSparse
@@ -231,7 +244,7 @@ class Intake:
 
 def numbered(ids: IntArray) -> Names:
     """Return names that are numbers."""
-    from surveyor.kernels.text import write_numbers
+    from surveyor.kernels.lines import write_numbers
 
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
     offsets = np.zeros(ids.size + 1, np.int64)

@@ -1,15 +1,12 @@
 """Text with two columns: SNAP edge lists, and TSV or CSV of ids or names.
 
-The first lines tell what a file is: comments (`#`, `%`), a header, the separator, numbers or names. Blocks
-of whole lines are then parsed on all cores and taken in order. Columns after the second are left out, and a
-note says so.
+The first lines tell what a file is (`beginning.py`). Blocks of whole lines are then parsed on all cores and
+taken in order. Columns other than the two that hold the links are left out, and a note says so.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,16 +16,12 @@ import numpy as np
 from surveyor.arrays import ByteArray, IdArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
+from surveyor.graph.formats.beginning import BYTE_ORDER_MARK, NAMES_FOLLOW, Beginning, begin, is_header
 from surveyor.graph.formats.intake import SHOWN, Intake
-from surveyor.graph.formats.streams import aside, head, line_blocks, packing
+from surveyor.graph.formats.streams import aside, line_blocks, packing
 from surveyor.graph.names import Names
 from surveyor.kernels.crew import Crew
 
-HEADER_WORD = re.compile(
-    r"(source|target|src|dst|dest|destination|from|to|start|end|parent|child|refer+er|subject|object"
-    r"|ids?|urls?|nodes?|nodeid|hosts?|domains?|pages?|link|name|(from|to)(node)?id|_|\W)+"
-)
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 AT_ONCE = 1 << 18  # links written at a time
 
 
@@ -42,18 +35,7 @@ class Block(NamedTuple):
     bad_count: int
     bad: IntArray
     longer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """What the first lines of a file tell."""
-
-    skip: int  # bytes before the data
-    lines: int  # lines before the data
-    header: str
-    nodes: int | None  # "# Nodes: N" of SNAP
-    separator: int
-    numbers: bool
+    opened: int = 0  # the first line with a quote that is not closed
 
 
 def read_snap(path: Path, intake: Intake) -> None:
@@ -74,10 +56,15 @@ def read_csv(path: Path, intake: Intake) -> None:
 
 
 def _read(path: Path, intake: Intake, first: Beginning, *, numbers: bool) -> None:
+    if first.empty and first.nodes is None and intake.wanted is None:
+        raise InputError(f"{path} is empty but for comments and blanks", hint="give a file with one link per line")
     if first.header:
         intake.note(f"the first line of {path.name} is a header: {first.header}")
+    source, target = (place + 1 for place in first.columns)
+    if (source, target) != (1, 2):
+        intake.note(f"{path.name}: links go from column {source} to column {target}, as the header says")
     if not numbers:
-        for block in parsed(path, intake, partial(find_names, first.separator), first):
+        for block in parsed(path, intake, partial(find_names, first.separator, first.columns), first):
             intake.pairs(block.text, block.found[0])
         return
     if first.nodes is not None and intake.wanted is None:
@@ -87,9 +74,13 @@ def _read(path: Path, intake: Intake, first: Beginning, *, numbers: bool) -> Non
 
 def read_ids(path: Path, intake: Intake, first: Beginning) -> None:
     """Read pairs of numbers from one file of a source."""
-    task = partial(find_numbers, intake.limit, intake.fits, intake.id_type)
+    if max(first.columns) > 1:
+        task = partial(find_numbers_in, first, intake.limit, intake.id_type)
+    else:
+        quoting = first.separator if first.separator in b",;" else 0
+        task = partial(find_numbers, quoting, intake.limit, intake.fits, intake.id_type)
     for block in parsed(path, intake, task, first):
-        sources, targets = block.found
+        sources, targets = block.found[:: -1 if first.columns == (1, 0) else 1]
         intake.ids(sources, targets, block.largest)
 
 
@@ -99,6 +90,11 @@ def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], first
     with Crew(intake.threads) as crew:
         blocks = line_blocks(path, skip=first.skip, progress=intake.progress)
         for block in crew.each(task, ((block,) for block in blocks)):
+            if block.opened:
+                raise InputError(
+                    f"{path}:{line + block.opened}: a quote is still open at the end of the line",
+                    hint="close the quote, or take the line end out of the quotes: a link is one line",
+                )
             yield block
             for number, start, end in block.bad[: block.bad_count]:
                 intake.malformed(path, line + int(number), block.text[start:end].tobytes())
@@ -108,136 +104,134 @@ def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], first
             line += block.lines
 
 
-def find_numbers(limit: int, fits: int, dtype: Any, text: ByteArray) -> Block:
-    """Find the pairs of numbers in a block."""
+def find_numbers(quoting: int, limit: int, fits: int, dtype: Any, text: ByteArray) -> Block:
+    """Find the pairs of numbers in the first two columns of a block."""
     from surveyor.kernels.text import parse_pairs
 
     sources, targets = np.empty((2, text.size // 4 + 1), dtype)
     bad = np.empty((SHOWN, 3), np.int64)
-    links, lines, largest, count, longer = parse_pairs(text, limit, fits, sources, targets, bad)
-    return Block(text, (sources[:links], targets[:links]), lines, largest, count, bad, longer)
+    links, lines, largest, count, longer, opened = parse_pairs(text, limit, fits, quoting, sources, targets, bad)
+    return Block(text, (sources[:links], targets[:links]), lines, largest, count, bad, longer, opened)
 
 
-def find_names(separator: int, text: ByteArray) -> Block:
-    """Find the pairs of names in a block."""
+def find_numbers_in(first: Beginning, limit: int, dtype: Any, text: ByteArray) -> Block:
+    """Find the pairs of numbers in other columns of a block: as names, which are then read as numbers."""
+    from surveyor.kernels.text import number_spans
+
+    block = find_names(first.separator, first.columns, text)
+    spans = block.found[0]
+    numbers = np.empty(spans.shape[0], np.int64)
+    number_spans(block.text, spans, limit, numbers)
+    ends = numbers.reshape(-1, 2)
+    good = (ends >= 0).all(axis=1)
+    bad = [tuple(row) for row in block.bad[: block.bad_count]]
+    for start in spans[::2, 0][~good][:SHOWN]:
+        before, after = block.text[:start].tobytes(), block.text[start:].tobytes()
+        bad.append((before.count(b"\n") + 1, before.rfind(b"\n") + 1, start + after.index(b"\n")))
+    rows = np.array(sorted(bad)[:SHOWN], np.int64).reshape(-1, 3)
+    ends, largest = ends[good], int(ends.max(initial=-1))
+    if largest < np.iinfo(dtype).max:
+        ends = ends.astype(dtype)
+    return block._replace(
+        found=(ends[:, 0].copy(), ends[:, 1].copy()),
+        largest=largest,
+        bad=rows,
+        bad_count=block.bad_count + int(np.count_nonzero(~good)),
+    )
+
+
+def find_names(separator: int, columns: tuple[int, int], text: ByteArray) -> Block:
+    """Find the pairs of names in two columns of a block."""
     from surveyor.kernels.text import find_pairs
 
     text = text.copy()  # doubled quotes are mended in place
     spans = np.empty((2 * (np.count_nonzero(text == 10) + 1), 2), np.int64)
     bad = np.empty((SHOWN, 3), np.int64)
-    found, lines, largest, count, longer = find_pairs(text, separator, spans, bad)
-    return Block(text, (spans[:found],), lines, largest, count, bad, longer)
-
-
-def begin(path: Path, separators: str = "\t") -> Beginning:
-    """Look at the first lines of a file."""
-    text = head(path)
-    if not text:
-        raise InputError(f"{path} is empty", hint="give a file with one link per line")
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:1024]:
-        raise InputError(f"{path} is not UTF-8 text", hint="save it as UTF-8, or name its format with --format")
-    skip = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
-    lines, nodes, data = 0, None, list[bytes]()
-    place = skip
-    for line in text[skip:].splitlines(keepends=True):
-        if data or (line.strip() and not line.lstrip().startswith((b"#", b"%"))):
-            data.append(line.strip(b"\r\n"))
-            continue
-        if stated := re.search(rb"(?i)\bnodes:?\s+(\d{1,10})\b", line):
-            nodes = int(stated[1])
-        place += len(line)
-        lines += 1
-    separator = _separator(data[:1], separators)
-    header = ""
-    if data and _is_header(data, separator):
-        header = data[0].decode("utf-8", "replace")
-        place, lines = place + _line_length(text, place), lines + 1
-    numbers = _mostly_numbers(data[1:] if header else data)
-    return Beginning(place, lines, header, nodes, separator, numbers)
-
-
-def has_columns(path: Path) -> bool:
-    """Say whether most of the first data lines have two columns or more."""
-    lines = [line for line in head(path).splitlines()[:100] if line.strip() and line[:1] not in (b"#", b"%")]
-    separator = _separator(lines[:1], "\t")
-    return 2 * sum(len(_fields(line, separator)) > 1 for line in lines) > len(lines)
-
-
-def _line_length(text: bytes, start: int) -> int:
-    end = text.find(b"\n", start)
-    return (end + 1 if end >= 0 else len(text)) - start
-
-
-def _separator(data: list[bytes], separators: str) -> int:
-    """Choose the first of some separators that the first line has; none means blanks."""
-    line = data[0] if data else b""
-    default = 0 if separators == "\t" else ord(separators[0])
-    return next((ord(mark) for mark in separators if mark.encode() in line), default)
-
-
-def _fields(line: bytes, separator: int) -> list[str]:
-    fields = line.split(bytes([separator])) if separator else line.split()
-    return [field.decode("utf-8", "replace").strip(' "\t') for field in fields]
-
-
-def _is_header(data: list[bytes], separator: int) -> bool:
-    """Say whether the first line holds words such as source and target, or words above numbers."""
-    fields = _fields(data[0], separator)[:2]
-    if len(fields) < 2:
-        fields = [field.decode("utf-8", "replace") for field in re.split(rb"[\s,;]+", data[0].strip())][:2]
-    if len(fields) < 2 or any(not field or field[0].isdigit() or field[0] in "-+" for field in fields):
-        return False
-    if all(HEADER_WORD.fullmatch(field.lower()) for field in fields):
-        return True
-    return len(data) > 1 and not _is_pair(data[0]) and _mostly_numbers(data[1:])
-
-
-def _is_pair(line: bytes) -> bool:
-    return re.match(rb"\s*\d+\s*[\s,;]\s*\d+\s*($|[\s,;])", line) is not None
-
-
-def _mostly_numbers(data: list[bytes]) -> bool:
-    sample = [line for line in data[:100] if line.strip()]
-    return 2 * sum(map(_is_pair, sample)) >= len(sample)
+    found, lines, count, longer, opened = find_pairs(text, separator, *columns, spans, bad)
+    return Block(text, (spans[:found],), lines, -1, count, bad, longer, opened)
 
 
 def write_snap(graph: Graph, path: Path) -> None:
-    """Write ids with the usual comments; pages that were read from a list keep their numbers."""
-    names = graph.names
-    numbers = names is not None and names.blob.size > 0 and bool(((names.blob >= 48) & (names.blob <= 57)).all())
-    kept = "" if names is None or numbers else "# Pages are numbered from 0; their names are not kept\n"
-    comments = f"# Nodes: {graph.pages} Edges: {graph.links}\n{kept}# FromNodeId\tToNodeId\n"
-    write_lines(graph, path, comments.encode(), 9, names if numbers else None)
+    """Write ids with the usual comments; pages whose names are numbers keep those."""
+    names, pages, kept = graph.names, graph.pages, ""
+    if names is not None and not _all_digits(names):
+        names, kept = None, "# Pages are numbered from 0; their names are not kept\n"
+    elif names is not None:
+        ids = _numbers(names)
+        if ids is None:
+            raise UsageError(
+                "some names are numbers with leading zeros, from 2**63 - 1 on, or repeated, and would not come back",
+                hint="write CSV, Parquet or npz instead, or ids with names=False",
+            )
+        linked = np.diff(graph.indptr) > 0
+        linked[graph.indices] = True
+        if ids.max(initial=-1) >= pages and not linked.all():  # such pages are told by their number only
+            pages = int(np.count_nonzero(linked))
+            kept = f"# {graph.pages - pages} pages without links are not kept\n"
+    comments = f"# Nodes: {pages} Edges: {graph.links}\n{kept}# FromNodeId\tToNodeId\n"
+    write_lines(graph, path, comments.encode(), 9, names)
+
+
+def _all_digits(names: Names) -> bool:
+    return names.blob.size > 0 and bool(((names.blob >= 48) & (names.blob <= 57)).all())
+
+
+def _numbers(names: Names) -> IntArray | None:
+    """Return the numbers that the names are; None if not all of them are, or some would not come back."""
+    starts, lengths = names.offsets[:-1], np.diff(names.offsets)
+    if not _all_digits(names) or not lengths.all() or lengths.max() > 19:
+        return None
+    values = np.zeros(lengths.size, np.uint64)
+    for step in range(int(lengths.max())):
+        more = lengths > step
+        values[more] = values[more] * np.uint64(10) + (names.blob[starts[more] + step] - 48)
+    padded = (names.blob[starts] == 48) & (lengths > 1)
+    if padded.any() or values.max() >= 2**63 - 1 or np.unique(values).size < values.size:
+        return None
+    return values.astype(np.int64)
 
 
 def write_tsv(graph: Graph, path: Path) -> None:
     """Write one link a line: two names, or two ids, and a tab between them."""
-    table = graph.names
-    if table is not None:
-        for name in table:
-            if not name or name != name.strip(" \r") or name[0] in "#%" or "\t" in name or "\n" in name:
-                raise UsageError(f"the name {name!r} cannot be written as TSV", hint="write CSV or Parquet instead")
-    write_lines(graph, path, b"" if graph.links else b"# no links\n", 9, table)
+    table, digits = graph.names, False
+    for name in table or ():
+        if not name or name != name.strip(" \r") or name[0] in "#%" or "\t" in name or "\n" in name:
+            raise UsageError(f"the name {name!r} cannot be written as TSV", hint="write CSV or Parquet instead")
+        digits = digits or (name.isascii() and name.isdigit())
+    start = b"" if graph.links else f"# Nodes: {0 if table else graph.pages} Edges: 0\n".encode()
+    if table and graph.links:
+        source, target = next(iter(link_batches(graph, 1)))
+        line = "\t".join((table[int(source[0])], table[int(target[0])])).encode("utf-8", "surrogateescape")
+        if is_header([line], 9) or line.startswith(BYTE_ORDER_MARK) or (digits and _numbers(table) is None):
+            start = NAMES_FOLLOW
+    write_lines(graph, path, start, 9, table)
 
 
 def write_csv(graph: Graph, path: Path) -> None:
     """Write a header and one link a line: two names, or two ids, with a comma between them."""
     table = graph.names
-    if table is not None and set(b'\n\r \t"#%,') & set(np.unique(table.blob).tolist()):
+    if table is not None and (_some_number(table) or set(b'\n\r \t"#%,') & set(np.unique(table.blob).tolist())):
         table = Names.of(_quoted(name) for name in table)
     write_lines(graph, path, b"source,target\n", 44, table)
 
 
+def _some_number(names: Names) -> bool:
+    """Say whether a name is nothing but digits, or nothing at all."""
+    other = (names.blob < 48) | (names.blob > 57)
+    lengths = np.diff(names.offsets)
+    return not lengths.all() or not np.logical_or.reduceat(other, names.offsets[:-1]).all()
+
+
 def _quoted(name: str) -> str:
-    if "\n" in name or "\r" in name:
+    if not name or "\n" in name or "\r" in name:
         raise UsageError(f"the name {name!r} cannot be written as CSV", hint="write Parquet or npz instead")
     plain = not set(name) & set('",') and name == name.strip() and name[:1] not in ("#", "%")
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain and not name.isdigit() else '"' + name.replace('"', '""') + '"'
 
 
 def write_lines(graph: Graph, path: Path, start: bytes, separator: int, names: Names | None) -> None:
     """Write all links of a graph as text."""
-    from surveyor.kernels.text import write_named, write_pairs
+    from surveyor.kernels.lines import write_named, write_pairs
 
     with aside(path) as draft, packing(draft) as write:
         write(start)

@@ -10,12 +10,12 @@ import numpy as np
 from surveyor.arrays import BoolArray, IntArray
 from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
+from surveyor.graph.formats.beginning import ends_of
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.pairs import link_batches
 from surveyor.graph.formats.streams import aside, library
 from surveyor.graph.names import Names
 
-COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"), ("from_id", "to_id"))
 PAGES = b"surveyor.pages"  # in the metadata: so that pages without links survive
 ROWS = 1 << 18
 GROUP = 1 << 22
@@ -35,9 +35,11 @@ def read_parquet(path: Path, intake: Intake) -> None:
 
 def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
     schema = file.schema_arrow
-    columns = next((pair for pair in COLUMNS if set(pair) <= set(schema.names)), tuple(schema.names[:2]))
-    if len(columns) < 2 or len(set(columns)) < 2:
-        raise InputError(f"{path} has fewer than two columns", hint="give one with a source and a target column")
+    columns = [schema.names[place] for place in ends_of(schema.names) or range(min(2, len(schema.names)))]
+    if len(columns) < 2 or any(schema.names.count(column) > 1 for column in columns):
+        raise InputError(
+            f"{path} has fewer than two columns of different names", hint="give one with a source and a target column"
+        )
     if len(schema.names) > 2:
         intake.note(f"{path.name}: links taken from {columns[0]} and {columns[1]}, the other columns left out")
     stated = (schema.metadata or {}).get(PAGES, b"")
@@ -52,7 +54,7 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
     row, total = 0, file.metadata.num_rows
     for batch in file.iter_batches(ROWS, columns=list(columns)):
         arrays = [batch.column(column) for column in columns]
-        good = ~np.logical_or(*(_missing(array) for array in arrays))
+        good = ~np.logical_or(*(_missing(pa, array) for array in arrays))
         if kinds[0] == "ids":
             ids = [_numbers(pa, array) for array in arrays]
             limit = min(intake.limit, 2**63 - 1)
@@ -61,8 +63,7 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
             sources, targets = (values[good] for values in ids)
             intake.ids(sources, targets, int(max(sources.max(initial=-1), targets.max(initial=-1))))
         else:
-            texts = [_texts(pa, array, intake) for array in arrays]
-            intake.links(texts[0][good], texts[1][good])
+            intake.links(*(_texts(pa, array.filter(pa.array(good)), intake) for array in arrays))
         for place in np.flatnonzero(~good):
             shown = ", ".join(str(array[int(place)].as_py()) for array in arrays)
             intake.malformed(path, row + int(place) + 1, shown.encode())
@@ -82,8 +83,24 @@ def _text_tests(pa: Any) -> tuple[Any, ...]:
     return (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
-def _missing(array: Any) -> BoolArray:
-    return np.asarray(array.is_null())
+def _missing(pa: Any, array: Any) -> BoolArray:
+    """Say which rows have no value, or an empty name."""
+    empty = np.asarray(array.is_null(), np.bool_)
+    if pa.types.is_dictionary(array.type):
+        known: BoolArray = _missing(pa, array.dictionary)
+        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        empty |= known[places] if known.size else False
+        return empty
+    if any(test(array.type) for test in _text_tests(pa)):
+        empty = empty | (np.diff(_ends(pa, array)[0]) == 0)
+    return empty
+
+
+def _ends(pa: Any, array: Any) -> tuple[IntArray, Any]:
+    """Return where texts end in their bytes, and the bytes."""
+    array = array.cast(pa.large_binary()).fill_null(b"")
+    _, offsets, data = array.buffers()
+    return np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1], data
 
 
 def _numbers(pa: Any, array: Any) -> IntArray:
@@ -97,14 +114,16 @@ def _numbers(pa: Any, array: Any) -> IntArray:
 
 
 def _texts(pa: Any, array: Any, intake: Intake) -> IntArray:
-    """Return the page id of each name; the names of a dictionary are looked up once each."""
+    """Return the page id of each name; those of a dictionary that occur are looked up once each."""
     if pa.types.is_dictionary(array.type):
-        ids = _texts(pa, array.dictionary, intake)
-        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return ids[places] if ids.size else np.zeros(len(array), np.int64)
-    array = array.cast(pa.large_binary()).fill_null(b"")
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        places = array.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        occur = np.zeros(len(array.dictionary), np.bool_)
+        occur[places] = True
+        ids = np.zeros(occur.size, np.int64)
+        ids[occur] = _texts(pa, array.dictionary.filter(pa.array(occur)), intake)
+        found: IntArray = ids[places]
+        return found
+    ends, data = _ends(pa, array)
     text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     return intake.intern(text, np.stack([ends[:-1], ends[1:]], axis=1)).astype(np.int64)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import bvgraph, commoncrawl, matrices, networks, pairs, parquet
+from surveyor.graph.formats import beginning, bvgraph, commoncrawl, matrices, networks, pairs, parquet
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import head, plain_suffix
 
@@ -107,8 +107,13 @@ def detect(path: str | Path, *, writing: bool = False) -> Format:
     if commoncrawl.PART.fullmatch(path.name) and (writing or commoncrawl.find_files(path)):
         return FORMATS["commoncrawl"]
     if writing:
+        if suffix == ".graph":  # as `surveyor graph build` names its folders
+            return FORMATS["surveyor"]
         if by_suffix is None:
-            raise UsageError(f"the name {path.name!r} tells no format", hint=_known("name it with --format"))
+            known = ", ".join(kind.name for kind in FORMATS.values() if kind.write)
+            raise UsageError(
+                f"the name {path.name!r} tells no format", hint=f"name it with --format-out; known formats: {known}"
+            )
         return by_suffix
     if path.is_dir():
         return _detect_folder(path)
@@ -139,15 +144,13 @@ def _detect_content(path: Path) -> Format:
         if start.startswith(mark) or (mark[:1] == b"<" and mark in start[:2000]):
             return FORMATS[name]
     if not start or b"\0" not in start[:1024]:
-        first = pairs.begin(path)
+        first = beginning.begin(path)
         if first.numbers:
             return FORMATS["snap"]
-        if pairs.has_columns(path):
+        if beginning.has_columns(path):
             return FORMATS["tsv"]
     raise InputError(
-        f"{path} is in no format that is known", hint=_known("if it is one of these, name it with --format")
+        f"{path} is in no format that is known",
+        hint="if it is one of these, name it with `graph build --format` or `graph convert --format-in`; "
+        f"known formats: {', '.join(FORMATS)}",
     )
-
-
-def _known(advice: str) -> str:
-    return f"{advice}; known formats: {', '.join(FORMATS)}"

@@ -13,6 +13,9 @@ import io
 import lzma
 import mmap
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -57,6 +60,33 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path} cannot be read: {error.strerror or error}", hint="check the name of the file")
 
 
+@contextmanager
+def spooled(source: str | Path) -> Iterator[Path]:
+    """Give a file that can be read several times: the source, or a copy of a pipe or of `-`, removed at the end."""
+    path = Path(source)
+    if str(source) != "-" and (path.is_file() or path.is_dir() or not path.exists()):
+        yield path
+        return
+    if str(source) != "-" and not (path.is_fifo() or path.is_socket()):
+        raise InputError(f"{path} is a device", hint="give a file, a folder or a pipe")
+    with tempfile.TemporaryDirectory(prefix="surveyor-") as folder:
+        copy = Path(folder) / ("stdin" if str(source) == "-" else path.name)
+        try:
+            with copy.open("wb") as file:
+                if str(source) == "-":
+                    shutil.copyfileobj(sys.stdin.buffer, file, BLOCK)
+                else:
+                    with path.open("rb") as pipe:
+                        shutil.copyfileobj(pipe, file, BLOCK)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        try:
+            yield copy
+        except InputError as error:
+            problem = error.problem.replace(str(copy), str(source))
+            raise InputError(problem, hint=error.hint) from error
+
+
 def plain_suffix(path: Path) -> str:
     """Return the suffix of a file, in lower case, without that of its compression."""
     name = path.name.lower()
@@ -82,20 +112,19 @@ def unpacked(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
                 yield file, file
     except OSError as error:
         if kind and not error.errno:
-            raise _damaged(path, error) from error
+            raise _damaged(path, kind, error) from error
         raise unreadable(path, error) from error
     except (EOFError, lzma.LZMAError) as error:
-        raise _damaged(path, error) from error
+        raise _damaged(path, kind, error) from error
     except Exception as error:
         if type(error).__name__ in ("ZstdError", "IsalError", "error"):
-            raise _damaged(path, error) from error
+            raise _damaged(path, kind, error) from error
         raise
 
 
-def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path} is truncated or damaged ({error})", hint="fetch or copy the file again; `gzip -t` tests one"
-    )
+def _damaged(path: Path, kind: str, error: Exception) -> InputError:
+    hint = "fetch or copy the file again" + ("; `gzip -t` tests one" if kind == "gz" else "")
+    return InputError(f"{path} is truncated or damaged ({error})", hint=hint)
 
 
 class _Zstandard(io.RawIOBase):

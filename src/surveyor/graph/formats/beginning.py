@@ -1,0 +1,140 @@
+"""What the first lines of a text of links tell: comments, a header, the separator, numbers or names.
+
+A header names its columns: one word for the source (source, src, from, ...) and one for the target (target,
+dst, to, ...) say which two columns hold the links, in whichever order they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from surveyor.errors import InputError
+from surveyor.graph.formats.streams import HEAD, head
+
+NOUN = r"(?:ids?|urls?|nodes?|hosts?|domains?|pages?|links?|names?|_|\W)*"
+SOURCE_WORD = re.compile(NOUN + r"(?:source|src|from|start|parent|refer+er|subject)" + NOUN)
+TARGET_WORD = re.compile(NOUN + r"(?:target|dst|dest|destination|to|end|child|object)" + NOUN)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+NAMES_FOLLOW = b"# links between names, without a header\n"  # written where a reader could take them for else
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the first lines of a file tell."""
+
+    skip: int  # bytes before the data
+    lines: int  # lines before the data
+    header: str
+    nodes: int | None  # "# Nodes: N" of SNAP
+    separator: int
+    numbers: bool
+    columns: tuple[int, int] = (0, 1)  # of the source and of the target
+    empty: bool = False  # nothing but comments and blank lines
+
+
+def begin(path: Path, separators: str = "\t") -> Beginning:
+    """Look at the first lines of a file."""
+    text = head(path)
+    if not text:
+        raise InputError(f"{path} is empty", hint="give a file with one link per line")
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:1024]:
+        raise InputError(f"{path} is not UTF-8 text", hint="save it as UTF-8, or name its format with --format")
+    skip = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    lines, nodes, data = 0, None, list[bytes]()
+    place = skip
+    for line in text[skip:].splitlines(keepends=True):
+        if data or (line.strip() and not line.lstrip().startswith((b"#", b"%"))):
+            data.append(line.strip(b"\r\n"))
+            continue
+        if stated := re.search(rb"(?i)\bnodes:?\s+(\d{1,10})\b", line):
+            nodes = int(stated[1])
+        place += len(line)
+        lines += 1
+    separator = _separator(data[:1], separators)
+    if text.startswith(NAMES_FOLLOW):
+        return Beginning(place, lines, "", None, separator, numbers=False)
+    header, columns = "", (0, 1)
+    if data and is_header(data, separator):
+        fields, between = _header_fields(data[0], separator)
+        header, columns = data[0].decode("utf-8", "replace"), ends_of(fields) or (0, 1)
+        separator = separator if max(columns) < 2 else between
+        place, lines = place + _line_length(text, place), lines + 1
+        data = data[1:]
+    elif not data and len(text) < HEAD:
+        return Beginning(place, lines, "", nodes, separator, numbers=True, empty=True)
+    return Beginning(place, lines, header, nodes, separator, _mostly_numbers(data, separator, columns), columns)
+
+
+def ends_of(fields: Sequence[str]) -> tuple[int, int] | None:
+    """Say which columns a header names as source and target; of several, the one with the shortest name."""
+    words = [field.strip().lower() for field in fields]
+    found = []
+    for kind in (SOURCE_WORD, TARGET_WORD):
+        places = [place for place, word in enumerate(words) if kind.fullmatch(word)]
+        if not places:
+            return None
+        found.append(min(places, key=lambda place: len(words[place])))
+    return found[0], found[1]
+
+
+def is_header(data: list[bytes], separator: int) -> bool:
+    """Say whether the first line holds words such as source and target, or words above numbers."""
+    fields = _header_fields(data[0], separator)[0]
+    if len(fields) < 2 or any(not field or field[0].isdigit() or field[0] in "-+" for field in fields[:2]):
+        return False
+    if ends_of(fields) or all(_is_word(field.lower()) for field in fields[:2]):
+        return True
+    return len(data) > 1 and not _is_pair(data[0]) and _mostly_numbers(data[1:], separator, (0, 1))
+
+
+def _is_word(field: str) -> bool:
+    return any(re.fullmatch(kind, field) for kind in (NOUN, SOURCE_WORD, TARGET_WORD))
+
+
+def has_columns(path: Path) -> bool:
+    """Say whether most of the first data lines have two columns or more."""
+    lines = [line for line in head(path).splitlines()[:100] if line.strip() and line[:1] not in (b"#", b"%")]
+    separator = _separator(lines[:1], "\t")
+    return 2 * sum(len(_fields(line, separator)) > 1 for line in lines) > len(lines)
+
+
+def _line_length(text: bytes, start: int) -> int:
+    end = text.find(b"\n", start)
+    return (end + 1 if end >= 0 else len(text)) - start
+
+
+def _separator(data: list[bytes], separators: str) -> int:
+    """Choose the first of some separators that the first line has; none means blanks."""
+    line = data[0] if data else b""
+    default = 0 if separators == "\t" else ord(separators[0])
+    return next((ord(mark) for mark in separators if mark.encode() in line), default)
+
+
+def _fields(line: bytes, separator: int) -> list[str]:
+    fields = line.split(bytes([separator])) if separator else line.split()
+    return [field.decode("utf-8", "replace").strip(' "\t') for field in fields]
+
+
+def _header_fields(line: bytes, separator: int) -> tuple[list[str], int]:
+    """Split a header by the separator, or by another that it has; say by which."""
+    for other in (separator, *b",;", 0):
+        if len(fields := _fields(line, other)) > 1:
+            return fields, other
+    return [], separator
+
+
+def _is_pair(line: bytes) -> bool:
+    return re.match(rb"\s*\d+\s*[\s,;]\s*\d+\s*($|[\s,;])", line) is not None
+
+
+def _mostly_numbers(data: list[bytes], separator: int, columns: tuple[int, int]) -> bool:
+    sample = [line for line in data[:100] if line.strip()]
+    if max(columns) > 1:
+        rows = [line.split(bytes([separator])) if separator else line.split() for line in sample]
+        return 2 * sum(all(row[at : at + 1] and row[at].strip().isdigit() for at in columns) for row in rows) >= len(
+            sample
+        )
+    return 2 * sum(map(_is_pair, sample)) >= len(sample)
