@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from surveyor import Graph, InputError, Names, UsageError
-from surveyor.arrays import MAX_PAGES
+from surveyor.arrays import MAX_PAGES, AnyIntArray
+from surveyor.graph.build import sorted_rows
 from surveyor.kernels.links import check_rows
 from webs import graphs, random_web
 
@@ -48,6 +49,24 @@ def test_a_graph_without_names_is_asked_by_id() -> None:
     for wrong in ("10", "x", "-1", "²"):
         with pytest.raises(UsageError, match="no names"):
             graph.page(wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_links_given_in_order_need_no_sorting(dtype: type) -> None:
+    graph = random_web(3_000, 20_000, seed=9)
+    sources: AnyIntArray = np.repeat(np.arange(graph.pages), graph.out_degrees).astype(dtype)
+    targets: AnyIntArray = graph.indices.astype(dtype)
+    assert sorted_rows(sources, targets, graph.pages) is not None
+    assert Graph.from_arrays(sources, targets, graph.pages) == graph
+    smallest = int(max(sources[-1], targets.max())) + 1
+    assert Graph.from_arrays(sources, targets).pages == smallest
+    for place, source, target in [(7, 0, 0), (4096, 0, 0), (9000, -1, 5), (9000, 5, 3_000), (4097, 3, 3)]:
+        other_sources, other_targets = sources.copy(), targets.copy()
+        other_sources[place], other_targets[place] = source, target
+        assert sorted_rows(other_sources, other_targets, graph.pages) is None
+    repeated = np.append(sources[:4096], sources[4095]), np.append(targets[:4096], targets[4095])
+    assert sorted_rows(*repeated, graph.pages) is None
+    assert Graph.from_arrays(*repeated, graph.pages).links == 4096
 
 
 def test_arrays_cannot_be_written() -> None:

@@ -169,6 +169,21 @@ class Builder:
         return self._crew.each(_merged, pieces)
 
 
+def sorted_rows(sources: AnyIntArray, targets: AnyIntArray, nodes: int | None) -> Rows | None:
+    """Return links that are already sorted, distinct and clean as rows, without sorting; None if they are not."""
+    from surveyor.kernels.links import is_clean, row_starts
+
+    fit = sources.ndim == 1 and sources.shape == targets.shape and sources.size > 0
+    if not (fit and sources.dtype == targets.dtype and sources.dtype in (np.int32, np.int64)):
+        return None
+    pages = MAX_PAGES if nodes is None else min(nodes, MAX_PAGES)
+    if not is_clean(sources, targets, pages):
+        return None
+    indptr = np.empty((int(max(sources[-1], targets.max())) if nodes is None else nodes - 1) + 2, np.int64)
+    row_starts(sources, indptr)
+    return Rows(indptr, targets.astype(np.int32))
+
+
 def transpose(
     indptr: IntArray,
     indices: IdArray,

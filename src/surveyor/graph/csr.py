@@ -74,15 +74,20 @@ class Graph:
         threads: int | None = None,
     ) -> Graph:
         """Build a graph from one source id and one target id per link; repeats merge, self-links drop."""
-        from surveyor.graph.build import Builder
+        from surveyor.graph.build import Builder, sorted_rows
 
         if names is not None:
             nodes = len(names) if nodes is None else nodes
             if len(set(names)) < len(names):
                 raise UsageError("some pages have the same name", hint="names must be distinct, one per page id")
+        table = names if names is None or isinstance(names, Names) else Names.of(names)
+        sources, targets = np.asarray(sources), np.asarray(targets)
+        if (rows := sorted_rows(sources, targets, nodes)) is not None:
+            seen = {"links_read": rows.indices.size, "self_links_dropped": 0, "repeats_merged": 0}
+            return cls(rows.indptr, rows.indices, names=table, provenance=seen)
         with Builder(expected_links=len(sources), memory=None, threads=threads) as builder:
-            builder.add(np.asarray(sources), np.asarray(targets))
-            return builder.finish(nodes, names if names is None or isinstance(names, Names) else Names.of(names))
+            builder.add(sources, targets)
+            return builder.finish(nodes, table)
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[str, str]]) -> Graph:

@@ -26,6 +26,40 @@ def pack(sources: AnyIntArray, targets: AnyIntArray, keys: KeyArray) -> tuple[in
 
 
 @kernel
+def is_clean(sources: AnyIntArray, targets: AnyIntArray, pages: int) -> bool:
+    """Say whether links are sorted by source and target, distinct, within the pages and none to itself."""
+    before = np.uint64(0)
+    for start in range(0, sources.shape[0], CHUNK):
+        from_, to = sources[start : start + CHUNK], targets[start : start + CHUNK]
+        wrong = np.int64(0)
+        for place in range(from_.shape[0]):
+            source, target = np.uint64(from_[place]), np.uint64(to[place])
+            wrong += np.int64(source == target) + np.int64(max(source, target) >= np.uint64(pages))
+        for place in range(1, from_.shape[0]):
+            rises = from_[place] > from_[place - 1] or (from_[place] == from_[place - 1] and to[place] > to[place - 1])
+            wrong += np.int64(not rises)
+        first = np.uint64(from_[0]) << np.uint64(32) | np.uint64(to[0])
+        if wrong or (start > 0 and first <= before):
+            return False
+        last = from_.shape[0] - 1
+        before = np.uint64(from_[last]) << np.uint64(32) | np.uint64(to[last])
+    return True
+
+
+@kernel
+def row_starts(sources: AnyIntArray, indptr: IntArray) -> None:
+    """Write where the row of each page begins in links sorted by source."""
+    row = 0
+    for link in range(sources.shape[0]):
+        while row <= sources[link]:
+            indptr[row] = link
+            row += 1
+    while row < indptr.shape[0]:
+        indptr[row] = sources.shape[0]
+        row += 1
+
+
+@kernel
 def is_sorted(keys: KeyArray) -> bool:
     """Say whether the keys never fall."""
     size = keys.shape[0] - 1

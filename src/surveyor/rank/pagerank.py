@@ -9,7 +9,8 @@ goes on as `dangling` says (u: the teleport vector, or all pages alike):
 **Certificate.** G brings any two vectors of sum 1 closer in L1 by the factor d. So for every x of sum 1,
 however it was found, ‖x − r‖ ≤ ‖G x − x‖ / (1 − d), and G x itself is within d times that. Each answer
 ends with such a step, and the bound includes the rounding of that step. A bound of a Gauss–Seidel sweep
-with change D is 2 d D / (1 − d): each value it read was an old or a new one, so its residual is at most d D.
+with change D is 2 d D / (1 − d): each value it read was an old or a new one, so its residual is at most d D,
+and scaling the answer to sum 1 at most doubles that. (With u ≠ v the jumps lag too: (1 + d) D / (1 − d).)
 
 **Solvers.** *power*: x ← G x. *seidel*: Gauss–Seidel on blocks of pages, first the even blocks at once,
 then the odd ones; inside a block new values count immediately, and neighbours of a block are never updated

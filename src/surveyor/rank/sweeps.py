@@ -96,7 +96,8 @@ class Sweeps:
         self.fresh_rows = 1
         rounding = ROUNDING * sum(part.rounding for part in sums) / total + sum_rounding
         residual = self.change / total + rounding
-        return self._record(self.damping * residual / (1 - self.damping) + rounding)
+        # Twice the rounding beside the residual: of the new ranks, and of the sum that scales them to 1.
+        return self._record(self.damping * residual / (1 - self.damping) + 2 * rounding)
 
     def seidel(self) -> float:
         """Do one Gauss–Seidel sweep, even blocks first; return its (looser) bound but for rounding.
@@ -116,7 +117,9 @@ class Sweeps:
                 self.shares[first:last] = self.fresh[first:last]
         self._add(sums)
         self.fresh_rows += 1
-        bound = 2 * self.damping * self.change / ((1 - self.damping) * self.total)
+        # Where dangling pages do not lead to the teleport pages, the jumps of the next update differ as well.
+        factor = 2 * self.damping if self.leaky else 1 + self.damping
+        bound = factor * self.change / ((1 - self.damping) * self.total)
         self._record(bound + 4 * ROUNDING * (self.graph.pages + self.widest) / (1 - self.damping))
         return bound
 
