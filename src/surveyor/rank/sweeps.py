@@ -200,7 +200,7 @@ def _blocks(indptr: IntArray) -> list[tuple[int, int]]:
     """Cut the pages into blocks of like work; how many depends on the graph alone."""
     pages = indptr.size - 1
     work = int(indptr[-1]) + 4 * pages
-    count = max(1, min(BLOCKS, work // BLOCK))
+    count = 1 if work < BLOCK // 2 else max(4, min(BLOCKS, work // BLOCK))  # four: two threads have work in each wave
     marks = np.arange(1, count) * (work / count)
     cuts = np.searchsorted(indptr + 4 * np.arange(pages + 1), marks)
     edges = [0, *cuts.tolist(), pages]
