@@ -33,8 +33,8 @@ Every tool runs in a process of its own with {threads} threads where it has such
 over 10 s). Damping 0.85, uniform teleport, dangling pages lead everywhere. Rank times are those of the loosest
 setting, in quarters of a decade, whose true L1 distance to the exact ranks is at most 1e-6 or 1e-11; igraph
 has one setting. A build ends when ranking can begin: both directions for surveyor, the transposed and weighted
-matrix for SciPy; igraph, scikit-network and NetworkX turn the links round in every ranking, so their builds
-are shown but not compared. Peak memory is the resident set of the whole process, interpreter and arrays
+matrix for SciPy; igraph, scikit-network and NetworkX leave turning the links round to every ranking, so their
+builds are shorter than complete. Peak memory is the resident set of the whole process, interpreter and arrays
 included; "above start" leaves out what was there before."""
 
 
