@@ -22,13 +22,6 @@ from surveyor.graph.csr import Graph
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    path = tmp_path / "web.graph"
-    Graph.from_edges(LINKS).save(path)
-    return str(path)
-
-
 # Starting
 
 

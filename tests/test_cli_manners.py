@@ -16,19 +16,11 @@ from typing import Any
 
 import pytest
 
-from console import LINKS, Said, process
+from console import Said, process
 from surveyor.cli import compiled, options
 from surveyor.cli.meter import Meter, describe
 from surveyor.cli.output import Output
 from surveyor.graph.csr import Graph
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    path = tmp_path / "web.graph"
-    Graph.from_edges(LINKS).save(path)
-    return str(path)
-
 
 # Errors
 

@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 @options.command("explain", table=True)
 @options.graph_argument
 @click.argument("page", metavar="PAGE")
-@click.option(
-    "--count",
-    "-n",
-    type=options.Whole(1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Links to name.",
-)
+@options.count(10, "Links to name.")
 @options.ranking
 def command(output: Output, *, graph: str, page: str, count: int, **settings: Any) -> int:
     """Show which links gave PAGE of GRAPH its score, and how much each gave.

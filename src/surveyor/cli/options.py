@@ -109,6 +109,11 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
 threads = click.option("--threads", type=Whole(1), metavar="N", help="Threads.  [all cores]")
 
 
+def count(default: int, about: str) -> Callable[[Function], Function]:
+    """Make the option that says how many rows a list has."""
+    return click.option("--count", "-n", type=Whole(1), default=default, show_default=True, metavar="N", help=about)
+
+
 def format_option(name: str, what: str) -> Callable[[Function], Function]:
     """Make an option that names a graph format."""
     about = f"Format of {what}; see below.  [by its name]"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from surveyor.cli import options
 
 if TYPE_CHECKING:
@@ -14,15 +12,7 @@ if TYPE_CHECKING:
 
 @options.command("top", table=True)
 @options.graph_argument
-@click.option(
-    "--count",
-    "-n",
-    type=options.Whole(1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Pages to list.",
-)
+@options.count(20, "Pages to list.")
 @options.ranking
 def command(output: Output, *, graph: str, count: int, **settings: Any) -> int:
     """List the best pages of GRAPH, a graph folder or any file of links.

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.arrays import MAX_PAGES, AnyIntArray, IdArray, IntArray, read_only
+from surveyor.arrays import MAX_PAGES, AnyIntArray, FloatArray, IdArray, IntArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.names import Names
 
@@ -124,6 +124,14 @@ class Graph:
     def out_degrees(self) -> IntArray:
         """How many links each page has."""
         return np.diff(self.indptr)
+
+    @property
+    def share_per_link(self) -> FloatArray:
+        """One over the number of links of each page, 0 for a page without links."""
+        shares = np.zeros(self.pages)
+        degrees = self.out_degrees
+        np.divide(1.0, degrees, out=shares, where=degrees > 0)
+        return shares
 
     @property
     def in_links(self) -> Rows:

@@ -105,12 +105,9 @@ def _chance_to_reach(graph: Graph, damping: float, target: int) -> FloatArray:
     """Return, for each page, the chance to stop on the target before the first jump; low by at most BACK."""
     from surveyor.kernels.push import push_back
 
-    degrees = graph.out_degrees
-    inverse = np.zeros(graph.pages)
-    np.divide(1.0, degrees, out=inverse, where=degrees > 0)
     reached, residual = np.zeros(graph.pages), np.zeros(graph.pages)
     queue = np.full(graph.pages, -1, np.int32)
     residual[target], queue[0] = 1.0, target
     rows = graph.in_links
-    push_back(rows.indptr, rows.indices, inverse, reached, residual, damping, BACK, queue)
+    push_back(rows.indptr, rows.indices, graph.share_per_link, reached, residual, damping, BACK, queue)
     return reached

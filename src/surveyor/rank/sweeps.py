@@ -40,9 +40,7 @@ class Sweeps:
         self.history: list[float] = []
         self.change = 1.0
         self.followed = 0  # links followed by pushes
-        degrees = graph.out_degrees
-        self.inverse = np.zeros(graph.pages)
-        np.divide(1.0, degrees, out=self.inverse, where=degrees > 0)
+        self.inverse = graph.share_per_link
         self.web = kernels.Web(rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping)
         self.blocks = _blocks(rows.indptr)
         depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
@@ -52,7 +50,7 @@ class Sweeps:
         self.ranks[0].fill(1.0 / max(graph.pages, 1))
         np.divide(self.inverse, max(graph.pages, 1), out=self.shares)
         self.total = 1.0
-        self.stuck = float(np.count_nonzero(degrees == 0)) / max(graph.pages, 1)
+        self.stuck = float(np.count_nonzero(self.inverse == 0)) / max(graph.pages, 1)
 
     def begin(self, ranks: FloatArray) -> None:
         """Start from these ranks."""
