@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -36,3 +38,36 @@ def chance_to_stop(graph: Graph, damping: float, target: int) -> Array:
     rows = matrix.sum(axis=1)
     steps = np.divide(matrix, rows[:, None], out=np.zeros_like(matrix), where=rows[:, None] > 0)
     return (1 - damping) * np.linalg.inv(np.eye(graph.pages) - damping * steps)[:, target]
+
+
+def merged_links(links: Mapping[int, Sequence[int]], stands_for: Sequence[int]) -> Array:
+    """Count the links from page to page when aliases are merged: repeats, and links to itself, stay."""
+    counts = np.zeros((len(stands_for), len(stands_for)))
+    for page, targets in links.items():
+        for target in targets:
+            counts[page, stands_for[target]] += 1.0
+    return counts
+
+
+def importance_from_each(counts: Array, damping: float, teleport: Array) -> Array:
+    """Row i is the importance with all jumps to page i, where a surfer who is stuck goes to the teleport pages."""
+    rows = counts.sum(axis=1)
+    steps = np.array([counts[page] / rows[page] if rows[page] else teleport for page in range(rows.size)])
+    return np.asarray((1 - damping) * np.linalg.inv(np.eye(rows.size) - damping * steps))
+
+
+def paper_rankmass(graph: Graph, seeds: list[int], damping: float, goal: float) -> int:
+    """Reads that RankMass as printed needs until the settled mass reaches the goal; dangling mass goes to the seeds."""
+    waiting = np.zeros(graph.pages)
+    waiting[seeds] = 1 / len(seeds)
+    read: set[int] = set()
+    captured = 0.0
+    while captured < goal:
+        page = int(waiting.argmax())
+        read.add(page)
+        mass = waiting[page]
+        waiting[page] = 0.0
+        captured += (1 - damping) * mass
+        links = graph.links_of(page) if graph.links_of(page).size else np.array(seeds)
+        waiting[links] += damping * mass / links.size
+    return len(read)

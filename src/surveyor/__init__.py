@@ -16,56 +16,137 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AdaptiveOpic": "strategies.adaptive",
+    "Breadth": "strategies.breadth",
+    "Bytes": "stopping",
+    "ChangeRate": "revisits",
+    "Cho": "strategies.cho",
+    "Coverage": "stopping",
+    "CoverageInterval": "ledger",
     "Explanation": "rank.explain",
     "Graph": "graph.csr",
     "GraphError": "errors",
+    "GrowingGraph": "graph.growing",
     "InputError": "errors",
+    "Ledger": "ledger",
+    "Minutes": "stopping",
     "MissingExtra": "errors",
     "Names": "graph.names",
     "NotConverged": "errors",
+    "Opic": "strategies.opic",
+    "Outcome": "outcome",
+    "Outlinks": "strategies.outlinks",
+    "Pages": "stopping",
+    "Race": "race",
+    "Random": "strategies.random",
+    "RankMass": "strategies.rankmass",
     "Ranking": "rank.ranking",
+    "Reorder": "strategies.strategy",
+    "Run": "race",
+    "Strategy": "strategies.strategy",
+    "StrategyError": "errors",
     "SurveyorError": "errors",
     "SyntheticWeb": "graph.synthetic",
+    "Tracking": "strategies.tracking",
     "UsageError": "errors",
+    "Windowed": "strategies.windowed",
     "build_graph": "graph.formats",
+    "change_rate": "revisits",
+    "due_times": "revisits",
     "explain": "rank.explain",
+    "freshness": "revisits",
+    "optimal_rates": "revisits",
     "pagerank": "rank.pagerank",
     "read_graph": "graph.formats",
     "rmat": "graph.synthetic",
+    "simulate": "simulation.simulate",
     "synthetic_web": "graph.synthetic",
     "write_graph": "graph.formats",
 }
 
 __all__ = [
+    "AdaptiveOpic",
+    "Breadth",
+    "Bytes",
+    "ChangeRate",
+    "Cho",
+    "Coverage",
+    "CoverageInterval",
     "Explanation",
     "Graph",
     "GraphError",
+    "GrowingGraph",
     "InputError",
+    "Ledger",
+    "Minutes",
     "MissingExtra",
     "Names",
     "NotConverged",
+    "Opic",
+    "Outcome",
+    "Outlinks",
+    "Pages",
+    "Race",
+    "Random",
+    "RankMass",
     "Ranking",
+    "Reorder",
+    "Run",
+    "Strategy",
+    "StrategyError",
     "SurveyorError",
     "SyntheticWeb",
+    "Tracking",
     "UsageError",
+    "Windowed",
     "build_graph",
+    "change_rate",
+    "due_times",
     "explain",
+    "freshness",
+    "optimal_rates",
     "pagerank",
     "read_graph",
     "rmat",
+    "simulate",
     "synthetic_web",
     "write_graph",
 ]
 
 if TYPE_CHECKING:
-    from surveyor.errors import GraphError, InputError, MissingExtra, NotConverged, SurveyorError, UsageError
+    from surveyor.errors import (
+        GraphError,
+        InputError,
+        MissingExtra,
+        NotConverged,
+        StrategyError,
+        SurveyorError,
+        UsageError,
+    )
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph
+    from surveyor.graph.growing import GrowingGraph
     from surveyor.graph.names import Names
     from surveyor.graph.synthetic import SyntheticWeb, rmat, synthetic_web
+    from surveyor.ledger import CoverageInterval, Ledger
+    from surveyor.outcome import Outcome
+    from surveyor.race import Race, Run
     from surveyor.rank.explain import Explanation, explain
     from surveyor.rank.pagerank import pagerank
     from surveyor.rank.ranking import Ranking
+    from surveyor.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
+    from surveyor.simulation.simulate import simulate
+    from surveyor.stopping import Bytes, Coverage, Minutes, Pages
+    from surveyor.strategies.adaptive import AdaptiveOpic
+    from surveyor.strategies.breadth import Breadth
+    from surveyor.strategies.cho import Cho
+    from surveyor.strategies.opic import Opic
+    from surveyor.strategies.outlinks import Outlinks
+    from surveyor.strategies.random import Random
+    from surveyor.strategies.rankmass import RankMass
+    from surveyor.strategies.strategy import Reorder, Strategy
+    from surveyor.strategies.tracking import Tracking
+    from surveyor.strategies.windowed import Windowed
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 AnyIntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+AnyInt: TypeAlias = int | np.integer[Any]
 
 MAX_PAGES = 2**31 - 1  # page ids are int32
 

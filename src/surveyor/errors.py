@@ -2,7 +2,8 @@
 
     SurveyorError
     ├── UsageError       a wrong argument, option or setting                      exit 2
-    │   └── MissingExtra the command needs `pip install surveyor[…]`              exit 2
+    │   ├── MissingExtra the command needs `pip install surveyor[…]`              exit 2
+    │   └── StrategyError a strategy raised, or named pages that do not exist     exit 2
     ├── InputError       a file that cannot be read as what it should be          exit 2
     ├── GraphError       a graph folder that is damaged, unfinished or newer      exit 4
     └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
@@ -39,6 +40,10 @@ class MissingExtra(UsageError):
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs {package}", hint=f"pip install 'surveyor[{extra}]'")
+
+
+class StrategyError(UsageError):
+    """A strategy raised an error, or named pages that do not exist."""
 
 
 class InputError(SurveyorError):

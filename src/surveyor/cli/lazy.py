@@ -24,6 +24,7 @@ COMMANDS: Table = {
     "rank": ("rank", "Rank the pages of a graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "explain": ("explain", "Show where the score of a page comes from."),
+    "simulate": ("simulate", "Race crawling strategies over a known graph."),
     "demo": ("demo", "Make a small web, rank it, explain it, write a report."),
     "doctor": ("doctor", "Check this installation."),
     "completion": ("completion", "Print the completion script of a shell."),

@@ -39,7 +39,7 @@ and `command`.
 
 | field | in | meaning |
 |---|---|---|
-| `graph` | all but `doctor` | the graph folder or file; in rankings an object of `path`, `pages`, `links` |
+| `graph` | all but `doctor` | the graph folder or file; in rankings and races an object of `path`, `pages`, `links` |
 | `source` | `graph convert` | what was read |
 | `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and how long it took |
 | `named`, `provenance` | `graph build`, `graph info` | whether pages have names; where the graph came from |
@@ -58,6 +58,23 @@ and `command`.
 | – `links`, `other_links`, `stuck`, `teleport` | | what came over links (each: `page`, `name`, `part`, |
 | | | `links` on that page), from pages without links, by jumps; they sum to 1 |
 | – `origins`, `other_origins` | | where the readers who came here had started; they sum to 1 |
+| `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
+| | | settings, what else was set |
+| `until`, `goal`, `reached` | `simulate` | the goal in words, its coverage (or null), whether all reached it |
+| `truth_error` | `simulate` | proven error of the true importance |
+| `optimal`, `optimal_curve` | `simulate` | reads of the best possible order, by share ("0.5" to "0.98"); and its |
+| | | true coverage (`true`) after so many `reads` |
+| `runs` | `simulate` | a list; an object for each strategy: |
+| – `strategy`, `reached`, `why`, `compiled` | | its name, whether it reached the goal, why it stopped |
+| – `reads`, `requests` | | pages read; with those asked for in vain |
+| – `coverage` | | at the end: `at_least`, `at_most`; and `captured`, `moving`, `waiting`, `blocked`, `lost`, |
+| | | which sum to 1 |
+| – `guaranteed`, `true` | | reads until a share was certain, and until it was captured; by share, null if never |
+| – `ratio` | | the same two as multiples of the reads of the best possible order |
+| – `seconds`, `microseconds_per_page` | | time of ordering and bookkeeping |
+| – `link_updates`, `link_updates_per_second` | | shares of mass handed over a link |
+| – `samples` | | how good estimates were after some `reads`: `l1` error, Kendall's `tau` |
+| – `curve` | | `at_least`, `at_most` and `true` coverage after so many `reads`, at most 200 points |
 | `healthy`, `findings` | `doctor` | each finding has `name`, `value`, `fine` (null: not needed) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -25,3 +25,16 @@ def kernel(function: Kernel) -> Kernel:
 def inlined(function: Kernel) -> Kernel:
     """Compile a small step into the kernels that call it."""
     return cast("Kernel", numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+
+
+def bare(function: Kernel) -> Kernel:
+    """Compile a step over many arrays that allocates nothing, without counting references to them.
+
+    Counting would take most of its time: each array that is handed on costs two atomic operations. Numba has
+    an option for it that is not documented; should it go, the step is compiled like any other kernel.
+    """
+    settings: dict[str, Any] = {"_nrt": False, "cache": True, "nogil": True, "error_model": "numpy"}
+    try:
+        return cast("Kernel", numba.njit(**settings)(function))
+    except (KeyError, TypeError):  # pragma: no cover
+        return kernel(function)

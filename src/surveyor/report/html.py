@@ -1,25 +1,20 @@
-"""A ranking as one HTML file: no script, nothing fetched, light and dark, prints well.
-
-Every name is escaped, and the page forbids scripts on top. Without times in it, the same ranking gives the
-same bytes.
-"""
+"""A ranking as one HTML file. Without times in it, the same ranking gives the same bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surveyor import __version__
+from surveyor.report import page
 from surveyor.report.explained import link_rows
 from surveyor.report.graphs import source
-from surveyor.report.numbers import at_most, count, counted, percent, printable, tiny
+from surveyor.report.numbers import at_most, count, counted, percent, tiny
+from surveyor.report.page import text
 from surveyor.report.pages import Page, near_ties, top_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from surveyor.graph.csr import Graph
     from surveyor.rank.explain import Explanation
@@ -27,22 +22,6 @@ if TYPE_CHECKING:
 
 ROWS = 200  # pages in the table
 STUCK = {"teleport": "their readers jump as all others do", "uniform": "their readers jump to any page"}
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="surveyor {version}">
-<title>{title}</title>
-<style>
-{css}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +38,7 @@ class Report:
 
 def write_report(report: Report, path: str | Path) -> Path:
     """Write the report as one file."""
-    path = Path(path)
-    path.write_text(render(report), "utf-8")
-    return path
+    return page.write(render(report), path)
 
 
 def render(report: Report) -> str:
@@ -69,9 +46,8 @@ def render(report: Report) -> str:
     graph, ranking = report.graph, report.ranking
     pages = top_pages(graph, ranking, ROWS)
     parts = [
-        f"<h1>{text(report.title)}</h1>",
         f'<p class="soft">{counted(graph.pages, "page")} ranked by the links between them.</p>',
-        _facts({
+        page.facts({
             "pages": count(graph.pages),
             "links": count(graph.links),
             "proven error": f"≤ {at_most(ranking.error)}",
@@ -83,19 +59,7 @@ def render(report: Report) -> str:
         *_pages(pages, graph.pages),
         *_method(report),
     ]  # fmt: skip
-    css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
-    title, body = text(report.title), "\n".join(parts)
-    return PAGE.format(title=title, css=css, body=body, version=__version__)
-
-
-def text(value: object) -> str:
-    """Make any text safe to stand in HTML."""
-    return escape(printable(str(value)), quote=True)
-
-
-def _facts(facts: Mapping[str, str]) -> str:
-    cells = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in facts.items())
-    return f'<dl class="facts">{cells}</dl>'
+    return page.document(report.title, parts)
 
 
 def _figures(graph: Graph, ranking: Ranking) -> list[str]:
@@ -103,10 +67,16 @@ def _figures(graph: Graph, ranking: Ranking) -> list[str]:
 
     return [
         '<div class="figures">',
-        f"<figure>{share_plot(graph, ranking)}<figcaption><b>Share of each page, by position.</b> Where the "
-        "two lines part, rank and the mere number of links tell different stories.</figcaption></figure>",
-        f"<figure>{error_plot(ranking)}<figcaption><b>Proven error after each sweep.</b> The exact scores "
-        "differ from these by at most so much, summed over all pages.</figcaption></figure>",
+        page.figure(
+            share_plot(graph, ranking),
+            "Share of each page, by position.",
+            "Where the two lines part, rank and the mere number of links tell different stories.",
+        ),
+        page.figure(
+            error_plot(ranking),
+            "Proven error after each sweep.",
+            "The exact scores differ from these by at most so much, summed over all pages.",
+        ),
         "</div>",
     ]
 
@@ -162,12 +132,6 @@ def _method(report: Report) -> list[str]:
         "links read": count(told["links_read"]) if "links_read" in told else "not recorded",
         "self-links dropped": count(told.get("self_links_dropped", 0)),
         "repeats merged": count(told.get("repeats_merged", 0)),
-        "made with": f"surveyor {__version__}",
+        "made with": page.MADE_WITH,
     }
-    rows = "".join(f"<tr><th>{text(name)}</th><td>{text(value)}</td></tr>" for name, value in values.items())
-    return [
-        "<h2>Method</h2>",
-        f'<table class="plain"><tbody>{rows}</tbody></table>',
-        "<p>To make it again:</p>",
-        f"<pre>{text(report.command)}</pre>",
-    ]
+    return page.method(values, report.command)

@@ -1,19 +1,13 @@
-"""Two figures as SVG text: how rank is shared out, and how the proven error fell.
-
-The SVG is made for a page that defines the colours --ink, --grid, --one and --two, so that it follows light
-and dark. The same ranking gives the same bytes.
-"""
+"""Two figures as SVG text: how rank is shared out, and how the proven error fell."""
 
 from __future__ import annotations
 
-import io
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.errors import MissingExtra
 from surveyor.report.numbers import tiny
+from surveyor.report.svg import ONE, TWO, figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,27 +16,7 @@ if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
     from surveyor.rank.ranking import Ranking
 
-# Colours that nothing else has, replaced by the variables of the page.
-INK, GRID, ONE, TWO = "#010203", "#040506", "#070809", "#0a0b0c"
-VARIABLES = {INK: "var(--ink)", GRID: "var(--grid)", ONE: "var(--one)", TWO: "var(--two)"}
 POINTS = 400  # of a curve
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.size": 11,
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.which": "major",
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "lines.linewidth": 2.0,
-    "legend.frameon": False,
-}
 
 
 def share_plot(graph: Graph, ranking: Ranking) -> str:
@@ -60,7 +34,7 @@ def share_plot(graph: Graph, ranking: Ranking) -> str:
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.12f}".rstrip("0").rstrip(".") + " %")
         axes.legend(loc="lower left")
 
-    return _svg(draw, "share of the rank of each page, by position, and share of all links", "share")
+    return figure(draw, "share of the rank of each page, by position, and share of all links", "share")
 
 
 def error_plot(ranking: Ranking) -> str:
@@ -79,49 +53,8 @@ def error_plot(ranking: Ranking) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="upper right")
 
-    return _svg(draw, f"proven error after each of {bounds.size} sweeps", "error")
+    return figure(draw, f"proven error after each of {bounds.size} sweeps", "error")
 
 
 def _falling(values: FloatArray) -> FloatArray:
     return np.sort(values)[::-1]
-
-
-def _svg(draw: Any, label: str, salt: str) -> str:
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("a plot", "matplotlib", "report") from error
-    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
-        figure = Figure(figsize=(5.4, 3.3), layout="constrained")
-        FigureCanvasSVG(figure)
-        axes = figure.subplots()
-        axes.tick_params(which="both", color=GRID)
-        draw(axes)
-        axes.minorticks_off()
-        file = io.StringIO()
-        figure.savefig(
-            file,
-            format="svg",
-            transparent=True,
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        )
-    return _for_page(file.getvalue(), label)
-
-
-def _for_page(svg: str, label: str) -> str:
-    """Keep the drawing, drop what belongs to a file of its own, and let the page choose colours and fonts."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<g|<path) id="[A-Za-z]+_\d+"', r"\1", svg)
-    svg = re.sub(
-        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',
-        rf'<svg viewBox="\1" role="img" aria-label="{label}" xmlns:xlink="http://www.w3.org/1999/xlink">',
-        svg,
-        count=1,
-    )
-    svg = re.sub(r"font: (?:normal )?([\d.]+px) [^;\"]*", r"font-size: \1", svg)
-    for color, variable in VARIABLES.items():
-        svg = svg.replace(color, variable)
-    return svg.strip()

@@ -1,0 +1,1 @@
+"""How far two rankings of the same pages agree."""

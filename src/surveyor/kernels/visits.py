@@ -1,0 +1,232 @@
+"""One visit after another: which page OPIC reads next, and a whole crawl in one kernel.
+
+`visit` and `relocate` account for one event (see `opic.py`) and note on the agenda whose priority it changed. The
+strategies call them for each outcome and hand the agenda to the crawl; `run` does the same with a queue of its own.
+
+- *greedy* reads the page with most cash; a share `fairness` of the reads goes to each page in turn, since cash
+  alone may take for ever to come round. Jumps give alike to pages of equal weight: with uniform weights,
+  priorities leave out what jumps gave since all were last renewed, which is done when that makes up half of all
+  cash, so that it costs O(1) per read. (Pages that lost their weight may meanwhile come a little early.) With
+  trusted seeds, the priorities of the seeds are renewed at each jump.
+- *cycle* reads the page that was read or discovered longest ago.
+- *random* reads any known page with equal chance: each is due an exponential time after it was read or
+  discovered. Such times forget the past, so that each page is equally likely to be due first.
+"""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import NamedTuple
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray, KeyArray
+from surveyor.kernels._jit import bare
+from surveyor.kernels.earnings import lacks_pairs, owe, with_pages
+from surveyor.kernels.mass import Rows
+from surveyor.kernels.opic import (
+    BASE,
+    BETA,
+    GONE,
+    JUMPS,
+    KNOWN,
+    OUT,
+    PAGES,
+    READS,
+    UNIFORM,
+    WEIGHTED,
+    WEIGHTS,
+    Cash,
+    cash_of,
+    discover,
+    forget,
+    jump,
+    merge,
+    read,
+    retire,
+    settle,
+)
+from surveyor.kernels.queue import ABSENT, Queue, place, take
+from surveyor.kernels.synthetic import chance
+
+GREEDY, CYCLE, RANDOM = map(np.int64, range(3))
+POLICY, CHANGED, TURN, TICKET, PLANS = map(np.int64, range(5))
+FAIRNESS, CLOCK, PACES = map(np.int64, range(3))
+STALE = 0.5  # priorities are renewed when jumps have given so much since
+
+
+class Agenda(NamedTuple):
+    """Whose priority the last event changed, and what priorities depend on."""
+
+    pages: IdArray
+    priorities: FloatArray
+    due: FloatArray  # random: when each page is to be read
+    plan: IntArray
+    pace: FloatArray
+    seed: KeyArray
+
+
+def new_agenda(pages: int, policy: np.int64, fairness: float, seed: int) -> Agenda:
+    """Make room for as many changes as one event can bring."""
+    plan, pace = np.zeros(PLANS, np.int64), np.zeros(PACES)
+    plan[POLICY], pace[FAIRNESS] = policy, fairness
+    due = np.zeros(pages if policy == RANDOM else 0)
+    room = 2 * pages + 2
+    return Agenda(np.empty(room, np.int32), np.empty(room), due, plan, pace, np.array([seed], np.uint64))
+
+
+def with_room(cash: Cash, agenda: Agenda, pages: int) -> tuple[Cash, Agenda]:
+    """Return the same with room for so many pages."""
+    more = pages - cash.state.size
+    columns = {name: np.pad(getattr(cash, name), (0, more)) for name in cash._fields[:6]}
+    due = np.pad(agenda.due, (0, more)) if agenda.due.size else agenda.due
+    room = 2 * pages + 2
+    return (
+        cash._replace(**columns, earnings=with_pages(cash.earnings, more)),
+        agenda._replace(pages=np.empty(room, np.int32), priorities=np.empty(room), due=due),
+    )
+
+
+@bare
+def begin(cash: Cash, agenda: Agenda, seeds: IdArray, weights: FloatArray) -> None:
+    """Give all cash to the seeds and note them."""
+    for spot in range(seeds.shape[0]):
+        discover(cash, seeds[spot], weights[spot])
+        agenda.pages[spot] = seeds[spot]
+    jump(cash)
+    for spot in range(seeds.shape[0]):
+        owe(cash.earnings, seeds[spot], cash_of(cash, seeds[spot]))
+    cash.totals[BASE] = cash.totals[BETA]
+    agenda.plan[CHANGED] = seeds.shape[0]
+    rank(cash, agenda)
+
+
+@bare
+def visit(cash: Cash, agenda: Agenda, page: int, targets: IdArray, first: int, last: int, fate: np.uint8) -> None:
+    """Account for a page that was read (with these links) or is GONE; note whose priority changed."""
+    known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
+    if cash.state[page] == 0:
+        discover(cash, page, 1.0 if cash.counts[UNIFORM] else 0.0)
+    again = cash.state[page] & fate & GONE
+    if fate == GONE:
+        retire(cash, page, GONE)
+        cash.state[page] = KNOWN | GONE
+    elif cash.state[page] & OUT:
+        settle(cash, page)
+        cash.state[page] = KNOWN
+        cash.totals[WEIGHTS] += cash.weight[page]
+    read(cash, page, targets, first, last)
+    if again:
+        forget(cash, page)
+    changed = 0
+    if agenda.plan[POLICY] == GREEDY:
+        noted = agenda.pages
+        for link in range(first, last):
+            noted[changed] = targets[link]
+            changed += 1
+    agenda.plan[CHANGED] = changed
+    finish(cash, agenda, page, known, jumps)
+
+
+@bare
+def relocate(cash: Cash, agenda: Agenda, page: int, target: int) -> None:
+    """Account for a page that turned out to stand for another one; note whose priority changed."""
+    known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
+    for new in (page, target):
+        if cash.state[new] == 0:
+            discover(cash, new, 1.0 if cash.counts[UNIFORM] else 0.0)
+    merge(cash, page, target)
+    agenda.pages[0] = target
+    agenda.plan[CHANGED] = 1 if agenda.plan[POLICY] == GREEDY else 0
+    finish(cash, agenda, page, known, jumps)
+
+
+@bare
+def finish(cash: Cash, agenda: Agenda, page: int, known: int, jumps: int) -> None:
+    """Note the page itself, pages discovered, pages that jumps gave to, and the page whose turn it is."""
+    noted, plan, order, counts, totals = agenda.pages, agenda.plan, cash.order, cash.counts, cash.totals
+    changed, greedy, turn = plan[CHANGED], plan[POLICY] == GREEDY, False
+    noted[changed] = page
+    changed += 1
+    if greedy:  # whatever was discovered has got cash, and is noted
+        given = (totals[BETA] - totals[BASE]) * totals[WEIGHTS]
+        if counts[JUMPS] > jumps and (given > STALE or not counts[UNIFORM]):
+            totals[BASE] = totals[BETA]
+            for spot in range(counts[WEIGHTED]):
+                noted[changed] = order[spot]
+                changed += 1
+        if np.int64(agenda.pace[FAIRNESS] * counts[READS]) > plan[TURN]:
+            noted[changed] = order[plan[TURN] % counts[PAGES]]
+            changed += 1
+            plan[TURN] += 1
+            turn = True
+    else:
+        for spot in range(known, counts[PAGES]):
+            noted[changed] = order[spot]
+            changed += 1
+        if plan[POLICY] == RANDOM:
+            agenda.pace[CLOCK] = max(agenda.pace[CLOCK], agenda.due[page])
+    plan[CHANGED] = changed
+    rank(cash, agenda)
+    if turn:
+        agenda.priorities[changed - 1] = inf
+
+
+@bare
+def rank(cash: Cash, agenda: Agenda) -> None:
+    """Work out the priorities that the pages noted have from now on."""
+    noted, priorities, plan, due = agenda.pages, agenda.priorities, agenda.plan, agenda.due
+    held, weight, settled, state = cash.cash, cash.weight, cash.settled, cash.state
+    beta = cash.totals[BETA]
+    left_out = beta - cash.totals[BASE] if cash.counts[UNIFORM] else 0.0
+    seed, clock, ticket, policy = agenda.seed[0], agenda.pace[CLOCK], plan[TICKET], plan[POLICY]
+    for change in range(plan[CHANGED]):
+        page = noted[change]
+        if policy == GREEDY:
+            priorities[change] = held[page] - left_out
+            if not state[page] & OUT:
+                priorities[change] += weight[page] * (beta - settled[page])
+        elif policy == CYCLE:
+            ticket += 1
+            priorities[change] = -float(ticket)
+        else:
+            ticket += 1
+            due[page] = clock - log(chance(seed, ticket, 0))
+            priorities[change] = -due[page]
+    plan[TICKET] = ticket
+
+
+@bare
+def run(cash: Cash, agenda: Agenda, rows: Rows, dead: BoolArray, queue: Queue, taken: IdArray) -> int:
+    """Read as many pages as `taken` has room for, the same ones again and again; write which.
+
+    Returns how many were read: fewer if the queue is empty, or if the pool of pairs must grow first.
+    """
+    for done in range(taken.shape[0]):
+        page = take(queue)
+        if page < 0:
+            return done
+        first, last = rows.start[page], rows.end[page]
+        if lacks_pairs(cash.earnings, last - first + 2):
+            place(queue, page, inf)
+            return done
+        visit(cash, agenda, page, rows.targets, first, last, GONE if dead[page] else KNOWN)
+        post(queue, agenda)
+        taken[done] = page
+    return int(taken.shape[0])
+
+
+@bare
+def post(queue: Queue, agenda: Agenda) -> None:
+    """Tell a queue what is on the agenda."""
+    pages, priorities = agenda.pages, agenda.priorities
+    for change in range(agenda.plan[CHANGED]):
+        place(queue, pages[change], priorities[change])
+
+
+@bare
+def refill(larger: Queue, queue: Queue) -> None:
+    """Fill a larger queue with all pages of this one."""
+    for page in range(queue.priority.shape[0]):
+        if queue.before[page] != ABSENT:
+            place(larger, page, queue.priority[page])

@@ -1,0 +1,267 @@
+"""How often pages change, and when to read them again: due times, not priorities.
+
+**Change rates.** A page that changes at random moments (a Poisson process of rate λ) is found changed after an
+interval τ with probability 1 - e^(-λτ), however often it changed in between. From n visits at equal intervals
+I, X of which found a change, λ ≈ -ln((n - X + ½) / (n + ½)) / I: the maximum-likelihood answer with half an
+unchanged visit added, which removes most of its bias and keeps it finite (Cho and Garcia-Molina 2003). For
+irregular intervals the likelihood is largest where
+
+    Σ_changed τ / (e^(λτ) - 1) = Σ_unchanged τ
+
+Every estimate carries a 95 % interval: the rates that a score test does not reject, |U(λ)| ≤ 1.96 √J(λ), with U
+the difference of the two sides above and J(λ) = Σ_all τ² / (e^(λτ) - 1) the information. At equal intervals this
+is Wilson's interval for the share of changed visits, turned into rates. Without any change it begins at 0; with
+nothing but changes it has no upper end.
+
+**Re-visit rates.** If page i matters μ, changes at rate λ and is read at random moments at rate ρ, it is fresh a
+share ρ/(ρ + λ) of the time. Among all rates that sum to a total and are not below a floor,
+
+    ρ = max(floor, w √(μλ) - λ),   w such that they sum to the total,
+
+has the largest Σ μ ρ/(ρ + λ) (Azar et al., PNAS 2018), because each page above its floor then gains the same,
+1/w², from one more visit. The sum is piecewise linear in w, so sorting the pages by the w at which they leave
+their floor gives w exactly, in O(n log n). A page that changes faster than w² times its importance is not worth
+a visit at all: without a floor it is never read again, and its change rate never learnt.
+
+**Spacing.** Reading a page at regular intervals 1/ρ instead keeps it fresh (ρ/λ)(1 - e^(-λ/ρ)) of the time, at
+least as much as ρ/(ρ + λ): following due times does no worse than the formula promises. The rates are the best
+for random spacing, not for regular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import BoolArray, FloatArray, IntArray
+from surveyor.errors import UsageError
+
+Values = npt.NDArray[Any] | Sequence[float]
+Number = TypeVar("Number", float, FloatArray)
+
+WIDTH = 1.959964  # standard errors of a 95 % interval
+CLOSE = 1e-10  # relative error of a root
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRate(Generic[Number]):
+    """Changes per unit of time, estimated, with a 95 % interval; single numbers or one entry per page."""
+
+    rate: Number
+    low: Number
+    high: Number
+
+
+@overload
+def change_rate(visits: float, changes: float, interval: float) -> ChangeRate[float]: ...
+@overload
+def change_rate(visits: Values, changes: Values, interval: Values | float) -> ChangeRate[FloatArray]: ...
+def change_rate(visits: Any, changes: Any, interval: Any) -> Any:
+    """Estimate the rate from visits at equal intervals, so many of which found a change; Wilson's interval.
+
+    >>> found = change_rate(20, 5, interval=1.0)
+    >>> round(found.rate, 3), round(found.low, 3), round(found.high, 3)
+    (0.28, 0.119, 0.632)
+    """
+    n, x, length = (np.asarray(values, np.float64) for values in (visits, changes, interval))
+    if not ((x >= 0) & (x <= n) & np.isfinite(n)).all():
+        raise UsageError("changes must lie between 0 and the visits", hint="count visits after the first")
+    _positive(length, "intervals")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = WIDTH * np.sqrt(np.where(n > 0, x * (n - x) / n, 0.0) + WIDTH**2 / 4)
+        same_most = (n - x + WIDTH**2 / 2 + spread) / (n + WIDTH**2)  # Wilson's limits of the chance of no change
+        same_least = (n - x + WIDTH**2 / 2 - spread) / (n + WIDTH**2)
+        rate = -np.log((n - x + 0.5) / (n + 0.5)) / length
+        low = np.where(x > 0, -np.log(same_most), 0.0) / length
+        high = np.where(x < n, -np.log(same_least), np.inf) / length
+    found = (np.abs(rate), low, high)
+    return ChangeRate(*(float(value) for value in found)) if np.ndim(rate) == 0 else ChangeRate(*found)
+
+
+def change_rate_irregular(intervals: npt.ArrayLike, changed: npt.ArrayLike) -> ChangeRate[float]:
+    """Estimate the rate of one page from the lengths between visits, and whether each found a change.
+
+    The answer is the maximum-likelihood one. Without any change that is 0. With nothing but changes it would
+    be infinite; instead Σ 1/(e^(λτ) - 1) = ½ is solved, the sum of the odds that each visit had found no
+    change, which at equal intervals is the ½ of `change_rate`.
+
+    >>> found = change_rate_irregular([1.0, 2.0, 4.0, 1.0], [False, True, True, False])
+    >>> round(found.rate, 3), round(found.low, 3), round(found.high, 3)
+    (0.47, 0.09, 1.44)
+    """
+    lengths = np.atleast_1d(np.asarray(intervals, np.float64))
+    found = change_rates(np.zeros(lengths.size, np.int64), lengths, changed, 1)
+    return ChangeRate(float(found.rate[0]), float(found.low[0]), float(found.high[0]))
+
+
+def change_rates(
+    page: npt.ArrayLike,
+    intervals: npt.ArrayLike,
+    changed: npt.ArrayLike,
+    pages: int,
+    *,
+    prior: tuple[float, float] | None = None,
+) -> ChangeRate[FloatArray]:
+    """Estimate the rates of many pages at once, each as `change_rate_irregular`; entry k is a visit to page[k].
+
+    A prior (rate, visits) counts as so many more visits to each page, at an interval after which that rate
+    makes a change as likely as not, half of which found one: pages hardly visited are then near it.
+    """
+    ids, lengths, found, weights = _visits(page, intervals, changed, pages, prior)
+
+    def per_page(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(ids, weights * values, minlength=pages), np.float64)
+
+    def odds(rates: FloatArray) -> FloatArray:
+        return 1 / np.expm1(rates[ids] * lengths)  # that a visit finds no change
+
+    def slope(rates: FloatArray) -> FloatArray:
+        return per_page(found * lengths * odds(rates)) - same
+
+    def score(rates: FloatArray) -> FloatArray:
+        part = lengths * odds(rates)
+        return (per_page(found * part) - same) / np.sqrt(per_page(lengths * part))
+
+    changes, time, same = per_page(found), per_page(lengths), per_page(lengths * (1 - found))
+    some, mixed = changes > 0, same > 0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # All brackets follow from 1/x - 1/2 <= 1/(e^x - 1) <= 1/x.
+        rate = _fall_to_zero(slope, changes / (same + (time - same) / 2), changes / same, some & mixed)
+        twice = 2 * per_page(1 / lengths)
+        only = _fall_to_zero(lambda at: per_page(odds(at)) - 0.5, twice / (changes + 1), twice, some & ~mixed)
+        rate = np.where(mixed, rate, only)
+        spread = WIDTH * np.sqrt(time)
+        least = (2 * changes / (spread + np.sqrt(spread**2 + 4 * changes * time))) ** 2
+        low = _fall_to_zero(lambda at: score(at) - WIDTH, least, rate, some)
+        most = ((spread + np.sqrt(spread**2 + 4 * changes * same)) / (2 * same)) ** 2
+        least = np.where(some, rate, 1 / (time * (1 / WIDTH**2 + 1 / 2)))
+        high = _fall_to_zero(lambda at: score(at) + WIDTH, least, most, mixed)
+    return ChangeRate(rate, low, np.where(mixed, high, np.inf))
+
+
+def optimal_rates(
+    importance: npt.ArrayLike, change_rates: npt.ArrayLike, total: float, *, at_least: npt.ArrayLike = 0.0
+) -> FloatArray:
+    """Return the re-visit rates that keep the most importance fresh; they sum to `total`, none below `at_least`.
+
+    Pages that never change or do not matter get their floor. If all are such, the rest is not spent.
+
+    >>> optimal_rates([4.0, 1.0, 1.0], [1.0, 1.0, 0.0], total=4.0)
+    array([3., 1., 0.])
+    """
+    weight, change = _values(importance, "importance"), _values(change_rates, "change rates")
+    floor = _values(at_least, "floors")
+    floor = floor if floor.ndim else np.full(weight.shape, floor)
+    _alike(weight, change, floor)
+    if not (0 <= total < np.inf):
+        raise UsageError(f"the total rate must be finite and not negative, not {total}", hint="visits per unit of time")
+    if floor.sum() > total * (1 + 1e-9):
+        raise UsageError(f"the floors sum to {floor.sum():g}, above the total of {total:g}", hint="lower at_least")
+    root = np.sqrt(weight) * np.sqrt(change)
+    gains = np.flatnonzero(root > 0)
+    rates = floor.copy()
+    if gains.size == 0 or total == 0:
+        return rates
+    root, change, floor = root[gains], change[gains], floor[gains]
+    with np.errstate(over="ignore"):
+        leaves = (floor + change) / root  # the w at which a page leaves its floor
+    order = np.argsort(leaves, kind="stable")
+    spare = total - rates.sum()
+    level = (spare + np.cumsum((floor + change)[order])) / np.cumsum(root[order])  # w, were only the first k above
+    above = max(int(np.count_nonzero(level > leaves[order])), 1)
+    rates[gains] = np.maximum(floor, level[above - 1] * root - change)
+    return rates
+
+
+def freshness(
+    importance: npt.ArrayLike,
+    change_rates: npt.ArrayLike,
+    rates: npt.ArrayLike,
+    *,
+    spacing: Literal["random", "regular"] = "random",
+) -> float:
+    """Return the importance that is fresh on average; a page that never changes is fresh once read.
+
+    >>> freshness([0.5, 0.5], [1.0, 0.0], [1.0, 0.0])
+    0.75
+    """
+    weight, change = _values(importance, "importance"), _values(change_rates, "change rates")
+    visit = _values(rates, "rates")
+    _alike(weight, change, visit)
+    fresh = np.ones(weight.size)
+    changing = change > 0
+    visit, change = visit[changing], change[changing]
+    if spacing == "random":
+        fresh[changing] = visit / (visit + change)
+    else:
+        with np.errstate(divide="ignore", over="ignore"):
+            fresh[changing] = visit / change * -np.expm1(-change / visit)
+    return float(weight @ fresh)
+
+
+def due_times(last_visit: npt.ArrayLike, rates: npt.ArrayLike) -> FloatArray:
+    """Return when each page is to be read again; never (infinity) at a rate of 0.
+
+    >>> due_times([10.0, 10.0], [0.5, 0.0])
+    array([12., inf])
+    """
+    with np.errstate(divide="ignore"):
+        due: FloatArray = np.asarray(last_visit, np.float64) + 1 / _values(rates, "rates")
+    return due
+
+
+def _visits(
+    page: npt.ArrayLike, intervals: npt.ArrayLike, changed: npt.ArrayLike, pages: int, prior: tuple[float, float] | None
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Check visits, and add those that the prior stands for; return page, interval, 1 if changed, and weight."""
+    ids, lengths = np.asarray(page, np.int64), np.asarray(intervals, np.float64)
+    found, weights = np.asarray(changed, np.bool_).astype(np.float64), np.ones(lengths.shape)
+    if lengths.ndim != 1 or not ids.shape == lengths.shape == found.shape:
+        raise UsageError("visits need an interval and a mark each", hint="give arrays of one length")
+    if ids.size and not 0 <= ids.min() <= ids.max() < pages:
+        raise UsageError(f"a visit to a page outside 0 to {pages - 1}", hint="give the number of pages")
+    if prior is not None:
+        if not (0 < prior[0] < np.inf and 0 < prior[1] < np.inf):
+            raise UsageError(f"a prior of {prior} is not a rate and a number of visits", hint="such as (1.0, 1.0)")
+        every = np.arange(pages)
+        ids = np.concatenate([ids, every, every])
+        lengths = np.concatenate([lengths, np.full(2 * pages, np.log(2) / prior[0])])
+        found = np.concatenate([found, np.ones(pages), np.zeros(pages)])
+        weights = np.concatenate([weights, np.full(2 * pages, prior[1] / 2)])
+    _positive(lengths, "intervals")
+    return ids, lengths, found, weights
+
+
+def _fall_to_zero(
+    function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, where: BoolArray
+) -> FloatArray:
+    """Find between low and high where each entry of a function falls to 0, by bisection on a log scale."""
+    low, high = np.where(where, low, 1.0), np.where(where, high, 1.0)
+    middle = low
+    while (high > low * (1 + CLOSE)).any():
+        middle = np.sqrt(low) * np.sqrt(high)
+        falls = function(middle) <= 0
+        low, high = np.where(falls, low, middle), np.where(falls, middle, high)
+    return np.where(where, middle, 0.0)
+
+
+def _values(given: npt.ArrayLike, what: str) -> FloatArray:
+    values = np.asarray(given, np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise UsageError(f"{what} must be finite, none negative", hint="leave out pages that are not known")
+    return values
+
+
+def _positive(lengths: FloatArray, what: str) -> None:
+    if not ((lengths > 0) & np.isfinite(lengths)).all():
+        raise UsageError(f"{what} must be finite and above 0", hint="leave out visits without an earlier one")
+
+
+def _alike(*arrays: FloatArray) -> None:
+    if arrays[0].ndim != 1 or any(array.shape != arrays[0].shape for array in arrays):
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise UsageError(f"arrays of shape {shapes} do not match", hint="give one value per page")

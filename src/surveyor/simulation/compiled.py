@@ -1,0 +1,119 @@
+"""A run of a strategy whose order needs only the ledger: the whole crawl in one kernel."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from surveyor.graph.growing import GrowingGraph
+from surveyor.ledger import Ledger
+from surveyor.loop import Ending
+from surveyor.race import Run
+from surveyor.simulation.course import Accuracy, Course, in_words
+from surveyor.strategies.strategy import Strategy, name_of
+
+ORDERS = ("mass", "depth", "chance", "rounds")
+CHUNK = 200_000  # reads between two signs of progress
+ENDINGS: tuple[Ending, ...] = ("reached", "empty", "hopeless")
+
+
+def fits(strategy: Strategy, course: Course) -> bool:
+    """Say whether kernels can run this strategy on this course."""
+    plain = course.until.limits() is not None and course.scenario.budgets is None and course.changes is None
+    return plain and getattr(strategy, "order", "") in ORDERS and getattr(strategy, "levels", None) is None
+
+
+def run(strategy: Any, course: Course) -> Run:
+    """Run the course; the same pages, bounds and accounts as with objects."""
+    from surveyor.kernels import crawl as kernels
+    from surveyor.kernels.closure import settle
+    from surveyor.kernels.mass import Rows
+
+    graph, most = course.scenario.graph, course.most
+    ledger = course.ledger(strategy, GrowingGraph(1, 1))
+    rows = Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices)
+    trace = kernels.Trace(
+        np.empty(most, np.int32),
+        np.empty(most),
+        np.empty(most),
+        np.zeros(2, np.int64),
+        np.empty(course.batch, np.int32),
+    )
+    coverage, reads = course.until.limits() or (0.0, 0)
+    accuracy = Accuracy.of(course, most)
+    stretch = _rounds if strategy.order == "rounds" else _stretches
+    seconds, why = 0.0, -1
+    pieces = stretch(strategy, course, ledger, rows, trace)
+    next(pieces)
+    while why < 0 or why == kernels.PAUSED:
+        pause = min(accuracy.next, int(trace.counts[0]) + CHUNK)
+        began = time.perf_counter()
+        why = pieces.send(kernels.Goal(coverage, reads, pause, course.batch))
+        seconds += time.perf_counter() - began
+        done = int(trace.counts[0])
+        course.progress(f"racing {name_of(strategy)}", done, most, "pages")
+        if done >= accuracy.next:
+            accuracy.take(done, ledger.importance())
+    if why == kernels.EMPTY:
+        settle(ledger.mass, rows)
+        why = int(kernels.DONE) if ledger.coverage().at_least >= coverage else why
+    count = int(trace.counts[0])
+    order = trace.pages[:count]
+    return Run(
+        strategy=name_of(strategy),
+        order=order,
+        at_least=trace.at_least[:count],
+        at_most=trace.at_most[:count],
+        true=np.cumsum(course.truth[order]),
+        coverage=ledger.coverage(),
+        reached=ENDINGS[why] == "reached",
+        why=in_words(ENDINGS[why], ledger.coverage()),
+        requests=int(trace.counts[1]),
+        link_updates=ledger.link_updates,
+        seconds=seconds,
+        compiled=True,
+        samples=tuple(accuracy.taken),
+    )
+
+
+def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
+    """Go on until each pause that is sent; yield why it stopped."""
+    from surveyor.kernels import crawl as kernels
+    from surveyor.kernels.queue import new_queue
+
+    first = strategy.begin(ledger, ledger.graph, course.generator())
+    queue = new_queue(ledger.capacity)
+    kernels.reorder(queue, ledger.state, first.pages, first.priorities, np.int64(1))
+    order = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_CHANCE}[strategy.order]
+    seed = np.uint64(getattr(strategy, "seed", 0))
+    goal = yield -1
+    while True:
+        goal = yield int(kernels.crawl(ledger.mass, rows, queue, course.scenario.fates, trace, goal, order, seed))
+
+
+def _rounds(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
+    """Go on round by round."""
+    from surveyor.kernels import crawl as kernels
+    from surveyor.kernels.closure import settle, sweep
+    from surveyor.kernels.mass import bounds
+
+    goal = yield -1
+    pages = strategy.choose(ledger)
+    while pages.size:
+        done, why = 0, -1
+        while done < pages.size:
+            read, why = kernels.crawl_these(ledger.mass, rows, pages[done:], course.scenario.fates, trace, goal)
+            done += read
+            if why >= 0:
+                goal = yield int(why)
+        (sweep if strategy.sweeps else settle)(ledger.mass, rows)
+        strategy.rounds += 1
+        if course.scenario.fates[pages[-1]] == kernels.FINE:  # what is known after its last page counts for it
+            last = trace.counts[0] - 1
+            trace.at_least[last], trace.at_most[last] = bounds(ledger.mass)
+        pages = strategy.choose(ledger)
+    while True:
+        why = kernels.ended(ledger.mass, goal, int(trace.counts[0]))
+        goal = yield int(kernels.EMPTY) if why < 0 else why

@@ -1,0 +1,98 @@
+"""What all strategies of a race share: the web, the truth about it, the goal, and when accuracy is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.compare.ranks import kendall, l1
+from surveyor.graph.growing import GrowingGraph
+from surveyor.ledger import CoverageInterval, Ledger
+from surveyor.loop import Ending
+from surveyor.progress import Progress
+from surveyor.race import Sample
+from surveyor.simulation.scenario import Scenario
+from surveyor.stopping import ENDLESS, Rule
+from surveyor.strategies.strategy import Strategy
+
+BEST = 1000  # true best pages whose order is compared
+FIRST_SAMPLE = 10  # reads before the first comparison
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """One race course."""
+
+    scenario: Scenario
+    truth: FloatArray
+    until: Rule
+    batch: int
+    changes: tuple[float, float, float] | None  # shares of pages changed, born and gone per epoch
+    samples: int
+    rng: int
+    progress: Progress
+
+    @property
+    def most(self) -> int:
+        """How many reads there can be (on a web that changes: are expected); the last batch may exceed the goal."""
+        pages = int(np.count_nonzero(self.scenario.fates == 0))
+        limit = (self.until.limits() or (0, ENDLESS))[1] + self.batch - 1
+        return limit if self.changes and limit < ENDLESS else min(pages, limit)
+
+    def ledger(self, strategy: Strategy, graph: GrowingGraph) -> Ledger:
+        """Open the accounts for a strategy, with room for the whole web."""
+        return Ledger(
+            graph,
+            self.scenario.seeds,
+            damping=self.scenario.damping,
+            closure=getattr(strategy, "closure", 0.1),
+            eager=getattr(strategy, "eager", True),
+            pages=self.scenario.graph.pages,
+        )
+
+    def generator(self) -> np.random.Generator:
+        """Return the same source of chance for every strategy."""
+        return np.random.default_rng([self.rng, 1])
+
+
+@dataclass(slots=True)
+class Accuracy:
+    """Compares estimates of importance with the truth after 10 reads and then ever more rarely."""
+
+    truth: FloatArray
+    due: IntArray
+    taken: list[Sample] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, course: Course, most: int) -> Accuracy:
+        """Plan the comparisons of a run of so many reads."""
+        if not course.samples:
+            return cls(course.truth, np.array([ENDLESS]))
+        due = np.unique(np.geomspace(min(FIRST_SAMPLE, max(most, 1)), max(most, 1), course.samples).astype(np.int64))
+        return cls(course.truth, np.append(due, ENDLESS))
+
+    @property
+    def next(self) -> int:
+        """The number of reads after which to compare again."""
+        return int(self.due[len(self.taken)])
+
+    def take(self, reads: int, estimate: FloatArray) -> None:
+        """Compare now."""
+        estimate = np.append(estimate, np.zeros(max(0, self.truth.size - estimate.size)))[: self.truth.size]
+        best = np.argpartition(-self.truth, BEST)[:BEST] if self.truth.size > BEST else np.arange(self.truth.size)
+        self.taken.append(Sample(reads, l1(estimate, self.truth), kendall(estimate[best], self.truth[best])))
+        skipped = int(np.searchsorted(self.due, reads, "right"))
+        self.due = np.concatenate([np.zeros(len(self.taken), np.int64), self.due[skipped:]])
+
+
+def in_words(ending: Ending, coverage: CoverageInterval) -> str:
+    """Say why a crawl ended."""
+    if ending == "reached":
+        return "the goal is reached"
+    shut = coverage.blocked + coverage.lost
+    where = f"{100 * shut:.1f} % of all importance is on pages that cannot be read"
+    if ending == "hopeless":
+        return where
+    return "every page that could be read is read" + (f"; {where}" if shut >= 0.001 else "")

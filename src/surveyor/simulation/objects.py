@@ -1,0 +1,151 @@
+"""A run of any strategy: the loop of a live crawl, with a graph in place of the network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from surveyor.frontier import Frontier
+from surveyor.graph.growing import GrowingGraph
+from surveyor.loop import Crawl, Source, crawl
+from surveyor.outcome import Outcome
+from surveyor.race import Run
+from surveyor.simulation.course import Accuracy, Course, in_words
+from surveyor.sources.changing import ChangingWeb
+from surveyor.sources.graph import STEPS, ChangingSource, GraphSource
+from surveyor.stopping import Rule, Standing
+from surveyor.strategies.strategy import Strategy, name_of
+
+Result = TypeVar("Result")
+
+
+def run(strategy: Strategy, course: Course) -> Run:
+    """Run the course page by page."""
+    watcher = Watcher(strategy, course)
+    began = time.process_time()
+    watcher.state.begin(course.generator())
+    source = watcher.source()
+    ending = finish(crawl(watcher.state, source, Forgetful(), Sampled(watcher), batch=course.batch, watch=watcher.note))
+    seconds = time.process_time() - began - watcher.measuring
+    ledger, order = watcher.state.ledger, np.array(watcher.order, np.int32)
+    return Run(
+        strategy=name_of(strategy),
+        order=order,
+        at_least=np.array(watcher.at_least),
+        at_most=np.array(watcher.at_most),
+        true=np.array(watcher.true),
+        coverage=ledger.coverage(),
+        reached=ending == "reached",
+        why=in_words(ending, ledger.coverage()),
+        requests=watcher.requests,
+        link_updates=ledger.link_updates,
+        seconds=seconds,
+        compiled=False,
+        samples=tuple(watcher.accuracy.taken),
+    )
+
+
+class Forgetful:
+    """A journal that keeps nothing: a simulation can be run again."""
+
+    def commit(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep nothing."""
+
+
+class Sampled(Rule):
+    """The rule of the race; accuracy is measured between batches, when it is asked."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher, self._until = watcher, watcher.course.until
+
+    def done(self, standing: Standing) -> bool:
+        """Compare, then answer for the rule."""
+        self._watcher.compare()
+        return self._until.done(standing)
+
+    def hopeless(self, standing: Standing) -> bool:
+        """Answer for the rule."""
+        return self._until.hopeless(standing)
+
+
+class Watcher:
+    """Sets a crawl up and writes down what it does."""
+
+    def __init__(self, strategy: Strategy, course: Course) -> None:
+        graph = GrowingGraph(course.scenario.graph.pages)
+        ledger = course.ledger(strategy, graph)
+        frontier = Frontier(ledger, budgets=course.scenario.budgets, rereads=getattr(strategy, "rereads", False))
+        self.state = Crawl(graph, ledger, strategy, frontier)
+        self.accuracy = Accuracy.of(course, course.most)
+        self.order: list[int] = []
+        self.at_least: list[float] = []
+        self.at_most: list[float] = []
+        self.true: list[float] = []
+        self.requests = 0
+        self.measuring = 0.0  # processor time that is not the strategy's
+        self.course = course
+        self._estimate: Any = getattr(strategy, "importance", ledger.importance)
+        self._held = np.zeros(course.truth.size, np.bool_)
+        self._covered = 0.0
+
+    def source(self) -> Source:
+        """Return the web, as it is or as it changes."""
+        scenario, changes = self.course.scenario, self.course.changes
+        if changes is None:
+            return GraphSource(scenario.graph, scenario.fates)
+        rng = np.random.default_rng([self.course.rng, 2])
+        self._web = ChangingWeb(scenario.graph, rng, *(share / STEPS for share in changes))
+        return ChangingSource(self._web, scenario.fates, self.renew)
+
+    def renew(self) -> None:
+        """Work out the truth about a web that has changed."""
+        began = time.process_time()
+        truth = self.course.scenario.truth(self._web.graph()).scores
+        self.accuracy.truth = truth
+        self._held = np.append(self._held, np.zeros(truth.size - self._held.size, np.bool_))
+        self._covered = float(truth[self._held].sum())
+        self.measuring += time.process_time() - began
+
+    def compare(self) -> None:
+        """Compare estimated with true importance, if it is time."""
+        if len(self.order) >= self.accuracy.next:
+            began = time.process_time()
+            self.accuracy.take(len(self.order), self._estimate())
+            self.measuring += time.process_time() - began
+
+    def note(self, outcome: Outcome) -> None:
+        """Write one outcome down."""
+        began = time.process_time()
+        self.requests += outcome.kind != "blocked"
+        if outcome.kind == "read":
+            self._note_read(outcome.page)
+        self.measuring += time.process_time() - began
+
+    def _note_read(self, page: int) -> None:
+        from surveyor.kernels.mass import bounds
+
+        low, high = bounds(self.state.ledger.mass)
+        if not self._held[page]:
+            self._held[page] = True
+            self._covered += self.accuracy.truth[page]
+        self.order.append(page)
+        self.at_least.append(low)
+        self.at_most.append(high)
+        self.true.append(self._covered)
+        if len(self.order) % 1000 == 0:
+            stage = f"racing {name_of(self.state.strategy)}"
+            self.course.progress(stage, len(self.order), self.course.most, "pages")
+
+
+def finish(work: Coroutine[None, None, Result]) -> Result:
+    """Run a coroutine that waits for nothing, also where an event loop runs already (notebooks)."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    work.close()
+    raise RuntimeError("a simulated crawl waited for something")

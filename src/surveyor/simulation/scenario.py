@@ -1,0 +1,169 @@
+"""The web that a simulation plays: a known graph, the seeds, and what goes wrong on it.
+
+Its truth is that of `ledger.py`: pages gone have no links, blocked pages have theirs. True importance is
+PageRank of that graph with jumps to the seeds, with its own proven error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, ByteArray, FloatArray, IdArray, IntArray
+from surveyor.errors import InputError, UsageError
+from surveyor.frontier import Budgets
+from surveyor.graph.csr import Graph
+from surveyor.graph.names import Names
+from surveyor.ledger import check_damping
+from surveyor.progress import Progress, silent
+from surveyor.rank.pagerank import pagerank
+from surveyor.rank.ranking import Ranking
+
+SEEDS = 10  # pages of highest PageRank that are trusted when none are named
+TOLERANCE = 1e-7  # of true importance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """Everything about the web that strategies cannot see."""
+
+    graph: Graph
+    seeds: IdArray
+    damping: float
+    fates: ByteArray  # per page: 0 fine, 1 gone, 2 shut
+    budgets: Budgets | None = None
+    notes: tuple[str, ...] = ()
+
+    def truth(self, graph: Graph | None = None, progress: Progress = silent) -> Ranking:
+        """Return the true importance of each page, of the web as it is or as it has become."""
+        graph = _without_links(graph or self.graph, self.fates == 1)
+        trusted = np.zeros(graph.pages)
+        trusted[self.seeds] = 1 / self.seeds.size
+        return pagerank(graph, self.damping, TOLERANCE, trusted, progress=progress)
+
+
+def set_up(
+    graph: Graph,
+    seeds: Sequence[int | str] | IdArray | None,
+    *,
+    damping: float,
+    dead: float | BoolArray,
+    blocked: Sequence[str] | BoolArray,
+    budget: int | IntArray | None,
+    domains: IntArray | None,
+    rng: np.random.Generator,
+) -> Scenario:
+    """Check what was asked for and draw what is left to chance."""
+    check_damping(damping)
+    if graph.pages == 0:
+        raise InputError("there is nothing to crawl: the graph has no pages", hint="check what was built")
+    notes = []
+    if seeds is None:
+        trusted = pagerank(graph, tolerance=1e-4).top(SEEDS).astype(np.int32)
+        notes.append(f"seeds: the {trusted.size} pages of highest PageRank")
+    elif not len(seeds):
+        raise UsageError("there are no seeds", hint="name at least one page to start from")
+    else:
+        trusted = np.unique([_page(graph, seed) for seed in seeds]).astype(np.int32)
+    fates = np.zeros(graph.pages, np.uint8)
+    shut = _shut(graph, blocked)
+    fates[shut] = 2
+    if shut.any():
+        notes.append(f"blocked: {int(shut.sum()):,} pages")
+    gone = _gone(graph, dead, rng)
+    fates[gone] = 1
+    if gone.any():
+        fates[trusted] = np.where(fates[trusted] == 1, 0, fates[trusted])
+        notes.append(f"gone: {int((fates == 1).sum()):,} pages, no seeds among them")
+    budgets = None
+    if budget is not None:
+        budgets = _budgets(graph, budget, domains)
+        notes.append(f"budgets: {budgets.limits.size:,} domains")
+    return Scenario(graph, trusted, damping, fates, budgets, tuple(notes))
+
+
+def hosts(names: Names) -> tuple[IntArray, list[str]]:
+    """Return the host of each page, as a number, and the names of the hosts."""
+    numbers: dict[str, int] = {}
+    of = np.array([numbers.setdefault(host_of(name), len(numbers)) for name in names], np.int64)
+    return of, list(numbers)
+
+
+def host_of(name: str) -> str:
+    """Return the host of a URL with or without a scheme.
+
+    >>> host_of("https://example.org/a/b"), host_of("example.org/a")
+    ('example.org', 'example.org')
+    """
+    return name.split("://", 1)[-1].split("/", 1)[0]
+
+
+def _page(graph: Graph, seed: Any) -> int:
+    if isinstance(seed, str):
+        return graph.page(seed)
+    if not 0 <= int(seed) < graph.pages:
+        raise UsageError(f"no page {seed}: ids go from 0 to {graph.pages - 1}", hint="name a page of the graph as seed")
+    return int(seed)
+
+
+def _gone(graph: Graph, dead: float | BoolArray, rng: np.random.Generator) -> BoolArray:
+    if isinstance(dead, np.ndarray):
+        return _mask(graph, dead, "dead")
+    if not 0 <= dead < 1:
+        raise UsageError(f"the share of dead pages is {dead:g}", hint="give a share from 0 up to, not including, 1")
+    return rng.random(graph.pages) < dead if dead else np.zeros(graph.pages, np.bool_)
+
+
+def _shut(graph: Graph, blocked: Sequence[str] | BoolArray) -> BoolArray:
+    if isinstance(blocked, np.ndarray):
+        return _mask(graph, blocked, "blocked")
+    shut = np.zeros(graph.pages, np.bool_)
+    if not len(blocked):
+        return shut
+    of, found = (None, []) if graph.names is None else hosts(graph.names)
+    for word in blocked:
+        if of is not None and word in found:
+            shut |= of == found.index(word)
+        else:
+            shut[graph.page(word)] = True
+    return shut
+
+
+def _mask(graph: Graph, given: BoolArray, what: str) -> BoolArray:
+    if given.shape != (graph.pages,) or given.dtype != np.bool_:
+        raise UsageError(f"`{what}` must be one truth value per page", hint="or give a share, or names")
+    return given
+
+
+def _budgets(graph: Graph, budget: int | IntArray, domains: IntArray | None) -> Budgets:
+    if domains is None:
+        if graph.names is None:
+            raise UsageError("budgets need domains, and the graph has no names", hint="give `domains`, one per page")
+        domains = hosts(graph.names)[0]
+    domains = np.asarray(domains, np.int64)
+    if domains.shape != (graph.pages,):
+        raise UsageError(f"{domains.size:,} domains for {graph.pages:,} pages", hint="give one domain per page")
+    limits = np.asarray(budget, np.int64)
+    if limits.ndim == 0:
+        limits = np.full(int(domains.max(initial=-1)) + 1, int(limits))
+    if (limits < 1).any():
+        raise UsageError("a budget is below 1 page", hint="give each domain at least one page")
+    return Budgets(domains, limits)
+
+
+def _without_links(graph: Graph, gone: BoolArray) -> Graph:
+    if not gone.any():
+        return graph
+    degrees = graph.out_degrees
+    kept = np.repeat(~gone, degrees)
+    indptr = np.concatenate([[0], np.cumsum(np.where(gone, 0, degrees))])
+    return Graph(indptr, graph.indices[kept])
+
+
+def best_order(truth: FloatArray, fates: ByteArray) -> FloatArray:
+    """Return the true coverage of the best page that can be read, of the best two, and so on."""
+    best: FloatArray = np.cumsum(np.sort(truth[fates == 0])[::-1])
+    return best

@@ -1,0 +1,121 @@
+"""Race strategies over a known graph, to see how many reads each needs and how much it can guarantee.
+
+Each strategy crawls the same web from the same seeds through the same loop as a live crawl (`loop.py`), with a
+graph in place of the network. Orders that need only the ledger run in one kernel on a web that does not change
+(`kernels/crawl.py`), which reads the same pages with the same numbers, hundreds of times faster.
+
+    >>> from surveyor.graph.synthetic import synthetic_web
+    >>> race = simulate(synthetic_web("small").graph, ["breadth", "rankmass"], Coverage(0.9), rng=7)
+    >>> [run.strategy for run in race.runs if run.reached]
+    ['breadth', 'rankmass']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, IdArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.graph.csr import Graph
+from surveyor.progress import Progress, silent
+from surveyor.race import Race, Run
+from surveyor.simulation import compiled as kernels
+from surveyor.simulation import objects
+from surveyor.simulation.course import Course
+from surveyor.simulation.scenario import best_order, set_up
+from surveyor.stopping import Coverage, Rule
+from surveyor.strategies import by_name
+from surveyor.strategies.strategy import Strategy, name_of
+
+GOAL = Coverage(0.9)
+CHANGES = ("change", "are born", "go")
+
+
+def simulate(
+    graph: Graph,
+    strategies: Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
+    until: Rule = GOAL,
+    *,
+    seeds: Sequence[int | str] | IdArray | None = None,
+    damping: float = 0.85,
+    dead: float | BoolArray = 0.0,
+    blocked: Sequence[str] | BoolArray = (),
+    budget: int | IntArray | None = None,
+    domains: IntArray | None = None,
+    batch: int = 1,
+    changes: float | tuple[float, float, float] = 0.0,
+    samples: int = 16,
+    rng: int | None = None,
+    compiled: bool | None = None,
+    progress: Progress = silent,
+) -> Race:
+    """Crawl a known graph with each strategy; return what each read and what it could guarantee.
+
+    Parameters
+    ----------
+    strategies : names, or objects (a fresh one per race: a strategy keeps what it has learnt).
+    seeds : trusted pages, by id or name; by default the ten of highest PageRank.
+    dead, blocked : a share of pages (or which) that are gone; hosts or pages (or which) that may not be read.
+    budget, domains : how many pages each domain may take; domains are hosts unless given, one number per page.
+    batch : pages fetched at a time, before priorities are updated.
+    changes : the share of pages whose links change while as many are requested as there are; or that share and
+        those of pages that are born and that go.
+    samples : how often the estimates of importance are compared with the truth.
+    compiled : False to run objects only; True to insist on kernels; by default kernels wherever they can.
+    """
+    moves = changes if isinstance(changes, tuple) else (changes, 0.0, 0.0)
+    if not (len(moves) == 3 and all(0 <= share < 1 for share in moves)):
+        raise UsageError(f"the shares of pages that change are {changes}", hint="give shares from 0 up to 1")
+    if batch < 1 or int(batch) != batch:
+        raise UsageError(f"a batch of {batch} pages", hint="give a whole number from 1 on")
+    chosen = [by_name(one) if isinstance(one, str) else one for one in strategies]
+    if not chosen:
+        raise UsageError("there are no strategies to race", hint='name some, such as "breadth" and "rankmass"')
+    seed = int(np.random.SeedSequence().entropy) % 2**32 if rng is None else int(rng)  # type: ignore[arg-type]
+    scenario = set_up(
+        graph, seeds, damping=damping, dead=dead, blocked=blocked, budget=budget, domains=domains,
+        rng=np.random.default_rng([seed, 0]),
+    )  # fmt: skip
+    truth = scenario.truth(progress=progress)
+    notes = [*scenario.notes]
+    if batch > 1:
+        notes.append(f"batches of {batch:,} pages")
+    if any(moves):
+        told = ", ".join(f"{100 * share:.3g} % {what}" for share, what in zip(moves, CHANGES, strict=True) if share)
+        notes.append(f"per {graph.pages:,} requests, of the pages: {told}; bounds are those of the web as fetched")
+    course = Course(scenario, truth.scores, until, batch, moves if any(moves) else None, samples, seed, progress)
+    runs = tuple(_run(strategy, course, compiled=compiled) for strategy in chosen)
+    return Race(
+        runs=runs,
+        optimal=best_order(truth.scores, scenario.fates),
+        pages=graph.pages,
+        links=graph.links,
+        seeds=scenario.seeds,
+        damping=damping,
+        until=str(until),
+        rng=seed,
+        truth_error=truth.error,
+        notes=tuple(notes),
+        goal=_goal(until),
+        seed_names=tuple(graph.name(page) for page in scenario.seeds[:10].tolist()) if graph.names is not None else (),
+    )
+
+
+def _run(strategy: Strategy, course: Course, *, compiled: bool | None) -> Run:
+    if compiled is not False and kernels.fits(strategy, course):
+        return kernels.run(strategy, course)
+    if compiled:
+        raise UsageError(
+            f"no kernel runs {name_of(strategy)} on this web towards this goal",
+            hint="kernels know breadth, rankmass, windowed and random, on webs without budgets and changes",
+        )
+    return objects.run(strategy, course)
+
+
+def _goal(until: Rule) -> float | None:
+    """Return the coverage asked for, if the rule is that simple."""
+    share = (until.limits() or (math.inf, 0))[0]
+    return share if share < 1 else None

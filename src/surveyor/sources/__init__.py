@@ -1,0 +1,1 @@
+"""Where pages come from: each source turns leased pages into outcomes."""

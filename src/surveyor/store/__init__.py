@@ -1,0 +1,1 @@
+"""What remembers a crawl."""

@@ -1,0 +1,69 @@
+"""The queue against a dictionary that is searched from end to end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveyor.kernels.queue import drop, lease, new_queue, place
+
+PRIORITIES = st.one_of(
+    st.floats(allow_nan=False),
+    st.floats(0.9, 1.1),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 5e-324]),
+)
+
+
+def best(held: dict[int, float]) -> int:
+    return min(held, key=lambda page: (-held[page], page), default=-1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ppppdt"), st.integers(0, 11), PRIORITIES), max_size=80))
+def test_gives_the_highest_first_whatever_changes(events: list[tuple[str, int, float]]) -> None:
+    queue = new_queue(12)
+    held: dict[int, float] = {}
+    for event, page, priority in events:
+        if event == "p":
+            place(queue, page, priority)
+            held[page] = priority
+        elif event == "d":
+            drop(queue, page)
+            held.pop(page, None)
+        else:
+            taken = lease(queue)
+            drop(queue, max(taken, 0))
+            assert taken == best(held)
+            held.pop(taken, None)
+        assert queue.counts[2] == len(held)
+    while held:
+        taken = lease(queue)
+        assert taken == best(held)
+        held.pop(taken)
+    assert lease(queue) == -1
+
+
+def test_many_pages_leave_in_order() -> None:
+    pages, rng = 20_000, np.random.default_rng(3)
+    queue = new_queue(pages)
+    final = np.round(rng.pareto(1.0, pages), 2)  # with ties
+    for page in rng.permutation(pages):
+        place(queue, int(page), float(rng.random()))
+    for page in rng.permutation(pages):
+        place(queue, int(page), float(final[page]))
+    taken = [lease(queue) for _ in range(pages)]
+    assert taken == np.lexsort((np.arange(pages), -final)).tolist()
+
+
+def test_a_page_handed_out_comes_back_only_when_dropped() -> None:
+    queue = new_queue(2)
+    place(queue, 0, 1.0)
+    assert lease(queue) == 0
+    place(queue, 0, 2.0)
+    assert lease(queue) == -1
+    drop(queue, 0)
+    place(queue, 0, 2.0)
+    assert lease(queue) == 0
