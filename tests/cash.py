@@ -33,6 +33,7 @@ class Beginning:
     seeds: IdArray
     teleport: FloatArray
     capacity: int
+    damping: float = 0.85
 
 
 def beginning(seeds: npt.ArrayLike, capacity: int) -> Beginning:

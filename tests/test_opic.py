@@ -298,7 +298,7 @@ def test_impossible_settings_are_refused(make: Any) -> None:
 
 def test_names() -> None:
     strategies = [Opic(), Opic("cycle"), AdaptiveOpic(), AdaptiveOpic("fixed"), AdaptiveOpic("variable")]
-    assert [s.name for s in strategies] == ["opic", "opic:cycle", "bao", "opic:fixed", "opic:variable"]
+    assert [s.name for s in strategies] == ["opic", "opic:cycle", "adaptive", "adaptive:fixed", "adaptive:variable"]
 
 
 def test_importing_the_strategies_does_not_load_numba() -> None:

@@ -51,6 +51,7 @@ from surveyor.errors import UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Outcome
 
+DUST = 1e-15  # an account that holds less is empty but for rounding
 TOUCHED = 1 << 16  # pages whose changes are told one by one; beyond, all waiting pages count as changed
 
 
@@ -165,6 +166,7 @@ class Ledger:
         from surveyor.kernels.mass import summary
 
         summary(self.mass, self._summary)
+        self._summary[np.abs(self._summary) < DUST] = 0.0
         return CoverageInterval(*self._summary.tolist())
 
     @property

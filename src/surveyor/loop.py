@@ -54,12 +54,12 @@ class Crawl:
         old = self.graph.links_of(outcome.page) if keeps else self.graph.put(outcome.page, outcome.links)
         self.ledger.observe(outcome, old)
         self.frontier.drop(outcome.page)
-        with _blame(self.strategy, f"after page {outcome.page}"):
+        with blame(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
 
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
-        with _blame(self.strategy, "at the start"):
+        with blame(self.strategy, "at the start"):
             self.frontier.update(begin(self.strategy, self.ledger, self.graph, rng))
 
     def standing(self, reads: int, began: float) -> Standing:
@@ -101,7 +101,7 @@ def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:
         state.learn(outcome)
 
 
-class _blame:  # noqa: N801  # reads as a statement
+class blame:  # noqa: N801  # reads as a statement
     """Turn whatever goes wrong inside a strategy into an error that names it."""
 
     def __init__(self, strategy: Strategy, when: str) -> None:

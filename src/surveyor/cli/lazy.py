@@ -86,7 +86,7 @@ surveyor = LazyGroup(
     context_settings=SETTINGS,
     no_args_is_help=False,
     invoke_without_command=True,
-    help="Rank link graphs, with proven errors.",
+    help="Rank link graphs and race crawling strategies, with proven bounds.",
     epilog="Try it: surveyor demo",
 )
 graph = LazyGroup(

@@ -43,7 +43,11 @@ racing = options.stacked(
     click.option("--batch", type=options.Whole(1), default=1, show_default=True, metavar="N",
                  help="Pages fetched at a time."),
     click.option("--changes", type=SHARE, default=0.0, show_default=True, metavar="SHARE",
-                 help="Share of the pages that change while as many are read."),
+                 help="Share of the pages whose links change while as many are read."),
+    click.option("--born", type=SHARE, default=0.0, show_default=True, metavar="SHARE",
+                 help="Share of new pages in that time."),
+    click.option("--died", type=SHARE, default=0.0, show_default=True, metavar="SHARE",
+                 help="Share of the pages that go in that time."),
     click.option("--rng", type=options.Whole(0), metavar="N", help="Seed of all chance.  [drawn and printed]"),
 )  # fmt: skip
 
@@ -65,6 +69,9 @@ def command(
     objects: bool,
     report: str | None,
     out: str | None,
+    changes: float,
+    born: float,
+    died: float,
     **settings: Any,
 ) -> int:
     """Race crawling strategies over GRAPH, a graph folder or any file of links.
@@ -85,7 +92,8 @@ def command(
     start = starts(output, opened, seed, seeds)
     with output.progress() as progress:
         compiled = False if objects else None
-        race = simulate(opened, racers, rule, seeds=start, compiled=compiled, progress=progress, **settings)
+        settings |= {"seeds": start, "compiled": compiled, "changes": (changes, born, died)}
+        race = simulate(opened, racers, rule, progress=progress, **settings)
     fields = fields_of(graph, race)
     output.object("simulate", fields)
     show(output, race)

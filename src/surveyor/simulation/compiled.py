@@ -12,9 +12,13 @@ from surveyor.ledger import Ledger
 from surveyor.loop import Ending
 from surveyor.race import Run
 from surveyor.simulation.course import Accuracy, Course, in_words
+from surveyor.strategies.breadth import Breadth
+from surveyor.strategies.random import Random
+from surveyor.strategies.rankmass import RankMass
 from surveyor.strategies.strategy import Strategy, name_of
+from surveyor.strategies.windowed import Windowed
 
-ORDERS = ("mass", "depth", "chance", "rounds")
+ORDERS = {Breadth: "depth", Random: "chance", RankMass: "mass", Windowed: "rounds"}  # not classes made from them
 CHUNK = 200_000  # reads between two signs of progress
 ENDINGS: tuple[Ending, ...] = ("reached", "empty", "hopeless")
 
@@ -22,7 +26,7 @@ ENDINGS: tuple[Ending, ...] = ("reached", "empty", "hopeless")
 def fits(strategy: Strategy, course: Course) -> bool:
     """Say whether kernels can run this strategy on this course."""
     plain = course.until.limits() is not None and course.scenario.budgets is None and course.changes is None
-    return plain and getattr(strategy, "order", "") in ORDERS and getattr(strategy, "levels", None) is None
+    return plain and type(strategy) in ORDERS and getattr(strategy, "levels", None) is None
 
 
 def run(strategy: Any, course: Course) -> Run:
@@ -43,7 +47,7 @@ def run(strategy: Any, course: Course) -> Run:
     )
     coverage, reads = course.until.limits() or (0.0, 0)
     accuracy = Accuracy.of(course, most)
-    stretch = _rounds if strategy.order == "rounds" else _stretches
+    stretch = _rounds if ORDERS[type(strategy)] == "rounds" else _stretches
     seconds, why = 0.0, -1
     pieces = stretch(strategy, course, ledger, rows, trace)
     next(pieces)
@@ -86,7 +90,7 @@ def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: 
     first = strategy.begin(ledger, ledger.graph, course.generator())
     queue = new_queue(ledger.capacity)
     kernels.reorder(queue, ledger.state, first.pages, first.priorities, np.int64(1))
-    order = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_CHANCE}[strategy.order]
+    order = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_CHANCE}[ORDERS[type(strategy)]]
     seed = np.uint64(getattr(strategy, "seed", 0))
     goal = yield -1
     while True:

@@ -92,7 +92,7 @@ def in_words(ending: Ending, coverage: CoverageInterval) -> str:
     if ending == "reached":
         return "the goal is reached"
     shut = coverage.blocked + coverage.lost
-    where = f"{100 * shut:.1f} % of all importance is on pages that cannot be read"
+    where = f"{100 * shut:.1f} % of the mass has stopped at pages that cannot be read"
     if ending == "hopeless":
-        return where
-    return "every page that could be read is read" + (f"; {where}" if shut >= 0.001 else "")
+        return f"{where}, so at most {100 * (1 - shut):.1f} % can be guaranteed"
+    return "no page is left that the strategy names" + (f"; {where}" if shut >= 0.001 else "")

@@ -10,7 +10,7 @@ import numpy as np
 
 from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
-from surveyor.loop import Crawl, Source, crawl
+from surveyor.loop import Crawl, Source, blame, crawl
 from surveyor.outcome import Outcome
 from surveyor.race import Run
 from surveyor.simulation.course import Accuracy, Course, in_words
@@ -113,7 +113,9 @@ class Watcher:
         """Compare estimated with true importance, if it is time."""
         if len(self.order) >= self.accuracy.next:
             began = time.process_time()
-            self.accuracy.take(len(self.order), self._estimate())
+            with blame(self.state.strategy, "when asked for importance"):
+                estimate = self._estimate()
+            self.accuracy.take(len(self.order), estimate)
             self.measuring += time.process_time() - began
 
     def note(self, outcome: Outcome) -> None:

@@ -81,7 +81,9 @@ def set_up(
     budgets = None
     if budget is not None:
         budgets = _budgets(graph, budget, domains)
-        notes.append(f"budgets: {budgets.limits.size:,} domains")
+        pages, site = budgets.limits, "host" if domains is None else "domain"
+        told = f"{pages.min():,}" if pages.min() == pages.max() else f"{pages.min():,} to {pages.max():,}"
+        notes.append(f"budget: {told} pages of each of {pages.size:,} {site}s")
     return Scenario(graph, trusted, damping, fates, budgets, tuple(notes))
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,9 +27,10 @@ from surveyor.race import Race, Run
 from surveyor.simulation import compiled as kernels
 from surveyor.simulation import objects
 from surveyor.simulation.course import Course
-from surveyor.simulation.scenario import best_order, set_up
+from surveyor.simulation.scenario import Scenario, best_order, set_up
 from surveyor.stopping import Coverage, Rule
-from surveyor.strategies import by_name
+from surveyor.strategies import by_name, check
+from surveyor.strategies.rankmass import RankMass
 from surveyor.strategies.strategy import Strategy, name_of
 
 GOAL = Coverage(0.9)
@@ -36,10 +39,10 @@ CHANGES = ("change", "are born", "go")
 
 def simulate(
     graph: Graph,
-    strategies: Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
+    strategies: str | Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
     until: Rule = GOAL,
     *,
-    seeds: Sequence[int | str] | IdArray | None = None,
+    seeds: str | Sequence[int | str] | IdArray | None = None,
     damping: float = 0.85,
     dead: float | BoolArray = 0.0,
     blocked: Sequence[str] | BoolArray = (),
@@ -71,13 +74,18 @@ def simulate(
         raise UsageError(f"the shares of pages that change are {changes}", hint="give shares from 0 up to 1")
     if batch < 1 or int(batch) != batch:
         raise UsageError(f"a batch of {batch} pages", hint="give a whole number from 1 on")
-    chosen = [by_name(one) if isinstance(one, str) else one for one in strategies]
+    if not isinstance(until, Rule):
+        raise UsageError(f"until is {until!r}", hint="give a rule, such as sv.Coverage(0.9) or sv.Pages(5000)")
+    if rng is not None and (rng < 0 or int(rng) != rng):
+        raise UsageError(f"rng is {rng}", hint="give a whole number from 0 on")
+    listed = [strategies] if isinstance(strategies, str) else strategies
+    chosen = [by_name(one) if isinstance(one, str) else check(one, _called(one)) for one in listed]
     if not chosen:
         raise UsageError("there are no strategies to race", hint='name some, such as "breadth" and "rankmass"')
     seed = int(np.random.SeedSequence().entropy) % 2**32 if rng is None else int(rng)  # type: ignore[arg-type]
     scenario = set_up(
-        graph, seeds, damping=damping, dead=dead, blocked=blocked, budget=budget, domains=domains,
-        rng=np.random.default_rng([seed, 0]),
+        graph, [seeds] if isinstance(seeds, str) else seeds, damping=damping, dead=dead, blocked=blocked,
+        budget=budget, domains=domains, rng=np.random.default_rng([seed, 0]),
     )  # fmt: skip
     truth = scenario.truth(progress=progress)
     notes = [*scenario.notes]
@@ -86,6 +94,7 @@ def simulate(
     if any(moves):
         told = ", ".join(f"{100 * share:.3g} % {what}" for share, what in zip(moves, CHANGES, strict=True) if share)
         notes.append(f"per {graph.pages:,} requests, of the pages: {told}; bounds are those of the web as fetched")
+        notes.append("the best order is that of the web at the start")
     course = Course(scenario, truth.scores, until, batch, moves if any(moves) else None, samples, seed, progress)
     runs = tuple(_run(strategy, course, compiled=compiled) for strategy in chosen)
     return Race(
@@ -105,14 +114,27 @@ def simulate(
 
 
 def _run(strategy: Strategy, course: Course, *, compiled: bool | None) -> Run:
-    if compiled is not False and kernels.fits(strategy, course):
-        return kernels.run(strategy, course)
-    if compiled:
+    fits = kernels.fits(strategy, course)
+    if compiled and not fits:
         raise UsageError(
             f"no kernel runs {name_of(strategy)} on this web towards this goal",
             hint="kernels know breadth, rankmass, windowed and random, on webs without budgets and changes",
         )
-    return objects.run(strategy, course)
+    run = kernels.run if fits and compiled is not False else objects.run
+    ours = type(strategy).__module__.startswith("surveyor.")
+    run(deepcopy(strategy) if ours else RankMass(), _trial(course))  # kernels are compiled before time is taken
+    return run(strategy, course)
+
+
+def _trial(course: Course) -> Course:
+    """Return a course of three pages."""
+    graph = Graph(np.array([0, 2, 3, 3]), np.array([1, 2, 0], np.int32))
+    scenario = Scenario(graph, np.zeros(1, np.int32), course.scenario.damping, np.zeros(3, np.uint8))
+    return replace(course, scenario=scenario, truth=np.full(3, 1 / 3), changes=None, samples=1, progress=silent)
+
+
+def _called(strategy: object) -> str:
+    return strategy.__name__ if isinstance(strategy, type) else type(strategy).__name__
 
 
 def _goal(until: Rule) -> float | None:

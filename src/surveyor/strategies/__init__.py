@@ -16,17 +16,19 @@ from typing import Any
 from surveyor.errors import UsageError
 from surveyor.strategies.strategy import Strategy
 
-NAMES: dict[str, tuple[str, str, str]] = {  # name -> module, class, the argument after a colon
-    "breadth": ("breadth", "Breadth", "levels"),
-    "rankmass": ("rankmass", "RankMass", "closure"),
-    "windowed": ("windowed", "Windowed", "window"),
-    "opic": ("opic", "Opic", "policy"),
-    "adaptive": ("adaptive", "AdaptiveOpic", "window"),
-    "tracking": ("tracking", "Tracking", ""),
-    "cho": ("cho", "Cho", ""),
-    "outlinks": ("outlinks", "Outlinks", ""),
-    "random": ("random", "Random", ""),
+NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, what may follow a colon, and its kind
+    "breadth": ("breadth", "Breadth", "levels", "a whole number"),
+    "rankmass": ("rankmass", "RankMass", "closure", "a number"),
+    "windowed": ("windowed", "Windowed", "window", "a number"),
+    "opic": ("opic", "Opic", "policy", "a word"),
+    "adaptive": ("adaptive", "AdaptiveOpic", "window", "a word"),
+    "tracking": ("tracking", "Tracking", "", ""),
+    "cho": ("cho", "Cho", "", ""),
+    "outlinks": ("outlinks", "Outlinks", "", ""),
+    "random": ("random", "Random", "", ""),
 }
+KINDS: dict[str, Callable[[str], Any]] = {"a whole number": int, "a number": float, "a word": str}
+HELP = "see docs/how-to/own-strategy.md"
 
 
 def by_name(text: str) -> Strategy:
@@ -37,38 +39,42 @@ def by_name(text: str) -> Strategy:
     """
     name, _, argument = text.strip().partition(":")
     if name in NAMES:
-        module, kind, parameter = NAMES[name]
-        make = getattr(import_module(f"surveyor.strategies.{module}"), kind)
-        if argument and not parameter:
+        module, made, parameter, kind = NAMES[name]
+        make = getattr(import_module(f"surveyor.strategies.{module}"), made)
+        if not argument:
+            strategy: Strategy = make()
+            return strategy
+        if not parameter:
             raise UsageError(f"the strategy {name} takes nothing after a colon, not {argument!r}", hint=f"write {name}")
-        settings = {parameter: _value(argument)} if argument else {}
-        return _made(make, settings, text)
+        try:
+            value = KINDS[kind](argument)
+        except ValueError:
+            raise UsageError(f"the {parameter} of {text!r} must be {kind}", hint=f"or write {name} alone") from None
+        given: Strategy = make(**{parameter: value})
+        return given
     if argument:
-        return _made(_own(name, argument), {}, text)
+        return _made(_own(name, argument), text)
     near = get_close_matches(name, NAMES, 1)
     known = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}, or module:Class for your own"
     raise UsageError(f"no strategy {text!r}", hint=known)
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _made(make: Callable[..., Any], settings: dict[str, Any], text: str) -> Strategy:
-    try:
-        strategy: Strategy = make(**settings)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"the strategy {text!r} cannot be made: {error}", hint="see docs/how-to/own-strategy.md"
-        ) from error
+def check(strategy: Any, name: str) -> Strategy:
+    """Refuse what is no strategy."""
+    if isinstance(strategy, type):
+        raise UsageError(f"{name} is a class, and a strategy is an object of it", hint=f"write {name}()")
     if not callable(getattr(strategy, "observe", None)):
-        raise UsageError(f"{text} is no strategy: it has no method observe", hint="see docs/how-to/own-strategy.md")
-    return strategy
+        raise UsageError(f"{name} is no strategy: it has no method observe", hint=HELP)
+    made: Strategy = strategy
+    return made
+
+
+def _made(make: Callable[..., Any], name: str) -> Strategy:
+    try:
+        strategy = make()
+    except Exception as error:
+        raise UsageError(f"the strategy {name} cannot be made: {type(error).__name__}: {error}", hint=HELP) from error
+    return check(strategy, name)
 
 
 def _own(module: str, name: str) -> Callable[..., Any]:
@@ -77,8 +83,7 @@ def _own(module: str, name: str) -> Callable[..., Any]:
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"the strategy {module}:{name} cannot be imported: {error}", hint="check the spelling"
-        ) from error
+    except Exception as error:  # whatever the user's module does when it is imported
+        told = f"the strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(told, hint="check the spelling, or mend the module") from error
     return found

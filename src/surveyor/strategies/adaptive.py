@@ -34,7 +34,7 @@ class AdaptiveOpic(Opic):
         size: float | None = None,
         *,
         policy: Policy = "greedy",
-        damping: float = 0.85,
+        damping: float | None = None,
         teleport: Teleport = "trusted",
         fairness: float = 0.05,
     ) -> None:
@@ -44,7 +44,7 @@ class AdaptiveOpic(Opic):
         self.window, self.size = window, SIZES[window] if size is None else float(size)
         if not self.size > 0 or (window == "variable" and (self.size < 2 or self.size % 1)):
             raise UsageError(f"a {window} window of size {self.size:g}", hint="try 8, or 4 for a variable window")
-        self.name = "bao" if window == "bao" else f"opic:{window}"
+        self.name = "adaptive" if window == "bao" else f"adaptive:{window}"
 
     def certificate(self) -> float:
         """Return 2, the largest distance there is: no better bound is known for a window."""

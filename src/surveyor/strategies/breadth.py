@@ -36,8 +36,6 @@ def levels_needed(share: float, damping: float = 0.85) -> int:
 class Breadth:
     """Nearest to the seeds first, down to so many levels."""
 
-    order = "depth"
-
     def __init__(self, levels: int | None = None) -> None:
         if levels is not None and (levels < 1 or int(levels) != levels):
             raise UsageError(f"{levels} levels", hint="give a whole number of levels, the seeds being the first")

@@ -7,6 +7,7 @@ works while pages are discovered, vanish and move, and why no cash is ever creat
 - `policy`: *greedy* reads the page with most cash next, so that pages are re-read in proportion to their
   importance, except a share `fairness` of the reads, which goes to each page in turn; *cycle* reads the page read
   or found longest ago; *random* any page.
+- `damping`: that of the ledger unless given.
 - `teleport`: *trusted* jumps to the seeds (farms and traps never get free cash), *uniform* to all known pages.
 
 The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
@@ -16,6 +17,7 @@ that falls as 1 / (cash moved); `certificate` bounds it while pages keep their l
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
@@ -49,6 +51,10 @@ class Seeds(Protocol):
         """Their weights."""
 
     @property
+    def damping(self) -> float:
+        """The probability of following a link."""
+
+    @property
     def capacity(self) -> int:
         """For how many pages to make room."""
 
@@ -62,7 +68,7 @@ class Opic:
     def __init__(
         self,
         policy: Policy = "greedy",
-        damping: float = 0.85,
+        damping: float | None = None,
         teleport: Teleport = "trusted",
         fairness: float = 0.05,
     ) -> None:
@@ -70,11 +76,12 @@ class Opic:
             raise UsageError(f"no policy {policy!r}", hint="greedy, cycle or random")
         if teleport not in get_args(Teleport):
             raise UsageError(f"no teleport {teleport!r}", hint="trusted or uniform")
-        if not 0 < damping < 1:
+        if damping is not None and not 0 < damping < 1:
             raise UsageError(f"damping is {damping:g}", hint="give a number between 0 and 1, such as 0.85")
         if not 0 <= fairness < 1:
             raise UsageError(f"fairness is {fairness:g}", hint="give a share of the reads, such as 0.05")
-        self.policy, self.damping, self.teleport, self.fairness = policy, damping, teleport, fairness
+        self.policy, self.teleport, self.fairness = policy, teleport, fairness
+        self.damping: float = math.nan if damping is None else damping  # of the ledger, once there is one
         self.name = "opic" if policy == "greedy" else f"opic:{policy}"
 
     def begin(self, ledger: Seeds, graph: object, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
@@ -82,6 +89,8 @@ class Opic:
         from surveyor.kernels import visits
         from surveyor.kernels.opic import new_cash
 
+        if math.isnan(self.damping):
+            self.damping = ledger.damping
         uniform, pages = self.teleport == "uniform", max(ledger.capacity, int(ledger.seeds.max()) + 1)
         self.cash = new_cash(pages, self.damping, self._earnings(pages), uniform=uniform)
         policy = (visits.GREEDY, visits.CYCLE, visits.RANDOM)[get_args(Policy).index(self.policy)]

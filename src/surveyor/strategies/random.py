@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Random:
     """Any page that waits, with equal chance."""
 
-    order, name = "chance", "random"
+    name = "random"
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
         """Draw the number that all chances follow from."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 class RankMass:
     """Largest waiting mass first."""
 
-    order = "mass"
-
     def __init__(self, closure: float = 0.1) -> None:
         self.closure = closure
         self.name = "rankmass" if closure == 0.1 else f"rankmass:{closure:g}"

@@ -12,6 +12,7 @@ Ohsaka, Maehara and Kawarabayashi 2015; Zhang, Lofgren and Goel 2016.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,33 +26,36 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
 
 
+LEAST = 1e-12  # importance below which pages are read alike
+
+
+def pace(ledger: Ledger) -> float:
+    """Return the reads from one visit to the next of a page with all importance, if one page is due per read."""
+    return float(np.sqrt(ledger.importance()).sum())
+
+
 class Tracking:
     """Waiting pages by mass, then pages read when they are due."""
 
     name = "tracking"
     rereads = True
 
-    def __init__(self, power: float = 0.5) -> None:
-        self._power = power
-
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
         """Rank what waits."""
-        self._ledger = ledger
-        self._reads = 0
-        self._plan_again = 0
+        self._ledger, self._reads, self._pace = ledger, 0, pace(ledger)
+        self._every = max(100, ledger.known // 10)  # reads after which the pace is set anew
         return Reorder(ledger.waiting, ledger.residual[ledger.waiting])
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
         """Say when the page is due again, and rank pages whose mass changed."""
         self._reads += 1
-        if self._reads >= self._plan_again:
-            self._pace = float((self._ledger.importance() ** self._power).sum())
-            self._plan_again = self._reads + max(100, self._ledger.known // 10)
         pages = self._ledger.touched
         priorities = self._ledger.residual[pages]
         if outcome.kind == "read":
-            due = self._reads + self._pace / max(self._ledger.importance_of(outcome.page), 1e-12) ** self._power
+            due = self._reads + self._pace / math.sqrt(max(self._ledger.importance_of(outcome.page), LEAST))
             pages, priorities = np.append(pages, np.int32(outcome.page)), np.append(priorities, -due)
+        if self._reads % self._every == 0:
+            self._pace, self._every = pace(self._ledger), max(100, self._ledger.known // 10)
         return Reorder(pages, priorities)
 
     def importance(self) -> FloatArray:

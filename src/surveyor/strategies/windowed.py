@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class Windowed:
     """The best `window` part of the waiting pages at a time."""
 
-    order = "rounds"
     eager = False
 
     def __init__(self, window: float = 0.1, *, sweeps: bool = False, closure: float = 0.1) -> None:
