@@ -1,5 +1,6 @@
 # Every target sets itself up: a virtual environment in .venv, wheels only, versions from constraints.txt.
 PYTHON ?= python3
+DATA ?= data
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
@@ -10,7 +11,7 @@ help:
 	@echo "make test         everything that must pass: lint, types, layers, tests"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about half an hour)"
-	@echo "make experiments  the tables of the documentation"
+	@echo "make experiments  the tables of the documentation (about an hour; DATA=folder of real graphs)"
 	@echo "make docs         write the generated part of the documentation"
 
 demo: .venv/ready
@@ -35,7 +36,10 @@ bench: .venv/ready-bench
 	$(BIN)/python -m benchmarks
 
 experiments: .venv/ready
-	$(BIN)/python -m surveyor.experiments.synthetic_fit
+	$(BIN)/python -m surveyor.experiments.synthetic_fit --data $(DATA)
+	$(BIN)/python -m surveyor.experiments.rankmass --data $(DATA)
+	$(BIN)/python -m surveyor.experiments.opic --out plots
+	$(BIN)/python -m surveyor.experiments.freshness
 
 docs: .venv/ready
 	$(BIN)/python -m surveyor.cli.reference

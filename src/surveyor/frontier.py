@@ -64,7 +64,7 @@ class Frontier:
         if priorities.shape != pages.shape or pages.ndim != 1:
             raise StrategyError(f"it named {pages.size:,} pages and {priorities.size:,} priorities")
         also = mass.READ if self._rereads else mass.WAITING
-        wrong = crawl.reorder(self._queue, self._ledger.state, pages, priorities, also)
+        wrong = crawl.reorder(self._queue, self._ledger.mass.state, pages, priorities, also)
         if wrong >= 0:
             page, priority = int(pages[wrong]), float(priorities[wrong])
             if np.isnan(priority):

@@ -215,13 +215,15 @@ class Ledger:
 
     @property
     def state(self) -> ByteArray:
-        """The life of each page (`kernels/mass.py` names them), with flags above the low three bits."""
-        return self.mass.state
+        """The life of each page (`kernels/mass.py` names them), with flags above the low three bits; read-only."""
+        view: ByteArray = read_only(self.mass.state)
+        return view
 
     @property
     def residual(self) -> FloatArray:
-        """The mass that has arrived on each page and was not passed on."""
-        return self.mass.residual
+        """The mass that has arrived on each page and was not passed on; read-only."""
+        view: FloatArray = read_only(self.mass.residual)
+        return view
 
     def importance(self) -> FloatArray:
         """Return an estimate of the importance of each page: what it is sure to keep, scaled to sum 1."""

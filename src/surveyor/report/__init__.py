@@ -6,6 +6,9 @@ explained where one score comes from
 graphs    what a graph holds
 scores    all ranks as a file
 tables    rows to the terminal and to CSV
-plots     two figures, as SVG that follows the colours of the page
-html      the report
+svg       a figure that follows the colours of the page
+plots     the figures of a ranking; race_plots: those of a race
+page      what every HTML file is made of
+html      the report of a ranking; race_html: that of a race
+race      a race of strategies as tables
 """

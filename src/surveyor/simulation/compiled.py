@@ -89,7 +89,7 @@ def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: 
 
     first = strategy.begin(ledger, ledger.graph, course.generator())
     queue = new_queue(ledger.capacity)
-    kernels.reorder(queue, ledger.state, first.pages, first.priorities, np.int64(1))
+    kernels.reorder(queue, ledger.mass.state, first.pages, first.priorities, np.int64(1))
     order = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_CHANCE}[ORDERS[type(strategy)]]
     seed = np.uint64(getattr(strategy, "seed", 0))
     goal = yield -1
