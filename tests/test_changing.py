@@ -52,3 +52,12 @@ def test_a_changing_web_changes_as_told() -> None:
     other = ChangingWeb(graph, np.random.default_rng(3), changed=0.1, born=0.02, died=0.03)
     other.step()
     assert other.graph() == web.graph()
+
+
+def test_births_keep_the_number_of_links_per_page() -> None:
+    web = ChangingWeb(random_web(2_000, 16_000, 3), np.random.default_rng(1), changed=0.0, born=0.05)
+    before = web.graph().out_degrees.mean()
+    for _ in range(20):
+        web.step()
+    assert web.pages > 5_000
+    assert web.graph().out_degrees.mean() == pytest.approx(before, rel=0.15)

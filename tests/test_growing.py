@@ -105,3 +105,20 @@ def test_says_how_large_it_is() -> None:
     assert repr(graph) == "GrowingGraph(1 page read, 1 link)"
     graph.put(1, ids([]))
     assert repr(graph) == "GrowingGraph(2 pages read, 1 link)"
+
+
+@pytest.mark.parametrize(
+    ("page", "links"), [(-1, [1]), (0, [-3]), (0, [1.5]), (0, [2**33]), (2**31, [1]), (0, [[1, 2]])]
+)
+def test_refuses_what_is_no_page(page: int, links: list[object]) -> None:
+    graph = GrowingGraph()
+    with pytest.raises(UsageError):
+        graph.put(page, np.array(links))
+    assert graph.read == 0
+
+
+def test_rows_cannot_be_written_through() -> None:
+    graph = GrowingGraph()
+    graph.put(0, np.array([1, 2], np.int32))
+    with pytest.raises(ValueError, match="read-only"):
+        graph.links_of(0)[:] = 0

@@ -645,3 +645,28 @@ def test_says_where_all_importance_is() -> None:
     now = crawl.ledger.coverage()
     assert repr(now).startswith("CoverageInterval(at_least=0.1500, at_most=0.8725, captured=0.1500, moving=0.0000")
     assert CoverageInterval(**now.to_dict()) == now
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome(0, "Read"), "no kind of outcome"),  # type: ignore[arg-type]
+        (Outcome(0, "moved"), "no page -1"),
+        (Outcome(-4, "read"), "no page -4"),
+        (Outcome(0, "read", np.array([1, 2], np.int32)), "call graph.put"),
+        (Outcome(5_000, "read", np.array([1], np.int32)), "call graph.put"),
+    ],
+)
+def test_refuses_outcomes_that_would_make_the_accounts_wrong(outcome: Outcome, said: str) -> None:
+    ledger = Ledger(GrowingGraph(), [0])
+    with pytest.raises(UsageError, match=said):
+        ledger.observe(outcome, np.empty(0, np.int32))
+    assert ledger.coverage().waiting == 1.0
+
+
+def test_an_alias_has_no_importance_of_its_own() -> None:
+    graph = GrowingGraph()
+    ledger = Ledger(graph, [0])
+    ledger.observe(Outcome(0, "moved", target=3), graph.put(0, np.empty(0, np.int32)))
+    assert ledger.importance_of(0) == 0.0
+    assert ledger.importance_of(3) == pytest.approx(0.15)

@@ -288,3 +288,75 @@ def test_a_web_that_changes_is_followed_by_strategies_that_read_again() -> None:
     late = [sample.l1 for sample in again.samples if sample.reads >= 2_000]
     assert max(late) < 0.5 * once.samples[-1].l1 or max(late) < 0.2
     assert "bounds are those of the web as fetched" in race.notes[-2]
+
+
+def test_pages_that_are_born_fit_into_budgets_and_deaths() -> None:
+    graph, domains = random_web(600, 4_000, 5), np.arange(600) % 5
+    for more in ({"budget": 50, "domains": domains}, {"dead": 0.1}):
+        run = simulate(graph, ["rankmass"], Pages(700), changes=(0.1, 0.5, 0.0), rng=7, samples=2, **more).runs[0]
+        assert run.order.max() >= 600
+
+
+def test_a_blocked_seed_stays_blocked_whatever_dies() -> None:
+    blocked = np.zeros(WEB.pages, bool)
+    blocked[[0, 1, 2]] = True
+    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], blocked=blocked, dead=0.5, rng=7).runs[0]
+    assert not np.isin([0, 1, 2], run.order).any()
+
+
+@pytest.mark.parametrize("name", ["rankmass", "windowed", "opic", "breadth"])
+def test_a_goal_that_was_reached_has_a_number_of_reads(name: str) -> None:
+    for seed in range(8):
+        run = simulate(WEB, [name], Coverage(0.7), dead=0.3, rng=seed, samples=0).runs[0]
+        if run.reached:
+            assert run.reads_for(0.7) == run.order.size
+
+
+def test_reading_again_ends_when_it_can_gain_nothing() -> None:
+    run = simulate(random_web(200, 900, 3), ["tracking"], Coverage(0.999999), seeds=[0], rng=1).runs[0]
+    assert not run.reached
+    assert run.order.size < 1_000
+
+
+def test_seeds_are_read_first_by_orders_that_know_others() -> None:
+    seeds = list(range(0, WEB.pages, 300))
+    for run in simulate(WEB, ["cho", "outlinks"], Pages(100), seeds=seeds, rng=1).runs:
+        assert sorted(run.order[: len(seeds)].tolist()) == seeds
+
+
+def test_a_class_made_from_a_built_in_one_is_asked() -> None:
+    class Mine(sv.RankMass):
+        def observe(self, outcome: Outcome, old_links: Any) -> Reorder:  # noqa: ARG002
+            raise ZeroDivisionError
+
+    with pytest.raises(StrategyError, match="ZeroDivisionError"):
+        simulate(WEB, [Mine()], Pages(5), rng=1)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [("closure", "a", "closure 'a'"), ("closure", -1, "closure -1"), ("eager", "no", "eager 'no'"),
+     ("importance", lambda: None, "one finite number"), ("importance", lambda: np.ones((3, 2)), "one finite number"),
+     ("importance", lambda: [np.nan], "one finite number")],
+)  # fmt: skip
+def test_wrong_parts_of_a_strategy_are_told_as_its_own(attribute: str, value: Any, said: str) -> None:
+    newest = Newest()
+    setattr(newest, attribute, value)
+    with pytest.raises(StrategyError, match=said) as caught:
+        simulate(WEB, [newest], Pages(30), rng=1)
+    assert "Newest" in caught.value.problem
+
+
+def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
+    mask = np.zeros(WEB.pages, bool)
+    mask[[3, 9]] = True
+    race = simulate(WEB, sv.RankMass(), Pages(20), seeds=mask, blocked=[9], rng=1)
+    assert race.seeds.tolist() == [3, 9]
+    assert 9 not in race.runs[0].order
+    for wrong in ({"seeds": [1.7]}, {"blocked": ["nobody"]}, {"rng": "7"}, {"dead": "0.1"}, {"until": 0.9}):
+        with pytest.raises(UsageError):
+            simulate(WEB, ["rankmass"], **{"until": Pages(5), **wrong})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="receives no bytes"):
+        simulate(WEB, ["rankmass"], Pages(5) | sv.Bytes(7))
+    with pytest.raises(UsageError, match="guarantee"):
+        race.runs[0].reads_for(0.9, "guarantee")

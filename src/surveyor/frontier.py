@@ -90,12 +90,19 @@ class Frontier:
         if page < self._queue.priority.size:
             drop(self._queue, page)
 
+    @property
+    def rereads(self) -> bool:
+        """Whether pages that were read stay on the list."""
+        return self._rereads
+
     def __len__(self) -> int:
         return int(self._queue.counts[2])
 
     def _over_budget(self, page: int) -> bool:
         if self._budgets is None:
             return False
+        if page >= self._budgets.domain_of.size:
+            return False  # found since the budgets were made
         domain = self._budgets.domain_of[page]
         self._spent[domain] += 1
         return bool(self._spent[domain] > self._budgets.limits[domain])

@@ -43,13 +43,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import get_args
 
 import numpy as np
 
 from surveyor.arrays import MAX_PAGES, ByteArray, FloatArray, IdArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import Outcome
+from surveyor.outcome import Kind, Outcome
 
 DUST = 1e-15  # an account that holds less is empty but for rounding
 TOUCHED = 1 << 16  # pages whose changes are told one by one; beyond, all waiting pages count as changed
@@ -117,6 +118,7 @@ class Ledger:
         """Account for what happened to a page; the graph holds its links already, `old_links` are those before."""
         from surveyor.kernels import closure, mass
 
+        self._check(outcome)
         self._make_room(outcome)
         mass.forget_touched(self.mass)
         page, life = outcome.page, self.mass.state[outcome.page] & mass.LIFE
@@ -235,7 +237,21 @@ class Ledger:
 
     def importance_of(self, page: int) -> float:
         """Return the least importance that a page is sure to have."""
+        from surveyor.kernels import mass
+
+        if not 0 <= page < self._pages or self.mass.state[page] & mass.LIFE == mass.ALIAS:
+            return 0.0  # what an alias earns, the page it stands for has
         return float(self.mass.settled[page] + (1 - self.damping) * max(self.mass.residual[page], 0.0))
+
+    def _check(self, outcome: Outcome) -> None:
+        """Refuse what would make the accounts wrong."""
+        page, target = outcome.page, outcome.target
+        if outcome.kind not in get_args(Kind):
+            raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(get_args(Kind))}")
+        if not 0 <= page < MAX_PAGES or not (0 if outcome.kind == "moved" else -1) <= target < MAX_PAGES:
+            raise UsageError(f"no page {target if 0 <= page < MAX_PAGES else page}", hint="page ids start at 0")
+        if outcome.kind == "read" and self.graph.links_of(page).size != outcome.links.size:
+            raise UsageError(f"the graph does not have the links of page {page}", hint="call graph.put before observe")
 
     def _make_room(self, outcome: Outcome) -> None:
         largest = max(outcome.page, outcome.target, self.graph.size - 1)

@@ -14,11 +14,11 @@ from typing import Literal, Protocol
 import numpy as np
 
 from surveyor.errors import StrategyError, SurveyorError
-from surveyor.frontier import Frontier
+from surveyor.frontier import Batch, Frontier
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.outcome import Outcome
-from surveyor.stopping import Rule, Standing
+from surveyor.stopping import ENDLESS, Rule, Standing
 from surveyor.strategies.strategy import Strategy, begin, name_of
 
 Ending = Literal["reached", "hopeless", "empty"]
@@ -62,6 +62,11 @@ class Crawl:
         with blame(self.strategy, "at the start"):
             self.frontier.update(begin(self.strategy, self.ledger, self.graph, rng))
 
+    def can_gain(self, until: Rule) -> bool:
+        """Say whether reading on can help: where no page waits, reading again raises no coverage."""
+        only_coverage = (until.limits() or (0.0, 0))[1] == ENDLESS
+        return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
+
     def standing(self, reads: int, began: float) -> Standing:
         """Say how far the crawl has come."""
         now = self.ledger.coverage()
@@ -82,7 +87,7 @@ async def crawl(
     while not until.done(standing := state.standing(reads, began)):
         if until.hopeless(standing):
             return "hopeless"
-        leased = state.frontier.take(batch)
+        leased = state.frontier.take(batch) if state.can_gain(until) else Batch([], [])
         if not leased.pages and not leased.refused:
             state.ledger.close()
             return "reached" if until.done(state.standing(reads, began)) else "empty"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
-from surveyor.errors import MissingExtra
+from surveyor.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,10 @@ class Run:
 
     def reads_for(self, level: float, which: str = "guaranteed") -> int | None:
         """Return how many reads it took to hold this share, "guaranteed" or "true"; None if it was not reached."""
-        return _first(self.at_least if which == "guaranteed" else self.true, level)
+        curves = {"guaranteed": self.at_least, "true": self.true}
+        if which not in curves or not 0 < level <= 1:
+            raise UsageError(f"no reads for {level} {which}", hint='give a share up to 1, and "guaranteed" or "true"')
+        return _first(curves[which], level)
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
         """Return counts, times and curves as plain values; a curve is thinned to so many points."""
@@ -126,7 +129,7 @@ class Race:
 
     def optimal_reads_for(self, level: float) -> int | None:
         """Return the least number of pages that hold this share."""
-        return _first(self.optimal, level)
+        return _first(self.optimal, level - self.truth_error)
 
     def ratio(self, run: Run, level: float, which: str = "guaranteed") -> float | None:
         """Return how many times the reads of the best possible order a run needed; None if it got nowhere near."""

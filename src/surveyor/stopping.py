@@ -125,7 +125,7 @@ class Pages(Rule):
 
     def limits(self) -> tuple[float, int]:
         """Return the pages; coverage is not limited."""
-        return math.inf, min(self.count, ENDLESS)
+        return math.inf, min(self.count, ENDLESS - 1)
 
     def __str__(self) -> str:
         return f"{self.count:,} page{'s' * (self.count != 1)}"
@@ -212,6 +212,11 @@ class Both(Rule):
 
     def __str__(self) -> str:
         return " and ".join(_inner(rule) for rule in self.rules)
+
+
+def uses(rule: Rule, kind: type[Rule]) -> bool:
+    """Say whether a rule is of a kind, or made of such."""
+    return isinstance(rule, kind) or any(uses(part, kind) for part in getattr(rule, "rules", ()))
 
 
 def parse(text: str) -> Rule:

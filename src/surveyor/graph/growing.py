@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.arrays import IdArray, IntArray, read_only
+from surveyor.arrays import MAX_PAGES, IdArray, IntArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 
@@ -42,7 +42,8 @@ class GrowingGraph:
         self.size = 0  # one more than the largest id seen
 
     def put(self, page: int, links: IdArray) -> IdArray:
-        """Set the links of a page; return those it had before."""
+        """Set the links of a page (distinct, without the page itself); return those it had before."""
+        links = _checked(page, links)
         old = self.links_of(page).copy()
         largest = max(page, int(links.max()) if links.size else 0)
         self.size = max(self.size, largest + 1)
@@ -62,13 +63,14 @@ class GrowingGraph:
 
     def has(self, page: int) -> bool:
         """Say whether a page has been read."""
-        return page < self._start.size and bool(self._start[page] >= 0)
+        return 0 <= page < self._start.size and bool(self._start[page] >= 0)
 
     def links_of(self, page: int) -> IdArray:
         """Return the links of a page, none if it was not read."""
         if not self.has(page):
             return self._targets[:0]
-        return self._targets[self._start[page] : self._end[page]]
+        view: IdArray = read_only(self._targets[self._start[page] : self._end[page]])
+        return view
 
     @property
     def rows(self) -> Rows:
@@ -111,3 +113,13 @@ class GrowingGraph:
             f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in ((self.read, "page"), (self.links, "link"))
         )
         return f"GrowingGraph({pages} read, {links})"
+
+
+def _checked(page: int, links: IdArray) -> IdArray:
+    links = np.asarray(links)
+    if links.ndim != 1 or (links.size and links.dtype.kind not in "iu"):
+        raise UsageError(f"the links of page {page} are no list of page ids", hint="give whole numbers from 0 on")
+    low, high = (int(links.min()), int(links.max())) if links.size else (page, page)
+    if min(page, low) < 0 or max(page, high) >= MAX_PAGES:
+        raise UsageError(f"no page {min(page, low) if min(page, low) < 0 else max(page, high)}", hint="ids start at 0")
+    return links.astype(np.int32, copy=False)

@@ -104,7 +104,7 @@ def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, pr
     method = "seidel" if solver == "seidel" else "power"
     gain = 0.21  # an exact residual is about this part of the bound that a Gauss–Seidel sweep gives
     stalled = 0
-    while sweeps.error > tolerance and sweeps.sweeps < max_sweeps and stalled < 3:
+    while sweeps.error > tolerance and sweeps.sweeps < max_sweeps and stalled < 8:
         progress("ranking", sweeps.sweeps, _expected(sweeps, tolerance), "sweeps")
         best, before = min(sweeps.history, default=2.0), sweeps.change
         if method == "seidel":
@@ -115,7 +115,7 @@ def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, pr
             sweeps.prove()
             if solver == "auto" and len(sweeps.history) > 1 and sweeps.change > EXPANDER * before:
                 method = "seidel"
-        # Rounding sets a floor; three sweeps in a row without gain near it mean that it is reached.
+        # Rounding sets a floor; eight sweeps in a row without gain near it mean that it is reached.
         stalled = stalled + 1 if best < 1e-9 and min(sweeps.history) >= best else 0
     return method
 

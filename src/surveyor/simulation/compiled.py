@@ -11,7 +11,7 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.loop import Ending
 from surveyor.race import Run
-from surveyor.simulation.course import Accuracy, Course, in_words
+from surveyor.simulation.course import Accuracy, Course, in_words, with_end
 from surveyor.strategies.breadth import Breadth
 from surveyor.strategies.random import Random
 from surveyor.strategies.rankmass import RankMass
@@ -68,8 +68,8 @@ def run(strategy: Any, course: Course) -> Run:
     return Run(
         strategy=name_of(strategy),
         order=order,
-        at_least=trace.at_least[:count],
-        at_most=trace.at_most[:count],
+        at_least=with_end(trace.at_least[:count], ledger.coverage().at_least),
+        at_most=with_end(trace.at_most[:count], ledger.coverage().at_most),
         true=np.cumsum(course.truth[order]),
         coverage=ledger.coverage(),
         reached=ENDINGS[why] == "reached",

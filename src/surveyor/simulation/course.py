@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.compare.ranks import kendall, l1
+from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import CoverageInterval, Ledger
 from surveyor.loop import Ending
@@ -15,7 +17,7 @@ from surveyor.progress import Progress
 from surveyor.race import Sample
 from surveyor.simulation.scenario import Scenario
 from surveyor.stopping import ENDLESS, Rule
-from surveyor.strategies.strategy import Strategy
+from surveyor.strategies.strategy import Strategy, name_of
 
 BEST = 1000  # true best pages whose order is compared
 FIRST_SAMPLE = 10  # reads before the first comparison
@@ -43,12 +45,16 @@ class Course:
 
     def ledger(self, strategy: Strategy, graph: GrowingGraph) -> Ledger:
         """Open the accounts for a strategy, with room for the whole web."""
+        closure, eager = getattr(strategy, "closure", 0.1), getattr(strategy, "eager", True)
+        if not isinstance(closure, int | float) or not closure > 0 or not isinstance(eager, bool):
+            problem = f"strategy {name_of(strategy)} has closure {closure!r} and eager {eager!r}"
+            raise StrategyError(problem, hint="closure is a number above 0, eager True or False")
         return Ledger(
             graph,
             self.scenario.seeds,
             damping=self.scenario.damping,
-            closure=getattr(strategy, "closure", 0.1),
-            eager=getattr(strategy, "eager", True),
+            closure=closure,
+            eager=eager,
             pages=self.scenario.graph.pages,
         )
 
@@ -85,6 +91,13 @@ class Accuracy:
         self.taken.append(Sample(reads, l1(estimate, self.truth), kendall(estimate[best], self.truth[best])))
         skipped = int(np.searchsorted(self.due, reads, "right"))
         self.due = np.concatenate([np.zeros(len(self.taken), np.int64), self.due[skipped:]])
+
+
+def with_end(bounds: Sequence[float] | FloatArray, last: float) -> FloatArray:
+    """Let the last read stand for all that followed it: pages that were gone, and the final closing."""
+    array = np.array(bounds, np.float64)
+    array[-1:] = last
+    return array
 
 
 def in_words(ending: Ending, coverage: CoverageInterval) -> str:

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from surveyor.errors import StrategyError
 from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
 from surveyor.loop import Crawl, Source, blame, crawl
 from surveyor.outcome import Outcome
 from surveyor.race import Run
-from surveyor.simulation.course import Accuracy, Course, in_words
+from surveyor.simulation.course import Accuracy, Course, in_words, with_end
 from surveyor.sources.changing import ChangingWeb
 from surveyor.sources.graph import STEPS, ChangingSource, GraphSource
 from surveyor.stopping import Rule, Standing
@@ -34,8 +35,8 @@ def run(strategy: Strategy, course: Course) -> Run:
     return Run(
         strategy=name_of(strategy),
         order=order,
-        at_least=np.array(watcher.at_least),
-        at_most=np.array(watcher.at_most),
+        at_least=with_end(watcher.at_least, ledger.coverage().at_least),
+        at_most=with_end(watcher.at_most, ledger.coverage().at_most),
         true=np.array(watcher.true),
         coverage=ledger.coverage(),
         reached=ending == "reached",
@@ -69,6 +70,10 @@ class Sampled(Rule):
     def hopeless(self, standing: Standing) -> bool:
         """Answer for the rule."""
         return self._until.hopeless(standing)
+
+    def limits(self) -> tuple[float, int] | None:
+        """Answer for the rule."""
+        return self._until.limits()
 
 
 class Watcher:
@@ -114,7 +119,9 @@ class Watcher:
         if len(self.order) >= self.accuracy.next:
             began = time.process_time()
             with blame(self.state.strategy, "when asked for importance"):
-                estimate = self._estimate()
+                estimate = np.asarray(self._estimate(), np.float64)
+                if estimate.ndim != 1 or not np.isfinite(estimate).all():
+                    raise StrategyError("it did not return one finite number per page")
             self.accuracy.take(len(self.order), estimate)
             self.measuring += time.process_time() - began
 

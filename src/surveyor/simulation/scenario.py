@@ -39,7 +39,10 @@ class Scenario:
 
     def truth(self, graph: Graph | None = None, progress: Progress = silent) -> Ranking:
         """Return the true importance of each page, of the web as it is or as it has become."""
-        graph = _without_links(graph or self.graph, self.fates == 1)
+        graph = graph or self.graph
+        gone = np.zeros(graph.pages, np.bool_)
+        gone[: self.fates.size] = self.fates == 1  # pages that were born since are fine
+        graph = _without_links(graph, gone)
         trusted = np.zeros(graph.pages)
         trusted[self.seeds] = 1 / self.seeds.size
         return pagerank(graph, self.damping, TOLERANCE, trusted, progress=progress)
@@ -47,11 +50,11 @@ class Scenario:
 
 def set_up(
     graph: Graph,
-    seeds: Sequence[int | str] | IdArray | None,
+    seeds: Sequence[int | str] | IdArray | BoolArray | None,
     *,
     damping: float,
     dead: float | BoolArray,
-    blocked: Sequence[str] | BoolArray,
+    blocked: str | Sequence[str | int] | BoolArray,
     budget: int | IntArray | None,
     domains: IntArray | None,
     rng: np.random.Generator,
@@ -67,17 +70,18 @@ def set_up(
     elif not len(seeds):
         raise UsageError("there are no seeds", hint="name at least one page to start from")
     else:
+        if isinstance(seeds, np.ndarray) and seeds.dtype == np.bool_:
+            seeds = np.flatnonzero(_mask(graph, np.asarray(seeds, np.bool_), "seeds")).astype(np.int32)
         trusted = np.unique([_page(graph, seed) for seed in seeds]).astype(np.int32)
     fates = np.zeros(graph.pages, np.uint8)
     shut = _shut(graph, blocked)
     fates[shut] = 2
     if shut.any():
         notes.append(f"blocked: {int(shut.sum()):,} pages")
-    gone = _gone(graph, dead, rng)
+    gone = _gone(graph, dead, rng, trusted) & ~shut
     fates[gone] = 1
     if gone.any():
-        fates[trusted] = np.where(fates[trusted] == 1, 0, fates[trusted])
-        notes.append(f"gone: {int((fates == 1).sum()):,} pages, no seeds among them")
+        notes.append(f"gone: {int(gone.sum()):,} pages, {int(gone[trusted].sum()) or 'no'} seeds among them")
     budgets = None
     if budget is not None:
         budgets = _budgets(graph, budget, domains)
@@ -106,37 +110,42 @@ def host_of(name: str) -> str:
 def _page(graph: Graph, seed: Any) -> int:
     if isinstance(seed, str):
         return graph.page(seed)
-    if not 0 <= int(seed) < graph.pages:
-        raise UsageError(f"no page {seed}: ids go from 0 to {graph.pages - 1}", hint="name a page of the graph as seed")
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < graph.pages:
+        raise UsageError(f"no page {seed}: ids go from 0 to {graph.pages - 1}", hint="name a page of the graph")
     return int(seed)
 
 
-def _gone(graph: Graph, dead: float | BoolArray, rng: np.random.Generator) -> BoolArray:
+def _gone(graph: Graph, dead: float | BoolArray, rng: np.random.Generator, seeds: IdArray) -> BoolArray:
     if isinstance(dead, np.ndarray):
         return _mask(graph, dead, "dead")
-    if not 0 <= dead < 1:
-        raise UsageError(f"the share of dead pages is {dead:g}", hint="give a share from 0 up to, not including, 1")
-    return rng.random(graph.pages) < dead if dead else np.zeros(graph.pages, np.bool_)
+    if not isinstance(dead, int | float) or not 0 <= dead < 1:
+        raise UsageError(f"the share of dead pages is {dead}", hint="give a share from 0 up to, not including, 1")
+    gone = rng.random(graph.pages) < dead
+    gone[seeds] = False  # a crawl has to begin somewhere
+    return gone
 
 
-def _shut(graph: Graph, blocked: Sequence[str] | BoolArray) -> BoolArray:
+def _shut(graph: Graph, blocked: str | Sequence[str | int] | BoolArray) -> BoolArray:
     if isinstance(blocked, np.ndarray):
         return _mask(graph, blocked, "blocked")
     shut = np.zeros(graph.pages, np.bool_)
     if not len(blocked):
         return shut
+    words = [blocked] if isinstance(blocked, str) else list(blocked)
     of, found = (None, []) if graph.names is None else hosts(graph.names)
-    for word in blocked:
+    for word in words:
         if of is not None and word in found:
             shut |= of == found.index(word)
+        elif graph.names is not None and isinstance(word, str) and graph.names.find(word) is None:
+            raise UsageError(f"no host and no page {word!r} to block", hint="hosts are as in the names of pages")
         else:
-            shut[graph.page(word)] = True
+            shut[_page(graph, word)] = True
     return shut
 
 
 def _mask(graph: Graph, given: BoolArray, what: str) -> BoolArray:
     if given.shape != (graph.pages,) or given.dtype != np.bool_:
-        raise UsageError(f"`{what}` must be one truth value per page", hint="or give a share, or names")
+        raise UsageError(f"`{what}` must be one truth value per page", hint="see the reference of simulate")
     return given
 
 

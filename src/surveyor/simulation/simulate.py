@@ -28,7 +28,7 @@ from surveyor.simulation import compiled as kernels
 from surveyor.simulation import objects
 from surveyor.simulation.course import Course
 from surveyor.simulation.scenario import Scenario, best_order, set_up
-from surveyor.stopping import Coverage, Rule
+from surveyor.stopping import Bytes, Coverage, Pages, Rule, uses
 from surveyor.strategies import by_name, check
 from surveyor.strategies.rankmass import RankMass
 from surveyor.strategies.strategy import Strategy, name_of
@@ -39,13 +39,13 @@ CHANGES = ("change", "are born", "go")
 
 def simulate(
     graph: Graph,
-    strategies: str | Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
+    strategies: str | Strategy | Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
     until: Rule = GOAL,
     *,
-    seeds: str | Sequence[int | str] | IdArray | None = None,
+    seeds: int | str | Sequence[int | str] | IdArray | BoolArray | None = None,
     damping: float = 0.85,
     dead: float | BoolArray = 0.0,
-    blocked: Sequence[str] | BoolArray = (),
+    blocked: str | Sequence[str | int] | BoolArray = (),
     budget: int | IntArray | None = None,
     domains: IntArray | None = None,
     batch: int = 1,
@@ -69,22 +69,25 @@ def simulate(
     samples : how often the estimates of importance are compared with the truth.
     compiled : False to run objects only; True to insist on kernels; by default kernels wherever they can.
     """
-    moves = changes if isinstance(changes, tuple) else (changes, 0.0, 0.0)
+    moves = tuple(changes) if isinstance(changes, tuple | list) else (changes, 0.0, 0.0)
     if not (len(moves) == 3 and all(0 <= share < 1 for share in moves)):
         raise UsageError(f"the shares of pages that change are {changes}", hint="give shares from 0 up to 1")
-    if batch < 1 or int(batch) != batch:
+    if not isinstance(batch, int | np.integer) or batch < 1:
         raise UsageError(f"a batch of {batch} pages", hint="give a whole number from 1 on")
+    batch = min(int(batch), max(graph.pages, 1))
     if not isinstance(until, Rule):
         raise UsageError(f"until is {until!r}", hint="give a rule, such as sv.Coverage(0.9) or sv.Pages(5000)")
-    if rng is not None and (rng < 0 or int(rng) != rng):
+    if uses(until, Bytes):
+        raise UsageError(f"until {until}: a simulation receives no bytes", hint="ask for coverage, pages or minutes")
+    if rng is not None and (not isinstance(rng, int | np.integer) or rng < 0):
         raise UsageError(f"rng is {rng}", hint="give a whole number from 0 on")
-    listed = [strategies] if isinstance(strategies, str) else strategies
+    listed = strategies if isinstance(strategies, list | tuple) else [strategies]
     chosen = [by_name(one) if isinstance(one, str) else check(one, _called(one)) for one in listed]
     if not chosen:
         raise UsageError("there are no strategies to race", hint='name some, such as "breadth" and "rankmass"')
     seed = int(np.random.SeedSequence().entropy) % 2**32 if rng is None else int(rng)  # type: ignore[arg-type]
     scenario = set_up(
-        graph, [seeds] if isinstance(seeds, str) else seeds, damping=damping, dead=dead, blocked=blocked,
+        graph, [seeds] if isinstance(seeds, str | int) else seeds, damping=damping, dead=dead, blocked=blocked,
         budget=budget, domains=domains, rng=np.random.default_rng([seed, 0]),
     )  # fmt: skip
     truth = scenario.truth(progress=progress)
@@ -130,7 +133,9 @@ def _trial(course: Course) -> Course:
     """Return a course of three pages."""
     graph = Graph(np.array([0, 2, 3, 3]), np.array([1, 2, 0], np.int32))
     scenario = Scenario(graph, np.zeros(1, np.int32), course.scenario.damping, np.zeros(3, np.uint8))
-    return replace(course, scenario=scenario, truth=np.full(3, 1 / 3), changes=None, samples=1, progress=silent)
+    return replace(
+        course, scenario=scenario, truth=np.full(3, 1 / 3), changes=None, samples=1, progress=silent, until=Pages(3)
+    )
 
 
 def _called(strategy: object) -> str:

@@ -33,7 +33,7 @@ class Cho:
         """Start with the seeds."""
         self._ledger, self._graph, self._again = ledger, graph, 2.0
         self._rank: FloatArray = np.zeros(ledger.capacity)
-        return Reorder(ledger.seeds, np.ones(ledger.seeds.size))
+        return Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
         """Hand rank on; now and then rank everything."""
@@ -41,8 +41,9 @@ class Cho:
             return self._rank_all()
         if self._rank.size < self._ledger.capacity:
             self._rank = np.append(self._rank, np.zeros(self._ledger.capacity - self._rank.size))
-        self._rank[outcome.links] += self._ledger.damping * self._rank[outcome.page] / max(outcome.links.size, 1)
-        return Reorder(outcome.links, self._rank[outcome.links])
+        links = outcome.links[~np.isin(outcome.links, self._ledger.seeds)]  # seeds come first, whatever their rank
+        self._rank[links] += self._ledger.damping * self._rank[outcome.page] / max(outcome.links.size, 1)
+        return Reorder(links, self._rank[links])
 
     def _rank_all(self) -> Reorder:
         from surveyor.kernels.mass import LIFE
@@ -52,4 +53,4 @@ class Cho:
         self._rank = pagerank(graph, self._ledger.damping, TOLERANCE, known / known.sum()).scores.copy()
         self._again = GROWTH * self._graph.read
         waiting = self._ledger.waiting
-        return Reorder(waiting, self._rank[waiting])
+        return Reorder(waiting, np.where(np.isin(waiting, self._ledger.seeds), np.inf, self._rank[waiting]))

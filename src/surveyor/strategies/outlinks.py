@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
 
 
+FIRST = 1 << 40  # links that seeds have from the start: they are read before all others
+
+
 class Outlinks:
     """Most links from pages read first."""
 
@@ -24,7 +27,8 @@ class Outlinks:
         """Start with the seeds."""
         self._ledger = ledger
         self._links = np.zeros(ledger.capacity, np.int64)
-        return Reorder(ledger.seeds, np.zeros(ledger.seeds.size))
+        self._links[ledger.seeds] = FIRST
+        return Reorder(ledger.seeds, self._links[ledger.seeds].astype(np.float64))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:
         """Count the links of a page, in place of those it had before."""

@@ -1,0 +1,285 @@
+"""Which addresses may be connected to: a crawler must not be led into the network that it runs in.
+
+A page is free to link, or redirect, to `http://169.254.169.254/` or to a name that resolves to `10.0.0.1`. So a host
+becomes addresses here, once, and every one of them is judged; the connection is then made to those very addresses,
+and never to what a second look-up might answer (DNS rebinding).
+
+    >>> forbidden("10.1.2.3"), forbidden("::ffff:169.254.169.254"), forbidden("93.184.215.14")
+    ('private', 'link-local', '')
+
+Refused are all addresses that are not of the public internet: private, loopback, link-local (among them the metadata
+services of clouds), shared (carrier-grade NAT), multicast, unspecified and reserved ones, and IPv6 forms that carry
+such an IPv4 address (mapped, compatible, translated, 6to4, NAT64, ISATAP). One such address among several refuses the
+host: nobody who means well mixes them. Hosts that the user named (`allow`, "host" or "host:port") are not judged.
+
+`AddressBook` remembers answers and failures for a while, asks once however many wait for the same host, and asks
+whatever `Resolver` it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import ada_url
+
+from surveyor.errors import UsageError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+KINDS_4 = {  # of special-purpose networks (RFC 6890 and the registries that continue it); the first match counts
+    "unspecified": ["0.0.0.0/8"],
+    "private": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
+    "shared": ["100.64.0.0/10"],
+    "loopback": ["127.0.0.0/8"],
+    "link-local": ["169.254.0.0/16"],
+    "multicast": ["224.0.0.0/4"],
+    "reserved": [
+        *["192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"],
+        "240.0.0.0/4",
+    ],
+}
+KINDS_6 = {
+    "unspecified": ["::/128"],
+    "loopback": ["::1/128"],
+    "private": ["fc00::/7", "fec0::/10", "64:ff9b:1::/48"],
+    "link-local": ["fe80::/10"],
+    "multicast": ["ff00::/8"],
+    "reserved": ["2001::/23", "2001:db8::/32", "3fff::/20"],
+}
+NETWORKS_4 = [(ipaddress.IPv4Network(text), kind) for kind, texts in KINDS_4.items() for text in texts]
+NETWORKS_6 = [(ipaddress.IPv6Network(text), kind) for kind, texts in KINDS_6.items() for text in texts]
+CARRIERS = [  # IPv6 networks whose addresses carry an IPv4 address, and how many bits stand behind it
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),  # mapped
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),  # translated
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),  # NAT64
+    (ipaddress.IPv6Network("::/96"), 0),  # compatible
+    (ipaddress.IPv6Network("2002::/16"), 80),  # 6to4
+]
+GLOBAL_6 = ipaddress.IPv6Network("2000::/3")  # the only part of IPv6 that is given out to the public
+OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+PLAIN = re.compile(  # URLs that are written as WHATWG URLs are, beyond doubt: most, and parsing takes 30 µs
+    rf"(https?)://((?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*|{OCTET}\.{OCTET}\.{OCTET}\.{OCTET})"
+    r"(?::([1-9]\d{3}|[1-5]\d{4}))?(?!.*(?:/\.|%2[Ee]))/[A-Za-z0-9/._~!$&()*+,;=:@%?-]*",
+    re.ASCII,
+)
+ISATAP = {0x00005EFE, 0x02005EFE}  # the third 32 bits of an address that ends in an IPv4 address
+
+
+def forbidden(text: str) -> str:
+    """Return the kind of network that forbids an address; empty if it is a public one."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return "unreadable"
+    return _kind_4(address) if isinstance(address, ipaddress.IPv4Address) else _kind_6(address)
+
+
+def _kind_4(address: ipaddress.IPv4Address) -> str:
+    return next((kind for network, kind in NETWORKS_4 if address in network), "")
+
+
+def _kind_6(address: ipaddress.IPv6Address) -> str:
+    if kind := next((kind for network, kind in NETWORKS_6 if address in network), ""):
+        return kind
+    for network, behind in CARRIERS:
+        if address in network:
+            return _kind_4(ipaddress.IPv4Address(int(address) >> behind & 0xFFFFFFFF))
+    if address not in GLOBAL_6:
+        return "reserved"
+    if int(address) >> 32 & 0xFFFFFFFF in ISATAP:
+        return _kind_4(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return ""
+
+
+def literal(host: str) -> str:
+    """Return the address that the host of a URL is; empty if it is a name."""
+    text = host[1:-1] if host.startswith("[") else host
+    if not (text[-1:].isdigit() or ":" in text):  # the quick way out for names
+        return ""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A URL that can be asked for: without credentials and fragment, its host as WHATWG URLs write it."""
+
+    url: str
+    host: str
+    port: int
+
+
+def locate(url: str, base: str | None = None) -> Place | None:
+    """Return where a URL leads; None if that is not http or https, or no URL at all.
+
+    >>> locate("HTTP://me:secret@0x7f.1:80/a b#c")
+    Place(url='http://127.0.0.1/a%20b', host='127.0.0.1', port=80)
+    """
+    if base is None and (plain := PLAIN.fullmatch(url)):
+        scheme, host, port = plain.groups()
+        return Place(url, host, int(port) if port else 443 if scheme == "https" else 80)
+    try:
+        found = ada_url.URL(url, base) if base else ada_url.URL(url)
+        if found.protocol not in ("http:", "https:") or not found.hostname:
+            return None
+        if "@" in found.href or "#" in found.href:
+            found.username = found.password = found.hash = ""
+        port = int(found.port) if found.port else 443 if found.protocol == "https:" else 80
+        return Place(found.href, found.hostname, port)
+    except (ValueError, UnicodeError):
+        return None
+
+
+def host_key(entry: str) -> str:
+    """Return "host" or "host:port" as the host of a URL is written.
+
+    >>> host_key("Bücher.example:8080"), host_key("::1"), host_key("127.1")
+    ('xn--bcher-kva.example:8080', '[::1]', '127.0.0.1')
+    """
+    found = re.fullmatch(r"(.*?)(?::([0-9]{1,5}))?", entry.strip()) if entry.count(":") < 2 or "]" in entry else None
+    host, port = (found[1], found[2]) if found else (f"[{entry.strip()}]", None)
+    try:
+        name = ada_url.URL(f"http://{host}/")
+    except ValueError:
+        name = None
+    if name is None or name.host != name.hostname or name.username or name.pathname != "/" or name.search or name.hash:
+        raise UsageError(f"{entry!r} is not a host", hint='write "host" or "host:port", such as "localhost:8000"')
+    return name.hostname if port is None else f"{name.hostname}:{int(port)}"
+
+
+class Resolver(Protocol):
+    """What turns the name of a host into addresses."""
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host; raise OSError if there are none to be had."""
+
+
+class SystemResolver:
+    """Asks the system, in threads of its own: the loop's few are soon busy with names that do not answer."""
+
+    def __init__(self, threads: int = 16) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host in the order that the system prefers."""
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, _ask_system, host, port)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _ask_system(host: str, port: int) -> list[tuple[object, object, object, object, tuple[object, ...]]]:
+    return [(*entry,) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of a host: its addresses, or why there are none that may be used."""
+
+    addresses: tuple[str, ...] = ()
+    error: Literal["", "dns", "forbidden-address"] = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    found: Found
+    verdict: str  # why the host may not be asked unless it is allowed; empty if it may
+    until: float
+
+
+class AddressBook:
+    """The addresses of hosts that may be connected to."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        *,
+        allow: Iterable[str] = (),
+        ttl: float = 300.0,
+        negative_ttl: float = 30.0,
+        size: int = 100_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._resolver, self._allow = resolver, frozenset(map(host_key, allow))
+        self._ttl, self._negative_ttl, self._size, self._clock = ttl, negative_ttl, size, clock
+        self._known: dict[str, _Known] = {}  # oldest first
+        self._asked: dict[str, asyncio.Task[_Known]] = {}
+
+    def allows(self, host: str, port: int) -> bool:
+        """Return whether the user named this very host, wherever it may lead."""
+        return host in self._allow or f"{host}:{port}" in self._allow
+
+    async def find(self, host: str, port: int) -> Found:
+        """Return the addresses of the host of a URL, all of them judged."""
+        known = await self._know(host, port)
+        if known.verdict and not self.allows(host, port):
+            return Found((), "forbidden-address", f"{host} {known.verdict}")
+        return known.found
+
+    def judge(self, host: str, port: int) -> Found:
+        """Judge a host that a proxy will look up: an address or a local name can be; others are left to the proxy."""
+        is_local = host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost")
+        address = literal(host) or ("127.0.0.1" if is_local else "")
+        verdict = _verdict([address], is_literal=not is_local) if address else ""
+        if verdict and not self.allows(host, port):
+            return Found((), "forbidden-address", f"{host} {verdict}")
+        return Found()
+
+    async def find_any(self, host: str, port: int) -> Found:
+        """Return the addresses of a host that the user chose, such as a proxy; they are not judged."""
+        return (await self._know(host, port)).found
+
+    def close(self) -> None:
+        """Ask no further."""
+        for task in self._asked.values():
+            task.cancel()
+
+    async def _know(self, host: str, port: int) -> _Known:
+        known = self._known.get(host)
+        if known is not None and self._clock() < known.until:
+            return known
+        task = self._asked.get(host)
+        if task is None:
+            task = self._asked[host] = asyncio.create_task(self._ask(host, port))
+            task.add_done_callback(lambda _: self._asked.pop(host, None))
+        return await asyncio.shield(task)  # one who stops waiting takes nothing from the others
+
+    async def _ask(self, host: str, port: int) -> _Known:
+        address = literal(host)
+        try:
+            answer = [address] if address else await self._resolver.resolve(host, port)
+            problem = "" if answer else "has no address"
+        except (OSError, UnicodeError) as error:  # a label that is too long is a UnicodeError
+            answer, problem = [], f"does not resolve: {error}"
+        if problem:
+            known = _Known(Found((), "dns", f"{host} {problem}"), "", self._clock() + self._negative_ttl)
+        else:
+            found = Found(tuple(answer))
+            known = _Known(found, _verdict(answer, is_literal=bool(address)), self._clock() + self._ttl)
+        self._known.pop(host, None)
+        self._known[host] = known
+        if len(self._known) > self._size:
+            del self._known[next(iter(self._known))]
+        return known
+
+
+def _verdict(addresses: list[str], *, is_literal: bool) -> str:
+    for address in addresses:
+        if kind := forbidden(address):
+            an = f"a{'n' * (kind[0] in 'aeiou')} {kind} address"
+            return f"is {an}" if is_literal else f"resolves to {address}, {an}"
+    return ""

@@ -1,0 +1,393 @@
+"""One page over HTTP, as data: what is asked (`FetchRequest`), how (`HttpSettings`), and what came (`Fetched`).
+
+A fetch never raises because of what is out there. Whatever goes wrong is one of a few words (`Trouble`) and a
+sentence, and what came before it went wrong is kept: a status, headers, the first part of a body. Redirects are
+answers, not followed: a crawl counts each hop. Only `follow`, for robots.txt, goes on to where they lead.
+
+`client.HttpClient` does the fetching; anything with `async fetch(request) -> Fetched` may take its place. Nothing here
+waits or tries again: `next_try` says when another try is worth it, and whoever paces the crawl decides.
+
+Content encodings (`decoder_of`) are undone in pieces and within bounds: gzip, deflate, and where their libraries are
+installed br and zstd. Further members of gzip and frames of zstd are read, what else follows the end is dropped.
+
+    >>> retry_after("120", now=0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=45), retry_after("soon", now=0)
+    (120.0, 15.0, None)
+    >>> [next_try(tries, "reset") for tries in (1, 2, 3, 4)], next_try(1, "tls"), next_try(1, 503)
+    ([10.0, 40.0, 160.0, None], None, 10.0)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import math
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from isal import isal_zlib
+
+from surveyor.errors import UsageError
+from surveyor.sources.addresses import host_key, locate
+
+Trouble = Literal[
+    "",
+    "dns",  # the host has no address
+    "refused",  # no connection could be made
+    "timeout-connect",
+    "timeout-first-byte",
+    "timeout-page",
+    "too-large",
+    "tls",  # no secure connection: certificate, protocol version, or not TLS at all
+    "reset",  # the connection ended before the answer did
+    "protocol",  # not HTTP, or not a URL that can be asked for
+    "forbidden-address",  # leads into a network that is not public
+    "decode",  # the body is not in the encoding that it claims
+    "redirect-loop",
+    "offline",  # this machine cannot reach out: nobody else's fault
+]
+PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
+PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the second try; each pause is so many times the last
+LONGEST_PAUSE = 300.0  # while offline
+CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
+OURS = frozenset(  # headers that other settings make, or that nobody may
+    {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
+)
+SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})  # headers for one host only
+Headers = tuple[tuple[bytes, bytes], ...]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """A page to ask for, and what is known of it: with a tag or a date it is only sent if it has changed."""
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[str, ...] | None = None  # content types to read; the client's own if None
+
+    def __post_init__(self) -> None:
+        check_headers(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds from the start of a fetch; None for what it did not come to."""
+
+    connect: float | None = None  # a connection stood: found, made, or still open from before
+    first_byte: float | None = None  # the headers were there
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of asking for one page."""
+
+    url: str
+    status: int | None = None
+    reason: str = ""
+    version: str = ""  # "1.1"
+    headers: Headers = ()  # as received
+    body: bytes = b""  # decoded
+    raw: bytes = b""  # as transferred (chunks joined), for the archive
+    ip: str = ""  # empty behind a proxy
+    target: str | None = None  # where a redirect leads: an absolute URL
+    hops: tuple[str, ...] = ()  # URLs that led here, if redirects were followed
+    timings: Timings = Timings()
+    error: Trouble = ""
+    detail: str = ""
+    skipped: str = ""  # the content type for which the body was not read
+    retry_after: float | None = None  # seconds
+    etag: str | None = None
+    last_modified: str | None = None
+    not_modified: bool = False  # it is as we know it
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the failure, if it is one, may be gone at another time."""
+        return next_try(1, self.error or self.status or "") is not None
+
+    def __repr__(self) -> str:
+        what = self.error or f"{self.status}, {len(self.body):,} bytes"
+        return f"Fetched({self.url!r}: {what})"
+
+
+class Client(Protocol):
+    """What fetches a page."""
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        """Fetch one page; a failure is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Who asks, how long and how much it waits for, and through what."""
+
+    user_agent: str  # names a contact: an e-mail address or a URL
+    sender: str = ""  # an e-mail address for the From header
+    connections: int = 64  # at once
+    keepalive: float = 15.0  # seconds that an idle connection stays open
+    connect: float = 10.0  # seconds until a connection stands, look-up and TLS included
+    first_byte: float = 20.0  # seconds from then until the headers are there
+    page: float = 60.0  # seconds for all
+    max_bytes: int = 10_000_000  # transferred
+    max_decoded: int = 20_000_000
+    max_header: int = 32_768  # bytes of one header line
+    types: tuple[str, ...] = ("text/html", "application/xhtml+xml")  # to read; "text/*" and "*/*" work too
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: Mapping[str, tuple[str, str]] = field(
+        default_factory=dict, repr=False
+    )  # "host" or "host:port": name, password
+    proxy: str = field(default="", repr=False)  # may hold a password
+    ca_file: str | Path | None = None  # of certificates to trust besides the system's
+    allow: tuple[str, ...] = ()  # "host" or "host:port" that may lie in a private network
+    dns_ttl: float = 300.0  # seconds that addresses are remembered
+    dns_negative_ttl: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not CONTACT.search(self.user_agent):
+            problem = f"the user agent {self.user_agent!r} does not say who asks"
+            raise UsageError(
+                problem, hint="add an e-mail address or a URL, such as 'mybot/1.0 (+https://example.org/bot)'"
+            )
+        _check_text("user agent", self.user_agent)
+        _check_text("sender", self.sender)
+        check_headers(self.headers)
+        for name in ("connections", "connect", "first_byte", "page", "max_bytes", "max_decoded", "max_header"):
+            if not (math.isfinite(value := getattr(self, name)) and value > 0):
+                raise UsageError(f"{name} must be a number above 0, not {value}")
+        for entry in (*self.allow, *self.auth):
+            host_key(entry)
+        if self.proxy and locate(self.proxy) is None:
+            raise UsageError("the proxy is not a URL of http or https", hint="such as http://proxy.example.org:3128")
+        if self.ca_file is not None and not Path(self.ca_file).is_file():
+            raise UsageError(f"there is no file {self.ca_file} of certificates")
+
+
+def accepts(types: tuple[str, ...], content_type: str) -> bool:
+    """Return whether a body of this type is to be read; one of no type is.
+
+    >>> accepts(("text/*",), "Text/HTML; charset=utf-8"), accepts(("text/*",), "image/png"), accepts((), "")
+    (True, False, True)
+    """
+    kind = media_type(content_type)
+    return not kind or any(one in (kind, "*/*") or (one[-2:] == "/*" and kind.startswith(one[:-1])) for one in types)
+
+
+def media_type(content_type: str) -> str:
+    """Return a content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def retry_after(value: str, now: float) -> float | None:
+    """Return the seconds to wait that a Retry-After header asks for (RFC 9110, 10.2.3); None if it is neither form."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:12]), 10**10))
+    try:
+        when = parsedate_to_datetime(text)
+        return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def next_try(tries: int, trouble: Trouble | int) -> float | None:
+    """Return the seconds to pause after so many tries that ended in an error or a status; None to give up.
+
+    Being offline is never a reason to give a page up.
+    """
+    pause = FIRST_PAUSE * GROWTH ** min(tries - 1, TRIES)
+    if trouble == "offline":
+        return min(pause, LONGEST_PAUSE)
+    passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in PASSING
+    return pause if passes and tries < TRIES else None
+
+
+async def follow(client: Client, request: FetchRequest, limit: int = 10) -> Fetched:
+    """Fetch a page, and where it is redirected to what it leads to, over at most so many hops.
+
+    What was known of the first page is not told to others, nor are credentials told to other hosts.
+    """
+    if not 0 <= limit <= 10:
+        raise UsageError(f"between 0 and 10 redirects can be followed, not {limit}")
+    hops: list[str] = []
+    while True:
+        fetched = replace(await client.fetch(request), hops=tuple(hops))
+        if fetched.target is None or fetched.error:
+            return fetched
+        hops.append(fetched.url)
+        if fetched.target in hops or len(hops) > limit:
+            why = "leads back to where it came from" if fetched.target in hops else f"goes on after {limit} redirects"
+            return replace(fetched, error="redirect-loop", detail=f"{hops[0]} {why}")
+        here, there = locate(fetched.url), locate(fetched.target)
+        same = here and there and (here.host, here.port) == (there.host, there.port)
+        headers = {name: value for name, value in request.headers.items() if same or name.lower() not in SECRET}
+        request = FetchRequest(fetched.target, headers=headers, types=request.types)
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, on uvloop where that is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that cannot be sent, or that are not the caller's to set."""
+    for name, value in headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise UsageError(f"{name!r} is not the name of a header")
+        if name.lower() in OURS:
+            raise UsageError(
+                f"the header {name} cannot be set", hint="user_agent and sender have settings of their own"
+            )
+        _check_text(f"header {name}", value)
+
+
+def _check_text(what: str, value: str) -> None:
+    if not is_sendable(value):
+        raise UsageError(f"the {what} holds characters that cannot be sent: {value!r}")
+
+
+def is_sendable(value: str) -> bool:
+    """Return whether a text can be the value of a header: printable ASCII."""
+    return value.isascii() and value.isprintable()
+
+
+class Unreadable(Exception):
+    """A body that is not read to its end, in one of our words."""
+
+    error: Trouble = "decode"
+
+
+class TooLarge(Unreadable):
+    """A body of more bytes than there is room for."""
+
+    error = "too-large"
+
+
+class Decoder:
+    """Undoes one content encoding, a piece at a time; a body may be several streams of it, one after the other."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding, self._is_begun = encoding, False
+        self._stream: Any = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """Decode a piece; stop soon after more than `room` bytes have come of it."""
+        pieces: list[bytes] = []
+        while data and room >= 0:
+            if self._stream is None:
+                if self._is_begun and not data.startswith(MAGIC.get(self._encoding, b"\n\n")):
+                    break  # what follows the end means nothing
+                self._stream, self._is_begun = OPENERS[self._encoding](data), True
+            step = max(64, room >> 15) if self._encoding == "zstd" else len(data)
+            try:
+                pieces.append(self._stream.decompress(data[:step], room + 1))
+            except BROKEN as error:
+                raise Unreadable(f"the {self._encoding} of the body is broken: {error}") from error
+            room -= len(pieces[-1])
+            data = data[step:]
+            if self._stream.eof:
+                data, self._stream = self._stream.unused_data + data, None
+        return b"".join(pieces)
+
+    def finish(self) -> None:
+        """Raise if the data ended too early."""
+        if self._stream is not None:
+            raise Unreadable(f"the {self._encoding} of the body ends too early")
+
+
+class Chain:
+    """Undoes several encodings, the last one first."""
+
+    def __init__(self, encodings: list[str]) -> None:
+        self._decoders = [Decoder(encoding) for encoding in reversed(encodings)]
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """Decode a piece; what comes between the decoders is limited too."""
+        for decoder in self._decoders:
+            if len(data) > room and decoder is not self._decoders[0]:
+                raise TooLarge(f"the body decodes to more than {room:,} bytes before it is decoded again")
+            data = decoder.feed(data, room)
+        return data
+
+    def finish(self) -> None:
+        """Raise if the data ended too early."""
+        for decoder in self._decoders:
+            decoder.finish()
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+ZSTD, BROTLI = _library("zstandard"), _library("brotli")
+
+
+class _Zstd:
+    """A frame with no larger a window than RFC 9659 allows.
+
+    Its library cannot be told where to stop: it gets pieces so small that they cannot become much too large, as four
+    bytes become 2^17 at most.
+    """
+
+    def __init__(self, _: bytes) -> None:
+        self._stream = ZSTD.ZstdDecompressor(max_window_size=2**23).decompressobj()
+
+    def decompress(self, data: bytes, _: int) -> Any:
+        return self._stream.decompress(data)
+
+    def __getattr__(self, name: str) -> Any:  # eof, unused_data
+        return getattr(self._stream, name)
+
+
+class _Brotli:
+    unused_data = b""
+
+    def __init__(self, _: bytes) -> None:
+        self._stream = BROTLI.Decompressor()
+
+    def decompress(self, data: bytes, limit: int) -> Any:
+        return self._stream.process(data, output_buffer_limit=limit)
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._stream.is_finished())
+
+
+OPENERS: dict[str, Callable[[bytes], Any]] = {
+    "gzip": lambda _: isal_zlib.decompressobj(31),
+    "deflate": lambda data: isal_zlib.decompressobj(15 if data[0] & 0x8F == 8 else -15),  # some leave the wrapping out
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+MAGIC = {"gzip": b"\x1f", "zstd": b"\x28"}  # how a further stream begins
+IS_BOUNDED = hasattr(getattr(BROTLI, "Decompressor", None), "can_accept_more_data")  # older ones cannot be stopped
+ENCODINGS = ["gzip", "deflate", *["br"] * IS_BOUNDED, *["zstd"] * (ZSTD is not None)]
+BROKEN = (isal_zlib.error, *([BROTLI.error] if BROTLI else []), *([ZSTD.ZstdError] if ZSTD else []))
+REAL = {*OPENERS, "compress", "dcb", "dcz", "exi", "pack200-gzip"}  # other words, such as "utf-8", mean no encoding
+
+
+def decoder_of(content_encoding: str) -> Chain | None:
+    """Return what decodes a body, None if that is not needed; raise for an encoding that cannot be undone here."""
+    names = [name.strip().lower().removeprefix("x-") for name in content_encoding.split(",")]
+    names = [name for name in names if name in REAL]
+    if unknown := [name for name in names if name not in ENCODINGS]:
+        raise Unreadable(f"the body is encoded as {unknown[0]}, which was not asked for")
+    if len(names) > 3:
+        raise Unreadable(f"the body is encoded {len(names)} times")
+    return Chain(names) if names else None
