@@ -6,6 +6,7 @@
     │   └── StrategyError a strategy raised, or named pages that do not exist     exit 2
     ├── InputError       a file that cannot be read as what it should be          exit 2
     ├── GraphError       a graph folder that is damaged, unfinished or newer      exit 4
+    ├── SurveyError      a survey that is locked, damaged or newer                exit 4
     └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
 
 A message says what happened, to which thing, and (the hint) what to do next.
@@ -54,6 +55,12 @@ class InputError(SurveyorError):
 
 class GraphError(SurveyorError):
     """A graph folder that is damaged, unfinished or from a newer version."""
+
+    exit_code = 4
+
+
+class SurveyError(SurveyorError):
+    """A survey that is locked, damaged, from a newer version, or on a disk that takes no more."""
 
     exit_code = 4
 

@@ -135,7 +135,7 @@ class ChangingWeb:
         sources, places = self._links(np.arange(self.pages))
         if count == 0 or places.size < LINKERS * count:
             return places[:0]
-        models = self.rng.choice(sources, count)
+        models = self.rng.choice(np.flatnonzero(~self.dead), count)
         lengths = (self._end - self._start)[models]
         ends = self._targets.size + np.cumsum(lengths)
         grown = np.concatenate([self._targets, self._targets[self._links(models)[1]]])

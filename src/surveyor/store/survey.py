@@ -1,0 +1,360 @@
+"""A survey: a folder that holds all of one crawl, and can be closed, copied, killed and gone on with.
+
+    survey.toml       seeds, settings and where each came from, versions, random seed: what a reviewer needs
+    journal.sqlite    every outcome (`journal.py`); all else in the folder follows from it
+    warc/             what servers answered, if it is kept (`warc.py`)
+    checkpoint/       arrays that save a replay from the start (`checkpoint.py`); may be deleted at any time
+    lock              which process writes to the survey now
+
+One process writes; others may read meanwhile (`write=False`). The lock is held by the operating system, so it ends
+with the process, however that ends. (Processes forked from it share it.) `commit` first waits for the disk to have
+what servers answered, then tells the journal: the journal never speaks of a page that is not there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import surveyor
+from surveyor.errors import SurveyError, UsageError
+from surveyor.graph.formats.streams import aside
+from surveyor.outcome import Outcome
+
+if TYPE_CHECKING:
+    from surveyor.store.checkpoint import Arrays, Checkpoint
+    from surveyor.store.journal import Event, Journal, RobotsFile, Sync, Visit
+    from surveyor.store.warc import Archive
+
+FORMAT, VERSION = "surveyor-survey", 1
+BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+ADVICE = {  # what SQLite says, in the terms of a user
+    sqlite3.SQLITE_READONLY: "cannot be written",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened",
+    sqlite3.SQLITE_PERM: "cannot be opened",
+    sqlite3.SQLITE_IOERR: "cannot be read or written",
+    sqlite3.SQLITE_BUSY: "is in use by another program",
+    sqlite3.SQLITE_LOCKED: "is in use by another program",
+    sqlite3.SQLITE_CONSTRAINT: "was written to by another program meanwhile",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What `survey.toml` says."""
+
+    seeds: tuple[str, ...]
+    rng: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)  # setting -> "default", "flag", a file, …
+    created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    surveyor: str = surveyor.__version__  # that began it
+
+    def to_toml(self) -> str:
+        """Write it out."""
+        about = {"format": FORMAT, "version": VERSION, "surveyor": self.surveyor, "created": self.created}
+        told = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
+        return "# A survey made by surveyor. Run the same command again to go on with it.\n" + toml({**about, **told})
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Read it, and refuse what is damaged or newer."""
+        try:
+            told = tomllib.loads(path.read_text("utf-8"))
+            if told["format"] == FORMAT and told["version"] > VERSION:
+                raise SurveyError(
+                    f"{path.parent} was made by a newer surveyor (version {told['version']}; "
+                    f"this one reads up to {VERSION})",
+                    hint="pip install --upgrade surveyor",
+                )
+            if told["format"] != FORMAT or not isinstance(told["created"], datetime):
+                raise ValueError(f"it describes a {told['format']}")
+            seeds, rng = tuple(map(str, told["seeds"])), int(told["rng"])
+            settings, origins = dict(told["settings"]), dict(told["origins"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SurveyError(f"{path} is damaged ({error!r})", hint="mend it, or restore it from a copy") from error
+        return cls(
+            seeds=seeds, rng=rng, settings=settings, origins=origins,
+            created=told["created"], surveyor=str(told.get("surveyor", "")),
+        )  # fmt: skip
+
+
+class Survey:
+    """One crawl on disk, open."""
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, journal: Journal, archive: Archive | None, held: ExitStack
+    ) -> None:
+        self.folder, self.manifest, self.journal, self._archive = folder, manifest, journal, archive
+        self._held = held
+
+    @classmethod
+    def create(cls, folder: Path, manifest: Manifest, *, keep: bool = True, sync: Sync = "normal") -> Survey:
+        """Make a survey, at once or not at all; `keep` what servers answer."""
+        from surveyor.store.journal import Journal
+
+        if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+            raise UsageError(f"{folder} exists already", hint="choose another name, or go on with it if it is a survey")
+        draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
+        with explained(folder):
+            try:
+                draft.mkdir(parents=True)
+                (draft / "survey.toml").write_text(manifest.to_toml(), "utf-8")
+                if keep:
+                    (draft / "warc").mkdir()
+                Journal.open(draft / "journal.sqlite", create=True).close()
+                draft.rename(folder)
+                sync_folder(folder.parent)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+        return cls.open(folder, sync=sync)
+
+    @classmethod
+    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal") -> Survey:
+        """Open a survey to go on with it, or without `write` to look at it while another process may be writing."""
+        from surveyor.store.journal import Journal
+
+        if not (folder / "survey.toml").is_file():
+            kind = "is not a survey (it has no survey.toml)" if folder.exists() else "does not exist"
+            raise SurveyError(f"{folder} {kind}", hint="begin one with `surveyor crawl URL --out FOLDER`")
+        with explained(folder), ExitStack() as held:
+            if write:
+                held.enter_context(locked(folder))
+            manifest = Manifest.read(folder / "survey.toml")
+            journal = Journal.open(folder / "journal.sqlite", write=write, sync=sync)
+            held.callback(journal.close)
+            archive = None
+            if (folder / "warc").is_dir():
+                from surveyor.store.warc import Archive
+
+                software = f"surveyor/{surveyor.__version__}"
+                archive = Archive.open(folder / "warc", journal.archived, write=write, software=software)
+                held.callback(archive.close)
+            return cls(folder, manifest, journal, archive, held.pop_all())
+
+    def close(self) -> None:
+        """Close all files and free the lock."""
+        self._held.close()
+
+    def __enter__(self) -> Survey:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def archive(self) -> Archive:
+        """The files that keep what servers answered."""
+        if self._archive is None:
+            raise UsageError(f"{self.folder} does not keep what servers answered", hint="begin a survey that does")
+        return self._archive
+
+    def commit(
+        self,
+        outcomes: Sequence[Outcome],
+        new_urls: Sequence[str] = (),
+        *,
+        robots: Iterable[RobotsFile] = (),
+        events: Iterable[Event] = (),
+    ) -> None:
+        """Keep outcomes for good: first what servers answered, then the journal."""
+        if self._archive is not None:
+            self._archive.flush()
+        self.journal.commit(outcomes, new_urls, robots=robots, events=events)
+
+    def note(self, kind: str, **detail: Any) -> None:
+        """Keep an event."""
+        from surveyor.store.journal import Event
+
+        self.journal.commit([], events=[Event(kind, time.time(), detail)])
+
+    def change(
+        self,
+        *,
+        seeds: Sequence[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
+        """Give the survey other seeds, settings or origins of settings; the journal keeps when."""
+        given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        manifest = replace(self.manifest, **changes)
+        write_whole(self.folder / "survey.toml", manifest.to_toml())
+        self.manifest = manifest
+        self.note("change", **changes)
+
+    def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
+        """Yield each page that is known: its id, its URL and the latest visit to it."""
+        return self.journal.pages()
+
+    def save_checkpoint(self, arrays: Arrays, about: Mapping[str, Any] | None = None) -> bool:
+        """Save what the journal so far has led to; false if the disk does not take it."""
+        from surveyor.store import checkpoint
+
+        here = self.folder / "checkpoint"
+        return checkpoint.save(here, arrays, position=self.journal.position, key=self.journal.identity, about=about)
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """Return the latest state that was saved and is sound, if any; a replay goes on from its position."""
+        from surveyor.store import checkpoint
+
+        here = self.folder / "checkpoint"
+        return checkpoint.load(here, position=self.journal.position, key=self.journal.identity)
+
+    def delete_host(self, host: str) -> int:
+        """Delete for good what the pages of a host held; return how many pages it has. After a crash: do it again."""
+        pages = [page for page, url in enumerate(self.journal.urls()) if urlsplit(url).hostname == host]
+        wanted = set(pages)
+        if self._archive is not None:
+            self._archive.erase(
+                visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
+            )
+        shutil.rmtree(self.folder / "checkpoint", ignore_errors=True)
+        self.journal.delete_host(host, pages)
+        self.note("delete", host=host, pages=len(pages))
+        return len(pages)
+
+    def size(self) -> int:
+        """Return the bytes that the folder takes on disk."""
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # another process may just have removed it
+                total += path.stat().st_size if path.is_file() else 0
+        return total
+
+    def __repr__(self) -> str:
+        return f"Survey({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a survey, or say who holds it."""
+    with (folder / "lock").open("a+", encoding="utf-8") as file:
+        if not _lock(file.fileno()):
+            file.seek(0)
+            words = file.read().split()
+            holder = f" (pid {words[0]}, started {_clock(float(words[1]))})" if len(words) == 2 else ""
+            raise SurveyError(
+                f"Another surveyor{holder} is writing to this survey.",
+                hint=f"watch it with `surveyor {folder}`, or wait",
+            )
+        file.truncate(0)
+        file.write(f"{os.getpid()} {time.time():.0f}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _lock(file: int) -> bool:
+    """Take the lock that the operating system frees when this process ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, 1 << 20, os.SEEK_SET)  # beyond the text, which others read
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+def _clock(at: float) -> str:
+    """Say when, with the day unless it is today."""
+    then, now = datetime.fromtimestamp(at), datetime.now()
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Say in one sentence what the disk or SQLite met with."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(error, sqlite3.Error) and not code:
+            raise  # a mistake of ours
+        if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            raise SurveyError(
+                f"the disk is full: {path} holds all that was saved before, and nothing of the last batch",
+                hint="free some space and run the same command again",
+            ) from error
+        if code and code not in ADVICE:
+            raise damaged(path, error) from error
+        why = error.strerror if isinstance(error, OSError) else error
+        state = ADVICE.get(code, "cannot be read or written")
+        raise SurveyError(f"{path} {state}: {why}", hint="check the folder, its rights and the disk") from error
+
+
+def damaged(path: Path, why: object) -> SurveyError:
+    """Say that a journal is not what it should be."""
+    return SurveyError(
+        f"{path} is damaged, or not the journal of a survey ({why})",
+        hint="restore it from a copy; `sqlite3 FILE .recover` saves what can be read",
+    )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file by another, at once or not at all."""
+    with aside(path) as draft, draft.open("wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows the names in a folder."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def toml(table: Mapping[str, Any], path: str = "") -> str:
+    """Write values, lists of values and tables as TOML; settings that are None are left out."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            name = path + _key(key)
+            lines += ["", f"[{name}]", toml(value, name + ".").rstrip("\n")]
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: str) -> str:
+    return key if key and BARE.issuperset(key) else _value(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool | int | float):
+        return repr(value).lower()
+    raise UsageError(f"{value!r} cannot be kept in survey.toml", hint="give text, a number, yes or no, or a list")

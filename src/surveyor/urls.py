@@ -1,0 +1,282 @@
+"""URLs: one spelling for each, the host and domain they belong to, and a number for each.
+
+**Normalising** follows the WHATWG rules (what a browser does), and then goes a little further, so that fewer
+spellings of one page remain:
+
+- only http and https; the fragment, user names and passwords, default ports and an empty query are dropped;
+- `%41` becomes `A` for letters, digits and `-._~`; other escapes are written in capitals (`%c3` -> `%C3`);
+- tracking parameters (`TRACKING`: utm_source, gclid, …) and session ids (`SESSIONS`: PHPSESSID, `;jsessionid=` in
+  a path, …; `TOKENS` such as `sid` only where the value looks like a token, since `sid=12` may be a story) are
+  dropped, unless `drop_tracking=False`. All other parameters stay, in their order;
+- what is longer than 2,000 bytes then, or no URL at all, gives None.
+
+Normalising twice is the same as once. Most links are spelt plainly already and pass by a pattern instead of the
+parser; both ways give the same.
+
+**Domains** are registrable domains by the ICANN part of the Public Suffix List: `a.b.co.uk` belongs to `b.co.uk`,
+and so do all blogs of one provider to the provider. Addresses and hosts under no known suffix are their own domain.
+
+**Numbers.** `Urls` gives each normalised URL the next free id. The texts lie in one blob beside a hash table, which
+takes 22 to 28 bytes a URL besides its text. Aliases (redirects, canonical links) make one page stand for another,
+for good, as in the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from ada_url import join_url, normalize_url
+
+from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray, KeyArray
+from surveyor.errors import UsageError
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
+LONGEST = 2_000  # bytes of a normalised URL
+LONGEST_RAW = 20_000  # characters that are looked at
+TRACKING = (
+    r"utm_\w*|fbclid|gclid|gclsrc|dclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_ga|_gl|"
+    r"_hsenc|_hsmi|mkt_tok|vero_id"
+)
+SESSIONS = r"phpsessid|jsessionid|aspsessionid\w*|cfid|cftoken"
+TOKENS = r"sid|sessid|sessionid|session_id"  # dropped with a value of at least 16 letters and digits
+
+_DROPPED = re.compile(rf"(?:{TRACKING}|{SESSIONS})(?:=.*)?|(?:{TOKENS})=[\w,-]{{16,}}", re.ASCII | re.IGNORECASE)
+_SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
+# not after a lone %, where decoding could put a new escape together
+_ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PLAIN = re.compile(r"https?://[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z0-9_.~/-]*")
+
+
+def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) -> str | None:
+    """Resolve a URL and spell it in the one way; None if it is no http(s) URL or too long.
+
+    >>> normalise("../%7Ejoe/?b=2&utm_source=x&a=1#top", "HTTP://Bücher.example:80/shop/list")
+    'http://xn--bcher-kva.example/~joe/?b=2&a=1'
+    >>> normalise("mailto:joe@example.org") is None
+    True
+    """
+    if _PLAIN.fullmatch(url) and "/." not in url and ".." not in url and "xn--" not in url:
+        return url if len(url) <= LONGEST else None
+    if len(url) > LONGEST_RAW:
+        return None
+    try:
+        full = normalize_url(url) if base is None else join_url(base, url)
+        full = _tidy(full, drop_tracking=drop_tracking)
+    except ValueError:
+        return None
+    return full if 0 < len(full) <= LONGEST else None
+
+
+def normalise_all(urls: Sequence[str], base: str | None = None, *, drop_tracking: bool = True) -> list[str | None]:
+    """Normalise the links of a page: each distinct spelling once."""
+    seen = {url: normalise(url, base, drop_tracking=drop_tracking) for url in dict.fromkeys(urls)}
+    return [seen[url] for url in urls]
+
+
+def _tidy(url: str, *, drop_tracking: bool) -> str:
+    """Spell a URL that the parser wrote in the one way; empty if it is not http(s)."""
+    if not url.startswith(("http://", "https://")):
+        return ""
+    url = url.partition("#")[0]
+    if "@" in url:
+        start = url.index("//") + 2
+        authority, slash, rest = url[start:].partition("/")
+        url = url[:start] + authority.rpartition("@")[2] + slash + rest
+    if "%" in url:
+        url = _ESCAPE.sub(_unescape, url)
+    path, _, query = url.partition("?")
+    if drop_tracking:
+        if ";" in path:
+            shorter = _SESSION_IN_PATH.sub("", path)
+            path = path if shorter == path else normalize_url(shorter)  # "/..;jsessionid=1" has become "/.."
+        if query:
+            query = "&".join([part for part in query.split("&") if not _DROPPED.fullmatch(part)])
+    return f"{path}?{query}" if query else path
+
+
+def _unescape(match: re.Match[str]) -> str:
+    character = chr(int(match[0][1:], 16))
+    return character if character in _UNRESERVED else match[0].upper()
+
+
+def host(url: str) -> str:
+    """Return the host of a normalised URL, without the port; an IPv6 address keeps its brackets.
+
+    >>> host("https://example.org:8080/a"), host("http://[::1]/")
+    ('example.org', '[::1]')
+    """
+    authority = _split(url)[2]
+    return authority if authority.endswith("]") else authority.rpartition(":")[0] or authority
+
+
+def origin(url: str) -> str:
+    """Return scheme, host and port (unless the default one) of a normalised URL: what one robots.txt speaks for.
+
+    >>> origin("https://example.org:8080/a?b")
+    'https://example.org:8080'
+    """
+    scheme, _, authority = _split(url)[:3]
+    return f"{scheme}//{authority}"
+
+
+def _split(url: str) -> list[str]:
+    parts = url.split("/", 3)
+    if len(parts) < 4 or parts[0] not in ("http:", "https:") or parts[1]:
+        raise UsageError(f"{url!r} is not a normalised URL", hint="it looks like https://example.org/; see normalise")
+    return parts
+
+
+@lru_cache(maxsize=1 << 16)
+def domain(host: str) -> str:
+    """Return the registrable domain of a host.
+
+    >>> domain("news.bbc.co.uk"), domain("10.0.0.1"), domain("db.intern")
+    ('bbc.co.uk', '10.0.0.1', 'db.intern')
+    """
+    name = host.removesuffix(".")
+    if name.endswith("]") or name.rpartition(".")[2].isdecimal():
+        return name
+    return _suffixes().privatesuffix(name) or name
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    from publicsuffixlist import PublicSuffixList  # 60 ms, so only when needed
+
+    return PublicSuffixList(accept_unknown=False, only_icann=True)
+
+
+class Urls:
+    """Normalised URLs, each with a dense id, and which of them stand for others."""
+
+    def __init__(self, expected: int = 1 << 12) -> None:
+        slots = 1 << max(10, int(expected * 1.5).bit_length())
+        self._known = 0
+        self._table: IdArray = np.full(slots, -1, np.int32)
+        self._hashes: KeyArray = np.empty(expected + 1, np.uint64)
+        self._offsets: IntArray = np.zeros(expected + 2, np.int64)
+        self._blob: ByteArray = np.empty(64 * expected, np.uint8)
+        self._stands_for: IdArray = np.empty(0, np.int32)  # empty until there is an alias
+
+    def __len__(self) -> int:
+        return self._known
+
+    def __getitem__(self, page: int) -> str:
+        if not 0 <= page < self._known:
+            raise IndexError(page)
+        return self._blob[self._offsets[page] : self._offsets[page + 1]].tobytes().decode("ascii")
+
+    def __repr__(self) -> str:
+        return f"Urls({self._known:,})"
+
+    def ids(self, urls: Sequence[str]) -> IdArray:
+        """Return the id of each URL; new ones get the next ids, in their order."""
+        from surveyor.kernels.intern import intern_spans
+
+        text = "".join(urls)
+        if not text.isascii():
+            strange = next(url for url in urls if not url.isascii())
+            raise UsageError(f"{strange!r} is not normalised", hint="pass URLs through normalise_all first")
+        if self._known + len(urls) > MAX_PAGES:
+            raise UsageError(f"more than {MAX_PAGES:,} URLs", hint="split the survey by domain")
+        spans = np.zeros((len(urls), 2), np.int64)
+        np.cumsum(np.fromiter(map(len, urls), np.int64, len(urls)), out=spans[:, 1])
+        spans[1:, 0] = spans[:-1, 1]
+        letters = np.frombuffer(text.encode("ascii"), np.uint8)
+        ids = np.empty(len(urls), np.int32)
+        done = 0
+        while done < len(urls):
+            count, self._known = intern_spans(
+                letters,
+                spans[done:],
+                self._table,
+                self._hashes,
+                self._offsets,
+                self._blob,
+                self._known,
+                ids[done:],
+            )
+            done += count
+            if done < len(urls):
+                self._grow(int(spans[done, 1] - spans[done, 0]))
+        return ids
+
+    def find(self, url: str) -> int | None:
+        """Return the id of a URL, or None."""
+        from surveyor.kernels.intern import hash_bytes
+
+        letters = np.frombuffer(url.encode("utf-8", "surrogatepass"), np.uint8)
+        value = int(hash_bytes(letters, 0, letters.size))
+        slot = value % self._table.size
+        while (page := int(self._table[slot])) >= 0:
+            if int(self._hashes[page]) == value and self[page] == url:
+                return page
+            slot = (slot + 1) % self._table.size
+        return None
+
+    def added(self, since: int) -> list[str]:
+        """Return the URLs with the ids from `since` on: what a journal has yet to write."""
+        if not 0 <= since <= self._known:
+            raise UsageError(f"no ids from {since} on", hint=f"there are {self._known:,} URLs")
+        ends = self._offsets[since : self._known + 1].tolist()
+        text = self._blob[ends[0] : ends[-1]].tobytes().decode("ascii")
+        start = ends[0]
+        return [text[first - start : last - start] for first, last in pairwise(ends)]
+
+    def alias(self, page: int, target: int) -> bool:
+        """Let a page stand for another; False if it does so for a third already, or if they would go in a circle."""
+        self._check(np.array([page, target]))
+        if not self._stands_for.size:
+            self._stands_for = np.arange(self._known, dtype=np.int32)
+        now, root = self.canonical(np.array([page, target], np.int32)).tolist()
+        if now != page:
+            return bool(now == root)
+        if root == page:
+            return False
+        self._stands_for[page] = root
+        return True
+
+    def canonical(self, pages: IdArray) -> IdArray:
+        """Return the pages that these stand for; most stand for themselves."""
+        self._check(pages)
+        if not self._stands_for.size:
+            return pages.copy()
+        if self._stands_for.size < self._known:
+            more = np.arange(self._stands_for.size, self._known + self._known // 4, dtype=np.int32)
+            self._stands_for = np.concatenate([self._stands_for, more])
+        roots = self._stands_for[pages]
+        while not np.array_equal(further := self._stands_for[roots], roots):
+            roots = further
+        self._stands_for[pages] = roots
+        return roots
+
+    def _check(self, pages: IdArray | IntArray) -> None:
+        if pages.size and not (pages.min() >= 0 and pages.max() < self._known):
+            raise UsageError("pages that no URL has", hint=f"ids run from 0 to {self._known - 1:,}")
+
+    def _grow(self, needed: int) -> None:
+        """Make room for one more URL at least; memory that is set aside is used only as it is filled."""
+        from surveyor.kernels.intern import rehash
+
+        if 3 * (self._known + 1) > 2 * self._table.size:
+            self._table = np.full(self._table.size * 2, -1, np.int32)
+            rehash(self._hashes, self._known, self._table)
+        if self._known + 1 >= self._offsets.size:
+            room = 2 * self._known + 16
+            hashes, offsets = np.empty(room, np.uint64), np.empty(room + 1, np.int64)
+            hashes[: self._known] = self._hashes[: self._known]
+            offsets[: self._known + 1] = self._offsets[: self._known + 1]
+            self._hashes, self._offsets = hashes, offsets
+        used = int(self._offsets[self._known])
+        if used + needed > self._blob.size:
+            blob = np.empty(2 * used + needed, np.uint8)
+            blob[:used] = self._blob[:used]
+            self._blob = blob

@@ -1,0 +1,83 @@
+"""robots.txt by RFC 9309."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveyor.robots import LARGEST, Robots
+
+SITE = "https://example.org"
+
+
+def permits(text: str, path: str) -> bool:
+    return Robots.from_text(text.encode()).permits(SITE + path)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "may"),
+    [
+        ("", "/a", True),
+        ("User-agent: *\nDisallow: /", "/a", False),
+        ("User-agent: *\nDisallow: /", "/robots.txt", True),
+        ("User-agent: *\nDisallow:", "/a", True),
+        ("User-agent: other\nDisallow: /", "/a", True),
+        ("User-agent: SURVEYOR\nDisallow: /a\n\nUser-agent: *\nDisallow: /", "/b", True),  # our own group counts
+        ("User-agent: surveyor\nDisallow: /a\n\nUser-agent: surveyor\nDisallow: /b", "/b", False),  # merged
+        ("User-agent: x\nUser-agent: surveyor\nDisallow: /a", "/a", False),
+        ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b/c", True),  # the longest match
+        ("User-agent: *\nAllow: /a\nDisallow: /a", "/a", True),  # allow wins ties
+        ("User-agent: *\nDisallow: /*.pdf$", "/x/y.pdf", False),
+        ("User-agent: *\nDisallow: /*.pdf$", "/x/y.pdf?z", True),
+        ("User-agent: *\nDisallow: /a*c", "/abbbc", False),
+        ("User-agent: *\nDisallow: /%7Ejoe", "/~joe/", False),
+        ("\ufeffUser-agent: *\nDisallow: /", "/a", False),
+        ("nonsense\nUser-agent: *\nfoo: bar\nDisallow: /a", "/a", False),
+        ("User-agent: * # all\nDisallow: /a # this", "/a", False),
+        ("User-agent: *\r\nDisallow: /a\r\n", "/a", False),
+    ],
+)
+def test_rules(text: str, path: str, may: bool) -> None:
+    assert permits(text, path) is may
+
+
+@pytest.mark.parametrize(
+    ("status", "may"),
+    [(200, False), (204, True), (301, True), (401, True), (403, True), (404, True), (410, True), (429, False),
+     (500, False), (503, False), (None, False)],
+)  # fmt: skip
+def test_answers_that_are_no_rules(status: int | None, may: bool) -> None:
+    body = b"User-agent: *\nDisallow: /" if status == 200 else b"<html>not found</html>" if status != 204 else b""
+    assert Robots.from_answer(status, body).permits(SITE + "/a") is may
+
+
+def test_reasons_delay_and_sitemaps() -> None:
+    rules = Robots.from_text(b"Sitemap: https://example.org/map.xml\nUser-agent: *\nCrawl-delay: 1.5\nDisallow: /a")
+    assert rules.crawl_delay == 1.5
+    assert rules.sitemaps == ["https://example.org/map.xml"]
+    assert rules.why(SITE + "/a") == "robots.txt disallows it"
+    assert rules.why(SITE + "/b") == ""
+    down = Robots.from_answer(None, b"")
+    assert "could not be read" in down.why(SITE + "/b")
+    assert down.crawl_delay is None
+    assert down.sitemaps == []
+    assert Robots.from_text(b"User-agent: *\nCrawl-delay: soon").crawl_delay is None
+
+
+def test_what_is_beyond_the_limit_does_not_count() -> None:
+    head = b"User-agent: *\nDisallow: /a\n"
+    filler = b"# " + b"x" * 98 + b"\n"
+    long = head + filler * ((LARGEST - len(head)) // len(filler) + 1) + b"Disallow: /b\n"
+    rules = Robots.from_text(long)
+    assert not rules.permits(SITE + "/a")
+    assert rules.permits(SITE + "/b")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=400), st.text(max_size=40))
+def test_nothing_that_a_server_sends_raises(body: bytes, path: str) -> None:
+    rules = Robots.from_text(body)
+    assert rules.permits(f"{SITE}/{path}") in (True, False)
+    assert rules.crawl_delay is None or rules.crawl_delay >= 0
+    assert isinstance(rules.sitemaps, list)
