@@ -26,6 +26,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -236,10 +237,11 @@ async def follow(client: Client, request: FetchRequest, limit: int = 10) -> Fetc
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end, on uvloop where that is installed."""
     try:
-        import uvloop
+        fast: Any = import_module("uvloop")
     except ImportError:
         return asyncio.run(work)
-    return uvloop.run(work)
+    result: Result = fast.run(work)
+    return result
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
