@@ -174,9 +174,8 @@ def _report(graph: Graph, ranking: Ranking, title: str = "A web") -> Report:
     return Report(title, graph, ranking, explain(graph, ranking, 0), "surveyor rank a.graph")
 
 
-def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
-    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "report.html")
-    page = path.read_text("utf-8")
+def check_harmless(page: str) -> None:
+    """Nothing runs, nothing is fetched, and hostile names are shown as text."""
     seen = Tags(page)
     assert len(page) < 2_000_000
     assert not seen.tags & {"script", "img", "iframe", "link", "a", "object", "embed"}
@@ -185,8 +184,14 @@ def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: P
     assert NASTY in "".join(seen.words)
     assert "\x1b" not in page
     assert "red\\x1b[31m\\u202ename\\xff" in page
-    assert page.count("<svg") == 2
     assert "@import" not in page
+
+
+def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
+    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "report.html")
+    page = path.read_text("utf-8")
+    check_harmless(page)
+    assert page.count("<svg") == 2
     assert "surveyor rank a.graph" in page
 
 

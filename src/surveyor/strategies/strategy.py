@@ -48,13 +48,6 @@ class Strategy(Protocol):
         """Take note of what happened to a page (and of the links it had before); say what to read instead."""
 
 
-class Beginner(Protocol):
-    """A strategy that looks at the ledger or the graph."""
-
-    def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
-        """Get ready, before the first page; the seeds are waiting in the ledger."""
-
-
 def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
     """Start a strategy; one without `begin` reads the seeds first."""
     if hasattr(strategy, "begin"):
