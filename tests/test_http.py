@@ -15,15 +15,12 @@ from aiohttp import web
 
 from surveyor.errors import UsageError
 from surveyor.sources.client import HttpClient
+from surveyor.sources.encodings import ENCODINGS, TooLarge, Unreadable, decoder_of
 from surveyor.sources.http import (
-    ENCODINGS,
     Fetched,
     FetchRequest,
     HttpSettings,
-    TooLarge,
-    Unreadable,
     accepts,
-    decoder_of,
     follow,
     next_try,
     retry_after,

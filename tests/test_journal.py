@@ -25,8 +25,8 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.outcome import Kind, Outcome
 from surveyor.store import journal as module
-from surveyor.store.journal import Event, Journal, RobotsFile, Visit, pack, unpack
-from surveyor.store.warc import Place
+from surveyor.store.journal import Journal, pack, unpack
+from surveyor.visit import Event, Place, RobotsFile, Visit
 
 PAGES = 40
 URLS = [f"https://example.org/{page}" for page in range(PAGES)]
@@ -188,7 +188,8 @@ CHILD = """
 import sys
 import numpy as np
 from pathlib import Path
-from surveyor.store.journal import Journal, Visit
+from surveyor.store.journal import Journal
+from surveyor.visit import Visit
 journal = Journal.open(Path(sys.argv[1]), create=True)
 links = np.arange(50, dtype=np.int32)
 journal.commit([], [f"https://example.org/{page}" for page in range(60)])

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.store import warc
-from surveyor.store.warc import Archive, Exchange, Place, head
+from surveyor.store.warc import Archive
+from surveyor.visit import Exchange, Place, head
 
 warcio: Any = pytest.importorskip("warcio")
 

@@ -1,8 +1,9 @@
 """What to fetch now: the best page among those that may be asked.
 
-Priorities come from a strategy and change all the time (`kernels/queue.py`). Gates stand behind them and are
-never part of them: a domain that has used up its budget is refused, and the refusal is an outcome like any
-other. A page is leased while it is fetched, in memory only: what is not done when a crawl ends is waiting.
+Priorities come from a strategy and change all the time (`queues.py`). Gates stand behind them and are never part
+of them: a host that was just asked has to wait, a domain that has used up its budget is refused, and the refusal is
+an outcome like any other. A page is leased while it is fetched, in memory only: what is not done when a crawl ends
+is waiting.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from surveyor.arrays import IntArray
 from surveyor.errors import StrategyError, UsageError
 from surveyor.ledger import Ledger
-from surveyor.outcome import Outcome
+from surveyor.queues import Batch, HostQueues, OneQueue
 from surveyor.strategies.strategy import Reorder
 
 
@@ -33,30 +34,27 @@ class Budgets:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Pages to fetch now, best first, and pages that a gate keeps from being fetched."""
-
-    pages: list[int]
-    refused: list[Outcome]
-
-
 class Frontier:
     """The pages that wait, by priority; with `rereads`, also those that were read."""
 
-    def __init__(self, ledger: Ledger, *, budgets: Budgets | None = None, rereads: bool = False) -> None:
-        from surveyor.kernels.queue import new_queue
-
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        budgets: Budgets | None = None,
+        rereads: bool = False,
+        queues: OneQueue | HostQueues | None = None,
+    ) -> None:
         self._ledger, self._budgets, self._rereads = ledger, budgets, rereads
-        self._queue = new_queue(ledger.capacity)
+        self._queues = OneQueue(ledger.capacity) if queues is None else queues
         self._spent = np.zeros(0 if budgets is None else budgets.limits.size, np.int64)
 
     def update(self, change: Reorder) -> None:
         """Take new priorities; those of pages that cannot be read (again) are ignored."""
-        from surveyor.kernels import crawl, mass
+        from surveyor.kernels import mass
 
-        if self._queue.priority.size < self._ledger.capacity:
-            self._grow()
+        if self._queues.size < self._ledger.capacity:
+            self._queues.grow(self._ledger.capacity)
         pages = np.asarray(change.pages)
         if pages.dtype != np.int32:
             pages = _as_ids(pages)
@@ -64,7 +62,7 @@ class Frontier:
         if priorities.shape != pages.shape or pages.ndim != 1:
             raise StrategyError(f"it named {pages.size:,} pages and {priorities.size:,} priorities")
         also = mass.READ if self._rereads else mass.WAITING
-        wrong = crawl.reorder(self._queue, self._ledger.mass.state, pages, priorities, also)
+        wrong = self._queues.reorder(self._ledger.mass.state, pages, priorities, also)
         if wrong >= 0:
             page, priority = int(pages[wrong]), float(priorities[wrong])
             if np.isnan(priority):
@@ -72,23 +70,28 @@ class Frontier:
             raise StrategyError(f"it named page {page}, and no page read so far links to such a page")
 
     def take(self, count: int = 1) -> Batch:
-        """Lease the best pages, up to so many."""
-        from surveyor.kernels.queue import lease
-
-        batch = Batch([], [])
-        while len(batch.pages) < count and (page := lease(self._queue)) >= 0:
-            if self._over_budget(page):
-                batch.refused.append(Outcome(page, "blocked", reason="budget"))
-            else:
-                batch.pages.append(page)
+        """Lease the best pages that may be asked now, up to so many."""
+        batch = Batch()
+        self._queues.take(batch, count, self._over_budget)
         return batch
 
     def drop(self, page: int) -> None:
         """End the lease of a page, or take it off the list: something has happened to it."""
-        from surveyor.kernels.queue import drop
+        if page < self._queues.size:
+            self._queues.drop(page)
 
-        if page < self._queue.priority.size:
-            drop(self._queue, page)
+    def standing(self) -> Reorder:
+        """Return the pages that wait or are leased, and their priorities: what makes the same frontier again."""
+        return Reorder(*self._queues.standing())
+
+    def hold(self, page: int, until: float) -> None:
+        """Keep a leased page for another try at that time."""
+        self._queues.hold(page, until)
+
+    @property
+    def again_at(self) -> float:
+        """When there may be something to take though there is not now; inf if nothing happens by itself."""
+        return self._queues.again_at
 
     @property
     def rereads(self) -> bool:
@@ -96,24 +99,14 @@ class Frontier:
         return self._rereads
 
     def __len__(self) -> int:
-        return int(self._queue.counts[2])
+        return len(self._queues)
 
-    def _over_budget(self, page: int) -> bool:
-        if self._budgets is None:
-            return False
-        if page >= self._budgets.domain_of.size:
-            return False  # found since the budgets were made
+    def _over_budget(self, page: int) -> str:
+        if self._budgets is None or page >= self._budgets.domain_of.size:
+            return ""  # or found since the budgets were made
         domain = self._budgets.domain_of[page]
         self._spent[domain] += 1
-        return bool(self._spent[domain] > self._budgets.limits[domain])
-
-    def _grow(self) -> None:
-        from surveyor.kernels.queue import new_queue
-
-        old, new = self._queue, new_queue(self._ledger.capacity)
-        for name in ("priority", "after", "before", "heap"):
-            getattr(new, name)[: old.priority.size] = getattr(old, name)
-        self._queue = new._replace(heads=old.heads, used=old.used, counts=old.counts)
+        return "budget" if self._spent[domain] > self._budgets.limits[domain] else ""
 
 
 def _as_ids(pages: np.ndarray) -> np.ndarray:

@@ -6,20 +6,23 @@ A crawl is a log of outcomes. Everything else, the graph, the ledger, the priori
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
 
 from surveyor.errors import StrategyError, SurveyorError
-from surveyor.frontier import Batch, Frontier
+from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.outcome import Outcome
+from surveyor.queues import Batch
 from surveyor.stopping import ENDLESS, Rule, Standing
 from surveyor.strategies.strategy import Strategy, begin, name_of
+from surveyor.visit import News
 
 Ending = Literal["reached", "hopeless", "empty"]
 Watch = Callable[[Outcome], None]
@@ -28,15 +31,22 @@ Watch = Callable[[Outcome], None]
 class Source(Protocol):
     """Where pages come from."""
 
-    def fetch(self, pages: Sequence[int]) -> AsyncIterator[Outcome]:
-        """Fetch pages; a failure is an outcome."""
+    @property
+    def under_way(self) -> int:
+        """How many fetches have begun and not ended."""
+
+    def begin(self, batch: Batch) -> None:
+        """Begin to fetch."""
+
+    async def news(self, until: float) -> News:
+        """Return what has ended; wait for it, but not longer than until that time. A failure is an outcome."""
 
 
 class Journal(Protocol):
     """What remembers."""
 
-    def commit(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep outcomes for good; they count from now on."""
+    def commit(self, news: News) -> None:
+        """Keep it for good; it counts from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,37 +77,68 @@ class Crawl:
         only_coverage = (until.limits() or (0.0, 0))[1] == ENDLESS
         return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
 
-    def standing(self, reads: int, began: float) -> Standing:
+    def standing(self, tally: Tally) -> Standing:
         """Say how far the crawl has come."""
         now = self.ledger.coverage()
         return Standing(
-            pages=reads,
-            seconds=time.monotonic() - began,
+            pages=tally.pages,
+            seconds=time.monotonic() - tally.began,
+            bytes=tally.bytes,
             at_least=now.at_least,
             best_possible=1 - now.blocked - now.lost,
             in_motion=now.waiting + now.moving,
         )
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a crawl has cost so far, and whom to tell of each outcome."""
+
+    pages: int = 0  # read
+    bytes: int = 0
+    began: float = field(default_factory=time.monotonic)
+    watch: Watch = lambda _: None
+    between: Callable[[], None] = lambda: None  # called when nothing is half done
+    exact: bool = False  # never read more pages than asked for, though a batch has room for more
+
+    def room(self, until: Rule, most: int) -> int:
+        """Return how many fetches may be under way."""
+        limits = until.limits() if self.exact else None
+        return most if limits is None else max(0, min(most, limits[1] - self.pages))
+
+
 async def crawl(
-    state: Crawl, source: Source, journal: Journal, until: Rule, *, batch: int = 1, watch: Watch = lambda _: None
+    state: Crawl, source: Source, journal: Journal, until: Rule, *, batch: int = 1, tally: Tally | None = None
 ) -> Ending:
-    """Crawl until the rule is met, can no longer be met, or no page is left."""
-    began, reads = time.monotonic(), 0
-    while not until.done(standing := state.standing(reads, began)):
+    """Crawl until the rule is met, can no longer be met, or no page is left; up to `batch` fetches are under way."""
+    tally = tally or Tally()
+    while not until.done(standing := state.standing(tally)):
         if until.hopeless(standing):
             return "hopeless"
-        leased = state.frontier.take(batch) if state.can_gain(until) else Batch([], [])
-        if not leased.pages and not leased.refused:
+        tally.between()
+        leased = Batch()
+        if state.can_gain(until):
+            leased = state.frontier.take(tally.room(until, batch) - source.under_way)
+        if not (leased or source.under_way or state.frontier.again_at < math.inf):
             state.ledger.close()
-            return "reached" if until.done(state.standing(reads, began)) else "empty"
-        outcomes = [*leased.refused, *[outcome async for outcome in source.fetch(leased.pages)]]
-        journal.commit(outcomes)
-        for outcome in outcomes:
-            state.learn(outcome)
-            reads += outcome.kind == "read"
-            watch(outcome)
+            return "reached" if until.done(state.standing(tally)) else "empty"
+        source.begin(leased)
+        news = await source.news(0.0 if leased.refused else state.frontier.again_at)
+        news.outcomes[:0] = leased.refused
+        take_in(state, news, journal, tally)
     return "reached"
+
+
+def take_in(state: Crawl, news: News, journal: Journal, tally: Tally) -> None:
+    """Keep what happened, then learn from it: in journal order, so that a replay is identical."""
+    journal.commit(news)
+    for page, until in news.retries:
+        state.frontier.hold(page, until)
+    for outcome in news.outcomes:
+        state.learn(outcome)
+        tally.pages += outcome.kind == "read"
+        tally.bytes += getattr(outcome, "size", 0)
+        tally.watch(outcome)
 
 
 def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:

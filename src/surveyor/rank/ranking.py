@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import polars
 
 
+FAINT = 1e-9  # of the best share: where scores begin at the latest
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ranking:
     """Scores over the pages of one graph."""
@@ -63,7 +66,8 @@ class Ranking:
         positive = self.scores[self.scores > 0]
         if positive.size == 0:
             return np.zeros_like(self.scores)
-        floor, best = float(positive.min()), float(positive.max())
+        best = float(positive.max())
+        floor = max(float(positive.min()), FAINT * best)  # what lies far from the seeds would leave no scale
         if floor == best:
             return np.where(self.scores > 0, 100.0, 0.0)
         marks: FloatArray = 100 * np.log(np.maximum(self.scores, floor) / floor) / np.log(best / floor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from surveyor.errors import StrategyError
 from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
-from surveyor.loop import Crawl, Source, blame, crawl
+from surveyor.loop import Crawl, Source, Tally, blame, crawl
 from surveyor.outcome import Outcome
 from surveyor.race import Run
 from surveyor.simulation.course import Accuracy, Course, in_words, with_end
@@ -19,6 +19,7 @@ from surveyor.sources.changing import ChangingWeb
 from surveyor.sources.graph import STEPS, ChangingSource, GraphSource
 from surveyor.stopping import Rule, Standing
 from surveyor.strategies.strategy import Strategy, name_of
+from surveyor.visit import News
 
 Result = TypeVar("Result")
 
@@ -29,7 +30,8 @@ def run(strategy: Strategy, course: Course) -> Run:
     began = time.process_time()
     watcher.state.begin(course.generator())
     source = watcher.source()
-    ending = finish(crawl(watcher.state, source, Forgetful(), Sampled(watcher), batch=course.batch, watch=watcher.note))
+    tally = Tally(watch=watcher.note)
+    ending = finish(crawl(watcher.state, source, Forgetful(), Sampled(watcher), batch=course.batch, tally=tally))
     seconds = time.process_time() - began - watcher.measuring
     ledger, order = watcher.state.ledger, np.array(watcher.order, np.int32)
     return Run(
@@ -52,7 +54,7 @@ def run(strategy: Strategy, course: Course) -> Run:
 class Forgetful:
     """A journal that keeps nothing: a simulation can be run again."""
 
-    def commit(self, outcomes: Sequence[Outcome]) -> None:
+    def commit(self, news: News) -> None:
         """Keep nothing."""
 
 

@@ -30,21 +30,19 @@ from aiohttp.connector import AddrInfoType, Connection
 from yarl import URL
 
 from surveyor.sources.addresses import AddressBook, Found, Place, Resolver, SystemResolver, host_key, locate
+from surveyor.sources.encodings import TooLarge, Unreadable, decoder_of
 from surveyor.sources.http import (
-    ENCODINGS,
     REDIRECTS,
     Fetched,
     FetchRequest,
     HttpSettings,
     Timings,
-    TooLarge,
     Trouble,
-    Unreadable,
     accepts,
-    decoder_of,
     is_sendable,
     media_type,
     retry_after,
+    sent_by,
 )
 
 RACES = 3  # tries with connections that the other side had closed by the time we used them
@@ -90,12 +88,9 @@ class HttpClient:
             keepalive_timeout=settings.keepalive,
             ssl=context,
         )
-        kinds = ", ".join(settings.types)
-        headers = {"Accept": kinds if "*/*" in kinds else f"{kinds}, */*;q=0.1", **settings.headers}
-        headers |= {"User-Agent": settings.user_agent, "Accept-Encoding": ", ".join(ENCODINGS)}
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers=headers | ({"From": settings.sender} if settings.sender else {}),
+            headers={**settings.headers, **sent_by(settings)},
             response_class=_Reply,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -112,6 +107,11 @@ class HttpClient:
             self._resolver.close()
         if self._session is not None:
             await self._session.close()
+
+    async def address(self, host: str) -> str:
+        """Return the address of a host; empty if there is none, or if a proxy looks it up."""
+        found = Found() if self._proxy else await self._book.find(host, 80)
+        return found.addresses[0] if found.addresses else ""
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         """Fetch one page; a failure is an answer."""

@@ -6,23 +6,43 @@ as many pages are read as there are.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterator
 
 from surveyor.arrays import ByteArray
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome
+from surveyor.queues import Batch
 from surveyor.sources.changing import ChangingWeb
+from surveyor.visit import News
 
 STEPS = 10  # in which the changes of an epoch come
 
 
-class GraphSource:
+class Instant:
+    """A source whose answers are there as soon as they are asked for."""
+
+    under_way = 0
+
+    def begin(self, batch: Batch) -> None:
+        """Answer for each page in turn."""
+        self._news = News(list(self.answers(batch.pages)))
+
+    async def news(self, until: float) -> News:  # noqa: ARG002  # nothing is waited for
+        """Return the answers."""
+        return self._news
+
+    def answers(self, pages: list[int]) -> Iterator[Outcome]:
+        """Answer for each page in turn."""
+        raise NotImplementedError
+
+
+class GraphSource(Instant):
     """Serves the pages of a graph; `fates` says which are gone (1) or shut (2)."""
 
     def __init__(self, graph: Graph, fates: ByteArray | None = None) -> None:
         self._graph, self._fates = graph, fates
 
-    async def fetch(self, pages: Sequence[int]) -> AsyncIterator[Outcome]:
+    def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Answer for each page in turn."""
         for page in pages:
             fate = 0 if self._fates is None else self._fates[page]
@@ -34,14 +54,14 @@ class GraphSource:
                 yield Outcome(page, "blocked", reason="robots")
 
 
-class ChangingSource:
+class ChangingSource(Instant):
     """Serves the pages of a web as it is at the moment; `changed` is called after each of its steps."""
 
     def __init__(self, web: ChangingWeb, fates: ByteArray, changed: Callable[[], None]) -> None:
         self._web, self._fates, self._changed = web, fates, changed
         self._reads, self._every = 0, max(1, web.pages // STEPS)
 
-    async def fetch(self, pages: Sequence[int]) -> AsyncIterator[Outcome]:
+    def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Answer for each page in turn."""
         for page in pages:
             fate = self._fates[page] if page < self._fates.size else 0

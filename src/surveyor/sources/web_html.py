@@ -91,7 +91,7 @@ def render(sheet: Sheet, url: Callable[[str], str], seed: int, padding: int) -> 
         "</head>\n<body>",
         "<nav>" + " | ".join(first[:MENU]) + "</nav>",
         f"<h1>{escape(sheet.title)}</h1>",
-        *_noise(draws, url(sheet.place)),
+        *_noise(draws, url(sheet.place), based=sheet.based),
         *_paragraphs(words, first[MENU:]),
     ]
     if sheet.kind == "huge":
@@ -110,10 +110,11 @@ def _paragraphs(words: Sequence[str], anchors: list[str]) -> list[str]:
     ]
 
 
-def _noise(draws: bytes, own: str) -> list[str]:
+def _noise(draws: bytes, own: str, *, based: bool) -> list[str]:
     """Write what looks like links and is none."""
+    reload = "" if based else ' <a href="">Reload</a>'  # with a <base>, it would lead there
     kinds = (
-        '<a href="mailto:someone@mail.example">Mail</a> <a name="top">Top</a> <a href="">Reload</a>',
+        f'<a href="mailto:someone@mail.example">Mail</a> <a name="top">Top</a>{reload}',
         f'<a href="{escape(own)}#top">Here</a> <a href="javascript:void(0)">Menu</a>',
         '<!-- <a href="/commented-out.html">old</a> -->',
         "<script>document.write('<a href=\"/written.html\">new</a>');</script>",

@@ -26,13 +26,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -41,7 +40,7 @@ from surveyor.arrays import MAX_PAGES, IdArray, read_only
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.store.survey import damaged, explained
-from surveyor.store.warc import Place
+from surveyor.visit import Event, Place, RobotsFile, Visit
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
@@ -69,48 +68,6 @@ COLUMNS = (
     "nofollow, title, language, warc_file, warc_offset, warc_length, size"
 )
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Visit(Outcome):
-    """An outcome, and what the server said."""
-
-    status: int = 0
-    fetched_at: float = 0.0  # seconds since 1970
-    seconds: float = 0.0  # that the answer took
-    hash: bytes = b""  # of the content
-    etag: str = ""
-    last_modified: str = ""
-    out_of_scope: IdArray = field(default_factory=lambda: NO_LINKS)
-    nofollow: IdArray = field(default_factory=lambda: NO_LINKS)
-    title: str = ""
-    language: str = ""
-    warc: Place | None = None  # where the answer lies
-    size: int = 0  # bytes transferred
-
-    def __eq__(self, other: object) -> bool:
-        return _rows([self]) == _rows([other]) if isinstance(other, Visit) else NotImplemented  # then as outcomes
-
-    __hash__ = None  # holds arrays
-
-
-class RobotsFile(NamedTuple):
-    """What an origin (such as https://example.org) answered when asked for its robots.txt."""
-
-    origin: str
-    fetched_at: float
-    expires_at: float
-    status: int
-    body: bytes = b""
-
-
-class Event(NamedTuple):
-    """Something that happened to the survey, not to a page, after so many visits."""
-
-    kind: str
-    at: float
-    detail: Mapping[str, Any] = {}
-    visit: int = 0  # filled in when it is committed
 
 
 class Journal:
@@ -205,6 +162,18 @@ class Journal:
     def kinds(self) -> dict[str, int]:
         """Count the visits of each kind; reads them all."""
         return dict(self._ask("SELECT kind, count(*) FROM visits GROUP BY kind ORDER BY kind"))
+
+    def blocked(self) -> Iterator[Outcome]:
+        """Yield the pages whose latest visit was blocked, and why."""
+        query = """SELECT page, reason FROM visits WHERE kind = 'blocked'
+            AND visit = (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page)"""
+        return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query))
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes came over the wire; reads all visits."""
+        total: int = self._ask("SELECT coalesce(sum(size), 0) FROM visits")[0][0]
+        return total
 
     def robots(self, origin: str) -> RobotsFile | None:
         """Return the latest robots.txt of an origin."""

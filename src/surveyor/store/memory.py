@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from surveyor.outcome import Outcome
+from surveyor.visit import News
 
 
 class MemoryJournal:
@@ -13,6 +12,6 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
 
-    def commit(self, outcomes: Sequence[Outcome]) -> None:
+    def commit(self, news: News) -> None:
         """Keep outcomes."""
-        self.outcomes.extend(outcomes)
+        self.outcomes.extend(news.outcomes)

@@ -36,8 +36,9 @@ from surveyor.outcome import Outcome
 
 if TYPE_CHECKING:
     from surveyor.store.checkpoint import Arrays, Checkpoint
-    from surveyor.store.journal import Event, Journal, RobotsFile, Sync, Visit
+    from surveyor.store.journal import Journal, Sync
     from surveyor.store.warc import Archive
+    from surveyor.visit import Event, RobotsFile, Visit
 
 FORMAT, VERSION = "surveyor-survey", 1
 BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -92,7 +93,7 @@ class Manifest:
         )  # fmt: skip
 
 
-class Survey:
+class Folder:
     """One crawl on disk, open."""
 
     def __init__(
@@ -102,7 +103,7 @@ class Survey:
         self._held = held
 
     @classmethod
-    def create(cls, folder: Path, manifest: Manifest, *, keep: bool = True, sync: Sync = "normal") -> Survey:
+    def create(cls, folder: Path, manifest: Manifest, *, keep: bool = True, sync: Sync = "normal") -> Folder:
         """Make a survey, at once or not at all; `keep` what servers answer."""
         from surveyor.store.journal import Journal
 
@@ -123,7 +124,7 @@ class Survey:
         return cls.open(folder, sync=sync)
 
     @classmethod
-    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal") -> Survey:
+    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal") -> Folder:
         """Open a survey to go on with it, or without `write` to look at it while another process may be writing."""
         from surveyor.store.journal import Journal
 
@@ -149,7 +150,7 @@ class Survey:
         """Close all files and free the lock."""
         self._held.close()
 
-    def __enter__(self) -> Survey:
+    def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,12 +173,13 @@ class Survey:
     ) -> None:
         """Keep outcomes for good: first what servers answered, then the journal."""
         if self._archive is not None:
+            outcomes = [_archived(self._archive, outcome) for outcome in outcomes]
             self._archive.flush()
         self.journal.commit(outcomes, new_urls, robots=robots, events=events)
 
     def note(self, kind: str, **detail: Any) -> None:
         """Keep an event."""
-        from surveyor.store.journal import Event
+        from surveyor.visit import Event
 
         self.journal.commit([], events=[Event(kind, time.time(), detail)])
 
@@ -236,7 +238,13 @@ class Survey:
         return total
 
     def __repr__(self) -> str:
-        return f"Survey({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
+        return f"Folder({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
+
+
+def _archived(archive: Archive, outcome: Outcome) -> Outcome:
+    """Put what went over the wire into the archive, and say where it lies."""
+    exchange = getattr(outcome, "exchange", None)
+    return outcome if exchange is None else replace(outcome, warc=archive.write(exchange), exchange=None)  # type: ignore[call-arg]
 
 
 @contextmanager

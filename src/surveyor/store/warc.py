@@ -24,14 +24,14 @@ import struct
 import uuid
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.store.survey import explained, sync_folder
+from surveyor.visit import Exchange, Place
 
 LIMIT = 1 << 30  # bytes after which a new file is begun
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends round
@@ -40,39 +40,6 @@ ERASED = (
     "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{}>\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"
     "Content-Type: text/plain\r\nContent-Length: {:010d}\r\n\r\nerased"
 )
-
-
-class Place(NamedTuple):
-    """Where the records of one fetch lie: the response, and after it the request."""
-
-    file: str
-    offset: int
-    length: int  # of both
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One fetch as it went over the wire; heads end with their empty line."""
-
-    url: str
-    request: bytes
-    response: bytes  # the head
-    body: bytes
-    at: float  # seconds since 1970, when it was asked for
-    ip: str = ""
-    truncated: str = ""  # "length", "time" or "disconnect", if the body is not all
-
-
-def head(first_line: bytes, headers: Iterable[tuple[bytes, bytes]], length: int | None = None) -> bytes:
-    """Write the head of a message; given the length of a body as kept, headers that belie it get other names."""
-    lines = [first_line]
-    for name, value in headers:
-        low = name.lower()
-        belied = low == b"transfer-encoding" or (low == b"content-length" and value.strip() != b"%d" % (length or 0))
-        lines.append((b"X-Crawler-" if length is not None and belied else b"") + name + b": " + value)
-    if length is not None and b"content-length" not in (line.split(b":")[0].lower() for line in lines):
-        lines.append(b"Content-Length: %d" % length)
-    return b"\r\n".join([*lines, b"", b""])
 
 
 class Archive:

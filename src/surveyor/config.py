@@ -1,0 +1,301 @@
+"""The settings of a crawl, and where each of them came from.
+
+One table, the fields of `Settings`, says what there is. Flags, variables, TOML keys and Python arguments have its
+names, and what it says of a value holds wherever the value comes from. A later place replaces an earlier one:
+
+    default             as in the table
+    the user's file     ~/.config/surveyor/config.toml, or where the platform keeps such files
+    the project's file  surveyor.toml in the working folder, else [tool.surveyor] in pyproject.toml there
+    a variable          SURVEYOR_DELAY=2; lists are split at white space and commas; an empty one counts as unset
+    a flag              --delay 2
+
+It replaces all of a value: lists and tables are not joined. What is wrong is refused, even where a later place would
+replace it. `[headers]`, `[auth]` and `[permission]` are tables; a variable cannot hold one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from surveyor.errors import UsageError
+
+HIDDEN = "***"  # stands for a secret
+OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are no settings: the graphs that the benchmarks read
+SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
+CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
+
+Limit = tuple[str, Callable[[Any], object]]  # what values, of tables too, must be besides: in words, and as a test
+ANY: Limit = ("", lambda _: True)
+NATURAL: Limit = ("at least 0", lambda number: number is None or number >= 0)
+POSITIVE: Limit = ("above 0", lambda number: number > 0)
+SHARE: Limit = ("above 0 and below 1", lambda number: 0 < number < 1)
+SCOPE: Limit = ("host, domain, prefix or any", ("", "host", "domain", "prefix", "any").__contains__)
+PROXY: Limit = ("a URL of http or https", lambda text: not text or re.match("https?://.", text))
+CALLER: Limit = ("an e-mail address or a URL", lambda text: not text or CONTACT.fullmatch(text))
+HEADER: Limit = (f"a value, not the {HIDDEN} that stands for one", lambda text: text != HIDDEN)
+LOGIN: Limit = ("user:password", lambda text: ":" in text)
+REASON: Limit = ("a reason", str.strip)
+
+
+class Kind(NamedTuple):
+    """A kind of value: in words, how one is accepted or refused, and how one is made of the text of a variable."""
+
+    what: str
+    accept: Callable[[Any], Any]
+    parse: Callable[[str], Any] | None = str
+
+    def __call__(self, about: str, default: Any, limit: Limit, example: str, *, secret: bool = False) -> Any:
+        """Describe a setting of this kind."""
+        facts = {"help": about, "kind": self, "limit": limit, "example": example, "secret": secret}
+        if isinstance(default, dict):  # a dict has no hash, so it takes no part in that of the settings
+            return field(default_factory=dict, hash=False, metadata=facts)
+        return field(default=default, metadata=facts)
+
+
+def _only(value: Any, kind: type | tuple[type, ...], test: Callable[[Any], object] = lambda _: True) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool) or not test(value):
+        raise TypeError  # for True as well, which Python takes for a number
+    return value
+
+
+def _amount(value: Any) -> int:
+    if not isinstance(value, str):
+        return int(_only(value, Integral))
+    match = re.fullmatch(r"(\d[\d_]*(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)b?", value.strip().lower())
+    number, scale = _only(match, re.Match).groups()
+    return int(float(number) * 1000 ** " kmgt".index(scale or " "))
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    items = (value,) if isinstance(value, str) else _only(value, (list, tuple))
+    return tuple(_only(item, str, str.strip) for item in items)
+
+
+def _table(value: Any) -> dict[str, str]:
+    """Accept text by name; TOML takes `example.org = …` for {"example": {"org": …}}, and it is not meant so."""
+    flat: dict[str, str] = {}
+    for key, item in _only(value, Mapping).items():
+        inner = {f".{rest}": text for rest, text in _table(item).items()} if isinstance(item, Mapping) else {"": item}
+        flat |= {_only(key, str) + rest: _only(text, str) for rest, text in inner.items()}
+    return flat
+
+
+TEXT = Kind("text", lambda value: _only(value, str))
+FILE = Kind("the name of a file", lambda value: os.path.expanduser(_only(os.fspath(value), str)))  # noqa: PTH111
+RULES = Kind("text, or a list of text", lambda value: ", ".join(_list(value)))  # a comma means: whichever comes first
+LIST = Kind("a list of text", _list, lambda text: re.split(r"[\s,]+", text.strip(" \t\r\n,")))
+TABLE = Kind("a table of text", _table, None)
+SWITCH = Kind("true or false", lambda value: _only(value, bool), lambda text: SWITCHES[text.strip().lower()])
+WHOLE = Kind("a whole number", lambda value: int(_only(value, Integral)), int)
+PERHAPS = Kind("a whole number", lambda value: None if value is None else WHOLE.accept(value), int)
+NUMBER = Kind("a number", lambda value: float(_only(value, Real, math.isfinite)), float)
+SECONDS = NUMBER._replace(what="a number of seconds")
+AMOUNT = Kind("a whole number, or text such as '10MB'", _amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Settings:
+    """What a crawl goes by.
+
+    >>> Settings(delay=2, auth={"example.org": "ana:secret"})
+    Settings(delay=2.0, auth={'example.org': '***'})
+    """
+
+    until: str = RULES("When to stop; of several rules, whichever comes first.", "coverage=0.95", ANY, "pages=5000")
+    strategy: str = TEXT("In which order to read.", "rankmass", ANY, "rankmass")
+    scope: str = TEXT("What belongs: host, domain, prefix or any; by the seeds if empty.", "", SCOPE, "host")
+    include: tuple[str, ...] = LIST("Patterns of which a URL must match one.", (), ANY, "example.org/docs/*")
+    exclude: tuple[str, ...] = LIST("Patterns of which a URL must match none.", (), ANY, "*/print/*")
+    depth: int | None = PERHAPS("Links from the nearest seed, at most.", None, NATURAL, "5")
+    damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
+    delay: float = SECONDS("Seconds between two requests to a host, at least.", 1.0, NATURAL, "1.5")
+    pause: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
+    concurrency: int = WHOLE("Requests under way at once, at most.", 32, POSITIVE, "32")
+    contact: str = TEXT("E-mail address or URL by which sites can reach you.", "", CALLER, "me@example.org")
+    allow: tuple[str, ...] = LIST("Hosts that may lie in a private network.", (), ANY, "wiki.internal")
+    archive: bool = SWITCH("Keep what servers answer.", limit=ANY, default=True, example="true")
+    follow_nofollow: bool = SWITCH("Follow links marked nofollow.", limit=ANY, default=False, example="false")
+    timeout: float = SECONDS("Seconds that a page may take.", 60.0, POSITIVE, "60")
+    max_bytes: int = AMOUNT("Bytes that a page may take.", 10_000_000, POSITIVE, "10MB")
+    proxy: str = TEXT("Proxy to send requests through.", "", PROXY, "http://proxy.example.org:3128", secret=True)
+    ca_file: str = FILE("Certificates to trust besides the system's.", "", ANY, "company.pem")
+    headers: Mapping[str, str] = TABLE("Headers to send as well.", {}, HEADER, 'Accept-Language = "de"', secret=True)
+    auth: Mapping[str, str] = TABLE("Logins, by host.", {}, LOGIN, '"example.org" = "user:password"', secret=True)
+    rng: int | None = PERHAPS("Seed of all chance; drawn if there is none.", None, NATURAL, "7")
+    permission: Mapping[str, str] = TABLE(
+        "Hosts of yours that may be read whole, and why.", {}, REASON, '"example.org" = "my own site"'
+    )
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            object.__setattr__(self, one.name, _checked(one, getattr(self, one.name), one.name))
+
+    def shown(self) -> dict[str, Any]:
+        """Return all values by name, with *** for secrets: to be read, not to make settings of again."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in (one.name for one in fields(self) if one.metadata["secret"]):
+            url = isinstance(value := values[name], str)
+            values[name] = re.sub("//.*@", f"//{HIDDEN}@", value) if url else dict.fromkeys(value, HIDDEN)
+        return values
+
+    def __repr__(self) -> str:
+        told, usual = self.shown(), Settings().shown()
+        return f"Settings({', '.join(f'{name}={told[name]!r}' for name in told if told[name] != usual[name])})"
+
+
+FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
+VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}
+FLAGS = {"--" + name.replace("_", "-"): one for name, one in FIELDS.items()}
+
+
+def load(
+    flags: Mapping[str, object] | None = None, *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Settings, dict[str, str]]:
+    """Return the settings that hold in a folder, and the origin of each; `flags` are those given, and no others.
+
+    >>> settings, origins = load({"depth": 3}, folder=Path("nowhere"), environ={"XDG_CONFIG_HOME": "/nowhere"})
+    >>> settings.depth, origins["depth"], origins["delay"]
+    (3, '--depth', 'default')
+    """
+    environ = os.environ if environ is None else environ
+    path, user = _user_file(environ)
+    variables = {name: text for name, text in environ.items() if name.startswith("SURVEYOR_") and name not in OTHERS}
+    places: list[tuple[Mapping[str, Field[Any]], str, Mapping[str, Any]]] = [
+        (FIELDS, user, _parsed(_read(path, user) or "", user)),
+        (FIELDS, *_project(folder or Path())),
+        (VARIABLES, "", variables),
+        (FLAGS, "", {"--" + name.replace("_", "-"): value for name, value in (flags or {}).items()}),
+    ]
+    values, origins = {}, dict.fromkeys(FIELDS, "default")
+    for known, file, table in places:
+        for name, value in table.items():
+            one, label = _known(name, known, file), f"{file}: {name}" if file else name
+            if known is not VARIABLES or value.strip():
+                values[one.name] = _checked(one, value, label, variable=known is VARIABLES)
+                origins[one.name] = file or name
+    return Settings(**values), origins
+
+
+def user_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where the user's own settings are, or would be."""
+    return _user_file(environ)[0]
+
+
+def save_contact(contact: str, environ: Mapping[str, str] | None = None) -> Path:
+    """Keep a contact in the user's file, whose other lines stay as they are; return the file."""
+    _checked(FIELDS["contact"], contact, "contact")
+    path, name = _user_file(environ)
+    if not path.is_absolute():
+        raise UsageError("there is no home folder to keep the contact in", hint="set HOME, or SURVEYOR_CONTACT instead")
+    _write(path, _with_contact(_read(path, name) or "", contact, name), name)
+    return path
+
+
+def _checked(one: Field[Any], given: Any, label: str, *, variable: bool = False) -> Any:
+    """Return a value as its setting has it, or say what is wrong, without telling secrets."""
+    kind, (limit, holds), hint = one.metadata["kind"], one.metadata["limit"], f"such as {one.metadata['example']}"
+    but = "" if one.metadata["secret"] else ", not {!r}"
+    if variable and kind.parse is None:
+        raise UsageError(f"{label}: a variable cannot hold a table", hint=f"write [{one.name}] in surveyor.toml")
+    try:
+        value = kind.accept(kind.parse(given) if variable else given)
+    except (TypeError, ValueError, LookupError, OverflowError):
+        raise UsageError(f"{label} must be {kind.what}{but.format(given)}", hint=hint) from None
+    for part, item in value.items() if kind is TABLE else ((None, given),):
+        if not holds(value if part is None else item):
+            where = label if part is None else f"{label} of {part}"
+            raise UsageError(f"{where} must be {limit}{but.format(item)}", hint=hint)
+    return value
+
+
+def _known(name: str, known: Mapping[str, Field[Any]], file: str) -> Field[Any]:
+    if name in known:
+        return known[name]
+    alike = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), alike, 1)
+    hint = f"did you mean {alike[near[0]]}?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"{file}{file and ': '}no setting {name!r}", hint=hint)
+
+
+def _user_file(environ: Mapping[str, str] | None) -> tuple[Path, str]:
+    """Return the user's file, and its name with ~ for his home."""
+    environ = os.environ if environ is None else environ
+    windows, mac = sys.platform == "win32", sys.platform == "darwin"
+    home = Path(environ.get("USERPROFILE" if windows else "HOME") or os.path.expanduser("~"))  # noqa: PTH111
+    customary = ("AppData", "Roaming") if windows else ("Library", "Application Support") if mac else (".config",)
+    named = [Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "APPDATA")[: 1 + windows]]
+    absolute = [base for base in named if base.is_absolute()]  # others are to be ignored, says the XDG standard
+    path = (absolute[0] if absolute else home.joinpath(*customary)) / "surveyor" / "config.toml"
+    return path, f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
+
+
+def _project(folder: Path) -> tuple[str, dict[str, Any]]:
+    if (text := _read(folder / (name := "surveyor.toml"), name)) is not None:
+        return name, _parsed(text, name)
+    text = _read(folder / (name := "pyproject.toml"), name) or ""
+    tools = _parsed(text, name).get("tool", {}) if "surveyor" in text else {}  # else it is none of ours
+    table = tools.get("surveyor", {}) if isinstance(tools, dict) else {}
+    if not isinstance(table, dict):
+        raise UsageError(f"{name}: tool.surveyor must be a table, not {table!r}", hint="write [tool.surveyor]")
+    return name, table
+
+
+def _read(path: Path, name: str) -> str | None:
+    """Return the text of a file, None if there is no such file."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{name} cannot be read: {why}", hint="it must be UTF-8 text that you may read") from error
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not TOML: {error}", hint='text needs quotes: strategy = "opic"') from None
+
+
+def _with_contact(text: str, contact: str, name: str) -> str:
+    """Put a contact into the text of a file; TOML itself judges whether the right line was changed."""
+    told, quoted = _parsed(text, name), json.dumps(contact)
+    if "contact" not in told:  # at the top, for what follows a table's head belongs to the table
+        return f"contact = {quoted}" + ("\r\n" if "\r\n" in text else "\n") + text
+    for found in CONTACT_LINE.finditer(text):
+        changed = text[: found.start(1)] + quoted + text[found.end(1) :]
+        with suppress(UsageError):
+            if _parsed(changed, name) == {**told, "contact": contact}:
+                return changed
+    raise UsageError(f"{name}: contact is not on a line of its own", hint=f"write contact = {quoted} there yourself")
+
+
+def _write(path: Path, text: str, name: str) -> None:
+    """Replace a file, at once or not at all; where it is a link, the file that it leads to."""
+    target = Path(os.path.realpath(path))
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=target.parent) as aside:
+            draft = Path(aside, "config.toml")
+            draft.touch(mode=0o600)  # it may hold passwords
+            with draft.open("wb", buffering=0) as file:
+                file.write(text.encode())
+                os.fsync(file.fileno())
+            draft.replace(target)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be written: {error.strerror}", hint="set SURVEYOR_CONTACT instead") from error

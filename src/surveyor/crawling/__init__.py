@@ -1,0 +1,1 @@
+"""Crawls over HTTP into a survey, and what a survey tells."""

@@ -1,0 +1,220 @@
+"""All that follows from the journal of a survey: its URLs, graph, accounts and queue, made by a replay.
+
+Coverage and ranks are functions of the log, the seeds and the settings, whoever asks: the crawl that goes on with a
+survey, and the command that looks at it meanwhile, come to the same numbers. A checkpoint saves the replay of what it
+stands for; it is believed only if it was made under the same seeds and settings.
+
+If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import surveyor
+from surveyor.arrays import BoolArray, FloatArray, IdArray
+from surveyor.frontier import Frontier
+from surveyor.graph.csr import Graph
+from surveyor.graph.growing import GrowingGraph
+from surveyor.graph.names import Names
+from surveyor.ledger import Ledger
+from surveyor.loop import Crawl, Tally
+from surveyor.outcome import Outcome
+from surveyor.queues import HostQueues, OneQueue
+from surveyor.scope import Scope
+from surveyor.sources.answers import Reader
+from surveyor.store.frozen import freeze, thaw
+from surveyor.store.survey import Folder, Manifest
+from surveyor.strategies import by_name
+from surveyor.strategies.strategy import Reorder
+from surveyor.urls import Urls, domain
+
+EFFORT = 5_000.0  # link updates per page read, on average: a quarter of a millisecond
+SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
+Queues = Callable[[int, Urls], OneQueue | HostQueues]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The state of a survey."""
+
+    urls: Urls
+    crawl: Crawl
+    reader: Reader
+    tally: Tally
+
+
+def derive(
+    folder: Folder,
+    queues: Queues = lambda pages, _: OneQueue(pages),
+    *,
+    sent: Mapping[str, str] | None = None,
+    watch: Callable[[Derived, Outcome], None] | None = None,
+) -> Derived:
+    """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent."""
+    state = None if watch is not None else _from_checkpoint(folder, queues, sent)
+    since = 0 if state is None else state[1]
+    derived = _begun(folder, _urls(folder), queues, sent) if state is None else state[0]
+    for outcome in _outcomes(folder, derived.reader, since):
+        derived.reader.recall(outcome)
+        derived.crawl.learn(outcome)
+        if watch is not None:
+            watch(derived, outcome)
+    derived.tally.pages, derived.tally.bytes = derived.crawl.ledger.read, folder.journal.bytes
+    return derived
+
+
+def save(folder: Folder, state: Derived) -> bool:
+    """Save a checkpoint; false if the strategy holds what cannot be saved, or the disk does not take it."""
+    frozen = None if state.reader.counts_depth else freeze(_parts(state))
+    if frozen is None:
+        return False
+    arrays, about = frozen
+    waiting = state.crawl.frontier.standing()
+    arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities}
+    return folder.save_checkpoint(arrays, {"made_under": _terms(folder.manifest), "frozen": about})
+
+
+def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | None) -> tuple[Derived, int] | None:
+    """Return the latest state that was saved under these seeds and settings, and its position."""
+    kept = folder.load_checkpoint()
+    if kept is None or kept.about.get("made_under") != _terms(folder.manifest):
+        return None
+    state = _begun(folder, Urls(), queues, sent)
+    arrays = dict(kept.arrays)
+    waiting = Reorder(arrays.pop("waiting"), arrays.pop("priorities"))
+    try:
+        thaw(_parts(state), arrays, kept.about["frozen"])
+    except ValueError:
+        return None
+    state.urls.ids(list(folder.journal.urls(len(state.urls))))
+    state.crawl.frontier.update(waiting)
+    return state, kept.position
+
+
+def _parts(state: Derived) -> dict[str, object]:
+    crawl = state.crawl
+    return {"urls": state.urls, "graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
+
+
+def _terms(manifest: Manifest) -> str:
+    """Sum up what a state follows from, besides the journal."""
+    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
+    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings]
+    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
+
+
+def _urls(folder: Folder) -> Urls:
+    urls = Urls(folder.journal.url_count + (1 << 12))
+    some: list[str] = []
+    for url in folder.journal.urls():
+        some.append(url)
+        if len(some) == 1 << 16:
+            urls.ids(some)
+            some.clear()
+    urls.ids(some)
+    return urls
+
+
+def _begun(folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] | None) -> Derived:
+    """Return the state before the first page."""
+    manifest = folder.manifest
+    settings, seeds = manifest.settings, urls.ids(manifest.seeds)
+    strategy = by_name(settings["strategy"])
+    graph = GrowingGraph(len(urls))
+    ledger = Ledger(
+        graph,
+        seeds,
+        damping=settings["damping"],
+        closure=getattr(strategy, "closure", 0.1),
+        eager=getattr(strategy, "eager", True),
+        effort=EFFORT,
+        pages=max(1024, len(urls)),
+    )
+    rereads = getattr(strategy, "rereads", False)
+    frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
+    crawl = Crawl(graph, ledger, strategy, frontier)
+    crawl.begin(np.random.default_rng(manifest.rng))
+    follows = bool(settings.get("follow_nofollow", False))
+    reader = Reader(urls, scope_of(manifest), seeds.tolist(), follow_nofollow=follows, sent=sent)
+    return Derived(urls, crawl, reader, Tally(exact=True))
+
+
+def scope_of(manifest: Manifest) -> Scope:
+    """Return the scope that the seeds and settings of a survey make."""
+    settings = manifest.settings
+    kind = settings.get("scope") or Scope.of_seeds(manifest.seeds).kind
+    return Scope(
+        kind,
+        tuple(manifest.seeds),
+        tuple(settings.get("include", ())),
+        tuple(settings.get("exclude", ())),
+        settings.get("depth"),
+        domain=domain,
+    )
+
+
+def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
+    """Yield the outcomes of a journal, links judged anew where the scope is no longer what it was."""
+    if any(event.kind == "rescope" for event in folder.journal.events()):
+        return (reader.judged(visit) for visit in folder.journal.visits(since))
+    return folder.journal.outcomes(since)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The graph of a survey: every page that is known and in scope, those that stand for others left out."""
+
+    graph: Graph  # a multigraph: who linked to a page by two addresses has two links to it
+    pages: IdArray  # the page of the journal that each is
+    read: BoolArray  # whether it was read
+    teleport: FloatArray
+
+
+def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
+    """Return the links as fetched, aliases merged; pages that were not read have no links."""
+    from surveyor.kernels import mass
+
+    ledger, growing = state.crawl.ledger, state.crawl.graph
+    size = len(state.urls)
+    life = ledger.state[:size] & mass.LIFE
+    stands_for = _final(ledger, size)
+    kept = (life == mass.READ) if crawled_only else (life != mass.UNKNOWN) & (life != mass.ALIAS)
+    pages = np.flatnonzero(kept).astype(np.int32)
+    number = np.full(size, -1, np.int32)
+    number[pages] = np.arange(pages.size)
+    starts, ends, targets = growing.rows
+    known = pages[pages < starts.size]
+    degrees = np.zeros(pages.size, np.int64)
+    degrees[: known.size] = ends[known] - starts[known]
+    where = np.arange(degrees.sum()) + np.repeat(np.append(starts[known], np.zeros(pages.size - known.size, np.int64))
+                                                 - np.cumsum(degrees) + degrees, degrees)  # fmt: skip
+    sources, goals = np.repeat(np.arange(pages.size), degrees), number[stands_for[targets[where]]]
+    links = np.sort((sources * np.int64(pages.size) + goals)[goals >= 0])
+    indptr = np.searchsorted(links, np.arange(pages.size + 1) * np.int64(pages.size))
+    indices = (links % max(pages.size, 1)).astype(np.int32)
+    seeds = number[stands_for[ledger.seeds]]
+    teleport: FloatArray = np.bincount(seeds[seeds >= 0], ledger.teleport[seeds >= 0], pages.size).astype(np.float64)
+    names = Names.of(state.urls[page] for page in pages.tolist())
+    if not teleport.any():
+        teleport = np.ones(pages.size)  # no seed is among them
+    read: BoolArray = life[pages] == mass.READ
+    return Ranked(
+        Graph(indptr, indices, names=names), pages, read, teleport / teleport.sum() if pages.size else teleport
+    )
+
+
+def _final(ledger: Ledger, size: int) -> IdArray:
+    """Return the page that each page stands for."""
+    from surveyor.kernels import mass
+
+    alias = (ledger.state[:size] & mass.LIFE) == mass.ALIAS
+    final = np.where(alias, ledger.mass.settled[:size], np.arange(size)).astype(np.int32)
+    while not np.array_equal(further := final[final], final):
+        final = further
+    return final

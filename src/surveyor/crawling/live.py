@@ -1,0 +1,201 @@
+"""One run of a live crawl: bring the state of a survey back, crawl, save.
+
+Stopping is always safe. What was committed counts; what was under way is asked for again the next time. When a run
+ends, by its goal or by a signal, fetches that are under way get a few seconds to end, so that servers were not asked
+for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import surveyor
+from surveyor.crawling.derived import Derived, derive, save
+from surveyor.errors import UsageError
+from surveyor.hosts import Hosts
+from surveyor.loop import Ending, crawl, take_in
+from surveyor.outcome import Outcome
+from surveyor.queues import HostQueues
+from surveyor.sources.addresses import host_key
+from surveyor.sources.http import HttpSettings, sent_by
+from surveyor.sources.live import LiveSource, Wait
+from surveyor.visit import News, Visit
+
+if TYPE_CHECKING:
+    from surveyor.config import Settings
+    from surveyor.sources.addresses import Resolver
+    from surveyor.sources.http import Client
+    from surveyor.stopping import Rule
+    from surveyor.store.survey import Folder
+    from surveyor.urls import Urls
+
+PATIENCE = 5.0  # seconds that fetches get to end when a run does
+SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, and at least so many times what one takes
+TICK = 0.5  # seconds between two looks of whoever watches
+Result = Ending | Literal["interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A crawl under way, for those who watch."""
+
+    folder: Folder
+    state: Derived
+    hosts: Hosts
+    until: Rule
+    before: int  # pages that were read in earlier runs
+
+
+Watch = Callable[[Run, Outcome | None], None]
+
+
+async def run(
+    folder: Folder,
+    settings: Settings,
+    until: Rule,
+    *,
+    client: Client | None = None,
+    resolver: Resolver | None = None,
+    hosts: Hosts | None = None,
+    wait: Wait | None = None,
+    watch: Watch = lambda _run, _outcome: None,
+    patience: float = PATIENCE,
+) -> Result:
+    """Crawl into a survey until the rule is met; cancel it to stop in good order.
+
+    `watch` is told of each outcome, and now and then that time goes by (None).
+    """
+    journal, http = folder.journal, http_settings(settings)
+    own = [host_key(entry).rpartition(":")[0] or host_key(entry) for entry in settings.allow]
+    hosts = hosts or Hosts(
+        settings.delay, own=own, permitted=settings.permission, finds=not settings.proxy, stored=journal.robots
+    )
+    if journal.position:
+        hosts.resumed()
+    made: list[HostQueues] = []
+
+    def by_host(pages: int, urls: Urls) -> HostQueues:
+        made.append(HostQueues(pages, hosts, urls.__getitem__))
+        return made[-1]
+
+    state = derive(folder, by_host, sent=sent_by(http) if settings.archive else None)
+    queues = made[-1]
+    keeper = Keeper(folder, state)
+    keeper.commit(News())  # the seeds
+    now = Run(folder, state, hosts, until, state.tally.pages)
+    state.tally.watch, state.tally.between = partial(watch, now), keeper.between
+    async with AsyncExitStack() as stack:
+        if client is None:
+            from surveyor.sources.client import HttpClient
+
+            client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
+
+        def place_of(page: int) -> tuple[str, int]:
+            return state.urls[page], queues.host(page)
+
+        def last_visit(page: int) -> Visit | None:
+            return journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
+
+        source = LiveSource(
+            client, state.reader, hosts, place_of, pause=settings.pause, last_visit=last_visit, wait=wait
+        )
+        stack.push_async_callback(source.close)
+        _recall(folder, state, queues, source)
+        watch(now, None)
+        stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
+        ending: Result = "interrupted"
+        try:
+            ending = await crawl(state.crawl, source, keeper, until, batch=settings.concurrency, tally=state.tally)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        await _wind_up(state, source, keeper, patience)
+        keeper.save()
+    return ending
+
+
+class Keeper:
+    """What a run remembers with: the survey, the URLs that became known since, and a checkpoint now and then."""
+
+    def __init__(self, folder: Folder, state: Derived) -> None:
+        self._folder, self._state = folder, state
+        self._next = time.monotonic() + SAVE_EVERY
+        self._saved = folder.journal.position
+
+    def commit(self, news: News) -> None:
+        """Keep what happened, with the URLs that became known."""
+        new = self._state.urls.added(self._folder.journal.url_count)
+        if new or news.outcomes or news.robots or news.events:
+            self._folder.commit(news.outcomes, new, robots=news.robots, events=news.events)
+
+    def between(self) -> None:
+        """Save a checkpoint if it is time."""
+        if time.monotonic() >= self._next:
+            began = time.monotonic()
+            self.save()
+            self._next = time.monotonic() + max(SAVE_EVERY, SAVE_SHARE * (time.monotonic() - began))
+
+    def save(self) -> None:
+        """Save a checkpoint, unless nothing has happened since the last one."""
+        if self._folder.journal.position > self._saved:
+            save(self._folder, self._state)
+            self._saved = self._folder.journal.position
+
+
+def http_settings(settings: Settings) -> HttpSettings:
+    """Say who asks, and how."""
+    if not settings.contact:
+        raise UsageError(
+            "there is no contact, and sites should be able to reach whoever crawls them",
+            hint="give an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
+        )
+    mail = "@" in settings.contact and "://" not in settings.contact
+    return HttpSettings(
+        user_agent=f"surveyor/{surveyor.__version__} ({'' if mail else '+'}{settings.contact})",
+        sender=settings.contact if mail else "",
+        connections=settings.concurrency,
+        page=settings.timeout,
+        max_bytes=settings.max_bytes,
+        max_decoded=2 * settings.max_bytes,
+        headers=settings.headers,
+        auth={host: (login.partition(":")[0], login.partition(":")[2]) for host, login in settings.auth.items()},
+        proxy=settings.proxy,
+        ca_file=settings.ca_file or None,
+        allow=settings.allow,
+    )
+
+
+def _recall(folder: Folder, state: Derived, queues: HostQueues, source: LiveSource) -> None:
+    """Bring back what waits for another try, and hosts that asked to be left alone."""
+    waiting = frozenset(state.crawl.ledger.waiting.tolist())
+    tries: dict[int, tuple[float, int]] = {}
+    for event in folder.journal.events():
+        if event.kind == "retry" and event.detail["page"] in waiting:
+            tries[event.detail["page"]] = event.detail["until"], event.detail["tries"]
+        elif event.kind == "wait" and event.detail["until"] > queues.hosts.clock():
+            queues.hosts.wait(queues.hosts.number(event.detail["host"]), event.detail["until"])
+    for page, (until, count) in tries.items():
+        queues.keep(page, until)
+        source.recall(page, count)
+
+
+async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:
+    """Let fetches that are under way end, for a while, and keep what comes of them."""
+    with_end = time.monotonic() + patience
+    try:
+        while source.under_way and (left := with_end - time.monotonic()) > 0:
+            take_in(state.crawl, await source.news_within(left), keeper, state.tally)
+    except asyncio.CancelledError:
+        pass  # asked a second time: at once, then
+
+
+async def _tick(watch: Watch, run: Run) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        watch(run, None)

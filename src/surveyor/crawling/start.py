@@ -1,0 +1,120 @@
+"""Begin a survey, or go on with one: seeds, settings and goals against what the folder holds.
+
+Repeating a command goes on. Settings that are given count from then on, those that are not stay as they were; seeds
+that are new are added. Another strategy or damping is a replay under it; another scope judges all links anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from surveyor.config import Settings
+from surveyor.crawling.derived import SCOPE, scope_of
+from surveyor.errors import UsageError
+from surveyor.stopping import parse
+from surveyor.store.survey import Folder, Manifest
+from surveyor.strategies import by_name
+from surveyor.urls import host, normalise
+
+SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
+KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng"})
+
+
+def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
+    """Spell seeds in the one way, each once; without a scheme, https is meant.
+
+    >>> clean_seeds(["Example.org", "https://example.org/#top"])
+    ['https://example.org/']
+    """
+    given = [seeds] if isinstance(seeds, str) else list(seeds)
+    clean: dict[str, None] = {}
+    for seed in given:
+        text = seed.strip()
+        url = normalise(text if "://" in text else f"https://{text}")
+        if url is None or not host(url):
+            raise UsageError(f"{seed!r} is not the URL of a page", hint="write it as https://example.org/")
+        clean[url] = None
+    if not clean:
+        raise UsageError("there are no seeds", hint="name at least one page to start from")
+    return list(clean)
+
+
+def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = False) -> Path:
+    """Return where a survey of these seeds lies; with `fresh`, a name beside it that is not taken."""
+    path = Path(out) if out is not None else Path(f"{host(seeds[0]).strip('[]').replace(':', '-')}.survey")
+    if not fresh:
+        return path
+    stem = path.name.removesuffix(".survey")
+    names = (path.with_name(f"{stem}{number}.survey") for number in ["", *(f"-{n}" for n in range(2, 1 << 20))])
+    return next(name for name in names if not name.exists())
+
+
+def start(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> tuple[Folder, Settings]:
+    """Open a survey to go on with it, or make it; return it with the settings that now hold."""
+    if (path / "survey.toml").is_file():
+        return _go_on(path, seeds, settings, origins)
+    manifest = Manifest(
+        seeds=tuple(seeds),
+        rng=secrets.randbelow(1 << 31) if settings.rng is None else settings.rng,
+        settings=_kept(settings),
+        origins={name: origins.get(name, "default") for name in KEPT},
+    )
+    _check(manifest, settings)
+    return Folder.create(path, manifest, keep=settings.archive), settings
+
+
+def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> tuple[Folder, Settings]:
+    folder = Folder.open(path)
+    try:
+        before = folder.manifest
+        given = {name for name in KEPT if origins.get(name, "default") != "default"}
+        stored = {name: before.settings[name] for name in KEPT if name in before.settings and name not in given}
+        settings = replace(settings, **stored)
+        if settings.rng is not None and settings.rng != before.rng:
+            raise UsageError(
+                f"{path} was begun with --rng {before.rng}", hint="leave --rng out, or begin another with --fresh"
+            )
+        now = replace(
+            before,
+            seeds=tuple(dict.fromkeys([*before.seeds, *seeds])),
+            settings=_kept(settings),
+            origins={**before.origins, **{name: origins[name] for name in given}},
+        )
+        _check(now, settings)
+        _change(folder, now)
+    except BaseException:
+        folder.close()
+        raise
+    return folder, settings
+
+
+def _change(folder: Folder, now: Manifest) -> None:
+    """Write down what is other than before."""
+    before = folder.manifest
+    rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
+    if rescoped:
+        folder.note("rescope")  # first: were the change lost, links would only be judged anew for nothing
+    if (now.seeds, now.settings) != (before.seeds, before.settings):
+        folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins)
+
+
+def _plain(manifest: Manifest, name: str) -> Any:
+    value = manifest.settings.get(name)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _kept(settings: Settings) -> dict[str, Any]:
+    """Return the settings that are kept in the folder, as TOML gives them back."""
+    values = {name: getattr(settings, name) for name in KEPT}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
+
+
+def _check(manifest: Manifest, settings: Settings) -> None:
+    """Refuse what would fail later."""
+    parse(settings.until)
+    by_name(settings.strategy)
+    scope_of(manifest)

@@ -1,0 +1,162 @@
+"""A survey that is open to be looked at: how much it covers, its graph, its ranks, what became of each page.
+
+    survey = sv.open("docs.example.org.survey")
+    survey.coverage            # CoverageInterval(at_least=0.9502, at_most=0.9925, …)
+    survey.top(10)             # the best pages
+    survey.graph()             # a Graph, with URLs as names
+
+All of it is worked out when first asked for, from the journal as it was then; `refresh` looks again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+from surveyor.crawling.derived import Derived, Ranked, derive, to_graph
+from surveyor.errors import UsageError
+from surveyor.graph.csr import Graph
+from surveyor.ledger import CoverageInterval
+from surveyor.rank.pagerank import pagerank
+from surveyor.rank.ranking import Ranking
+from surveyor.store.survey import Folder, Manifest
+from surveyor.visit import Visit
+
+Teleport = Literal["seeds", "uniform"]
+TOLERANCE = 1e-9
+
+
+class Survey:
+    """A crawl on disk, open for reading; another process may be writing to it."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Folder.open(Path(folder), write=False)
+        self.ending = (
+            ""  # of the crawl that made it, if that was in this process: reached, hopeless, empty, interrupted
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self._folder.folder
+
+    @property
+    def manifest(self) -> Manifest:
+        """Seeds, settings and where they came from."""
+        return self._folder.manifest
+
+    @cached_property
+    def _derived(self) -> Derived:
+        return derive(self._folder)
+
+    @property
+    def coverage(self) -> CoverageInterval:
+        """How much of all importance the pages read hold, at least and at most."""
+        return self._derived.crawl.ledger.coverage()
+
+    @property
+    def pages_read(self) -> int:
+        """How many pages were read and are not gone."""
+        return self._derived.crawl.ledger.read
+
+    @property
+    def pages_known(self) -> int:
+        """How many pages of the scope were heard of."""
+        return self._derived.crawl.ledger.known
+
+    @cached_property
+    def ranked(self) -> Ranked:
+        """The graph with all pages that are known, the seeds as a teleport vector, and which pages were read."""
+        return to_graph(self._derived)
+
+    def graph(self, *, frontier: bool = True) -> Graph:
+        """Return the in-scope links as fetched, aliases merged; without `frontier`, of the pages read alone."""
+        return self.ranked.graph if frontier else to_graph(self._derived, crawled_only=True).graph
+
+    def rank(
+        self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE
+    ) -> Ranking:
+        """Rank the pages: by default all that are known, with jumps to the seeds, those not read without links."""
+        found = to_graph(self._derived, crawled_only=True) if crawled_only else self.ranked
+        jumps: FloatArray | None = found.teleport if teleport == "seeds" else None
+        return pagerank(found.graph, self.damping, tolerance, jumps)
+
+    @property
+    def damping(self) -> float:
+        """The probability of following a link."""
+        return float(self.manifest.settings["damping"])
+
+    def top(self, count: int = 10) -> list[dict[str, Any]]:
+        """Return the best pages, best first: url, share, score from 0 to 100, and whether it was read."""
+        ranking, marks = self._ranking, self._ranking.marks()
+        return [
+            {
+                "url": ranking.name(page),
+                "share": float(ranking.scores[page]),
+                "score": round(float(marks[page]), 1),
+                "read": bool(self.ranked.read[page]),
+            }
+            for page in ranking.top(count).tolist()
+        ]
+
+    @cached_property
+    def _ranking(self) -> Ranking:
+        return self.rank()
+
+    def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
+        """Yield each page that is known, out of scope ones too: its id, its URL and the latest visit to it."""
+        return self._folder.pages()
+
+    def blocked(self) -> list[dict[str, Any]]:
+        """Return why pages could not be read, and how much importance waits behind them, most first."""
+        ledger = self._derived.crawl.ledger
+        mass: defaultdict[str, float] = defaultdict(float)
+        pages = Counter[str]()
+        for outcome in self._folder.journal.blocked():
+            pages[outcome.reason] += 1
+            mass[outcome.reason] += max(0.0, float(ledger.residual[outcome.page]))
+        return [
+            {"reason": reason, "pages": pages[reason], "mass": mass[reason]}
+            for reason in sorted(mass, key=mass.__getitem__)[::-1]
+        ]
+
+    def refresh(self) -> None:
+        """Forget what was worked out: another process may have gone on."""
+        for name in ("_derived", "ranked", "_ranking"):
+            self.__dict__.pop(name, None)
+
+    def close(self) -> None:
+        """Close all files."""
+        self._folder.close()
+
+    def __enter__(self) -> Survey:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        now = self.coverage
+        told = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
+        return f"Survey({self.folder.name}, {self.pages_read:,} pages read of {self.pages_known:,} known, {told})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(row['url'])}</td></tr>"
+            for row in self.top(10)
+        )
+        return f"<p>{escape(repr(self))}</p><table><tr><th>score</th><th>share</th><th>page</th></tr>{rows}</table>"
+
+
+def open_survey(survey: Path | str) -> Survey:
+    """Open a survey to look at it; `sv.open` is this function."""
+    if isinstance(survey, Survey):
+        raise UsageError("this survey is open already", hint="use it as it is")
+    return Survey(survey)

@@ -1,0 +1,256 @@
+"""What an answer means: HTTP in, outcomes out.
+
+| answer | outcome |
+|---|---|
+| 2xx, 304 | *read*, with its links (none if it is not HTML); what is too long or breaks off is read as far as it goes |
+| 2xx, names another page of its domain as canonical | *moved* there |
+| redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
+| redirect out of the scope | *blocked* |
+| 404, 410 | *gone*, once it was answered twice |
+| 408, 425, 429, 5xx, no connection, too slow | *blocked*, after it was tried again a few times |
+| any other | *blocked* |
+
+Links that leave the scope, or that say nofollow, are kept in the visit but carry no importance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, ByteArray, IdArray
+from surveyor.links import Page, read_page
+from surveyor.outcome import Kind, Outcome
+from surveyor.scope import Scope
+from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
+from surveyor.urls import Urls, domain, host, normalise, normalise_all
+from surveyor.visit import Exchange, Visit, head
+
+CUT = frozenset({"too-large", "decode"})  # what came before is read
+MISSING = frozenset({404, 410})
+UNKNOWN, INSIDE, OUTSIDE = range(3)  # what is known of a page and the scope
+NOTHING = Page()
+TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # as WARC calls it
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an answer means; `again` says that the next one may be another."""
+
+    kind: Kind
+    reason: str = ""
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of asking for a page, when it was asked, and the visit before if there was one."""
+
+    page: int
+    host: int
+    fetched: Fetched
+    at: float
+    known: Visit | None = None
+
+
+def judge(fetched: Fetched) -> Verdict:
+    """Say what an answer means, whatever the page itself says.
+
+    >>> judge(Fetched("http://a.example/", status=503)), judge(Fetched("http://a.example/", error="tls")).kind
+    (Verdict(kind='blocked', reason='http 503', again=True), 'blocked')
+    """
+    status, error = fetched.status or 0, fetched.error
+    if error and not (error in CUT and 200 <= status < 300):
+        return Verdict("blocked", fetched.detail or error, error in PASSING or error == "offline")
+    if status in REDIRECTS:
+        return Verdict("moved")
+    if 200 <= status < 300 or (status == 304 and fetched.not_modified):
+        return Verdict("read")
+    if status in MISSING:
+        return Verdict("gone", f"http {status}", again=True)
+    return Verdict("blocked", f"http {status}", status in PASSING_STATUS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """An answer, what its page says, and the URLs that it names."""
+
+    answer: Answer
+    verdict: Verdict
+    page: Page
+    goal: str | None  # where it moved to
+    follow: list[str]  # links, each once
+    other: list[str]  # links that say nofollow
+
+    @property
+    def urls(self) -> list[str]:
+        return [self.goal] if self.goal is not None else [*self.follow, *self.other]
+
+
+class Reader:
+    """Turns answers into visits; knows which links belong to the survey."""
+
+    def __init__(
+        self,
+        urls: Urls,
+        scope: Scope,
+        seeds: Sequence[int],
+        *,
+        follow_nofollow: bool = False,
+        sent: Mapping[str, str] | None = None,
+    ) -> None:
+        """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire."""
+        self._urls, self._scope, self._sent = urls, scope, sent
+        self._follows = follow_nofollow
+        self._place: ByteArray = np.zeros(1024, np.uint8)  # of each page: UNKNOWN, INSIDE, OUTSIDE
+        self._seeds = np.array(seeds, np.int32)
+        self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
+
+    def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
+        """Turn answers into visits, in their order; the links of all are numbered together."""
+        readings = [self._read(answer) for answer in answers]
+        ids = self._urls.ids([url for reading in readings for url in reading.urls])
+        made: list[Outcome] = []
+        start = 0
+        for reading in readings:
+            end = start + len(reading.urls)
+            visit = self._visit(reading, ids[start:end])
+            self.recall(visit)
+            made.append(visit)
+            start = end
+        return made
+
+    def recall(self, outcome: Outcome) -> None:
+        """Take note of an outcome, also of one from before a restart: who stands for whom, how far pages are."""
+        if outcome.kind == "moved":
+            self._urls.alias(outcome.page, outcome.target)
+        if self._scope.depth is not None:
+            here = self._depth.get(outcome.page, 0)
+            for page in outcome.links.tolist():
+                self._depth[page] = min(self._depth.get(page, here + 1), here + 1)
+            if outcome.kind == "moved":
+                self._depth[outcome.target] = min(self._depth.get(outcome.target, here), here)
+
+    @property
+    def counts_depth(self) -> bool:
+        """Whether it matters how far a page is from the seeds."""
+        return self._scope.depth is not None
+
+    def judged(self, visit: Visit) -> Visit:
+        """Return a visit as it would have been under the scope of now."""
+        if visit.kind != "read":
+            return visit
+        named = np.concatenate([visit.links, visit.out_of_scope])
+        inside = self._inside(visit.page, named) & (named != visit.page)
+        return replace(visit, links=named[inside], out_of_scope=named[~inside])
+
+    def _read(self, answer: Answer) -> _Reading:
+        """Read the HTML of a page, if it is one, and gather the URLs that matter."""
+        fetched, verdict, page = answer.fetched, judge(answer.fetched), NOTHING
+        goal, follow, found = None, {}, []
+        if verdict.kind == "moved" and fetched.target is not None:
+            goal = normalise(fetched.target)
+        elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
+            headers = _joined(fetched.headers)
+            kind = headers.get("content-type", "")
+            page = read_page(fetched.body, fetched.url, content_type=kind, headers=headers)
+            goal = self._canonical(answer.page, page)
+            found = normalise_all([link.url for link in page.links])
+            pairs = zip(found, page.links, strict=True)
+            follow = dict.fromkeys(url for url, link in pairs if url and (link.follow or self._follows))
+        other = dict.fromkeys(url for url in found if url and url not in follow)
+        return _Reading(answer, verdict, page, goal, list(follow), list(other))
+
+    def _canonical(self, number: int, page: Page) -> str | None:
+        """Return the page that a page names as canonical, if it is another one that is to be believed."""
+        goal = normalise(page.canonical) if page.canonical else None
+        here = self._urls[number]
+        if goal is None or goal == here or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
+            return None
+        known = self._urls.find(goal)
+        if known is not None and int(self._urls.canonical(np.array([known], np.int32))[0]) == number:
+            return None  # two pages that name each other: one of them must be read
+        return goal
+
+    def _visit(self, reading: _Reading, ids: IdArray) -> Visit:
+        answer, verdict, page = reading.answer, reading.verdict, reading.page
+        fetched, known = answer.fetched, answer.known
+        told = Visit(
+            answer.page,
+            verdict.kind,
+            reason=verdict.reason,
+            status=fetched.status or 0,
+            fetched_at=answer.at,
+            seconds=fetched.timings.total,
+            etag=fetched.etag or "",
+            last_modified=fetched.last_modified or "",
+            title=page.title,
+            language=page.language,
+            size=len(fetched.raw),
+            exchange=None if page.noarchive else self._exchange(answer),
+        )
+        if reading.goal is not None:
+            return self._moved(told, int(ids[0]))
+        if verdict.kind == "moved":  # to what is no URL
+            return replace(told, kind="blocked", reason="redirects to no page")
+        if fetched.not_modified and known is not None:
+            again = {name: getattr(told, name) for name in ("status", "fetched_at", "seconds", "size")}
+            return replace(known, **again)
+        if verdict.kind != "read":
+            return told
+        count = len(reading.follow)
+        links = self._inside(answer.page, ids[:count])
+        inside = ids[:count][links & (ids[:count] != answer.page)]
+        digest = hashlib.blake2b(fetched.body, digest_size=16).digest()
+        return replace(told, links=inside, out_of_scope=ids[:count][~links], nofollow=ids[count:], hash=digest)
+
+    def _moved(self, told: Visit, goal: int) -> Visit:
+        """Say where a page moved to, if that belongs to the survey."""
+        there = np.array([goal], np.int32)
+        if goal == told.page:
+            return replace(told, kind="blocked", reason="redirects to itself")
+        if self._inside(told.page, there, steps=0)[0]:
+            return replace(told, kind="moved", reason="", target=goal)
+        return replace(told, kind="blocked", reason="redirects out of the scope", out_of_scope=there)
+
+    def _inside(self, page: int, ids: IdArray, steps: int = 1) -> BoolArray:
+        """Say which pages, so many links from a page, belong to the survey."""
+        if self._place.size < len(self._urls):
+            more = np.zeros(2 * len(self._urls) - self._place.size, np.uint8)
+            self._place = np.concatenate([self._place, more])
+        for number in ids[self._place[ids] == UNKNOWN].tolist():
+            self._place[number] = INSIDE if self._scope.admits(self._urls[number]) else OUTSIDE
+        inside: BoolArray = self._place[ids] == INSIDE
+        if self._scope.depth is not None and self._depth.get(page, 0) + steps > self._scope.depth:
+            inside &= np.isin(ids, self._seeds)
+        return inside
+
+    def _exchange(self, answer: Answer) -> Exchange | None:
+        """Return what went over the wire, for the archive."""
+        fetched = answer.fetched
+        if self._sent is None or fetched.status is None or fetched.not_modified:
+            return None
+        authority, _, path = fetched.url.partition("//")[2].partition("/")
+        asked = [(b"Host", authority.encode()), *((n.encode(), v.encode()) for n, v in self._sent.items())]
+        first = f"HTTP/{fetched.version or '1.1'} {fetched.status} {fetched.reason}".encode("latin-1", "replace")
+        return Exchange(
+            fetched.url,
+            head(f"GET /{path} HTTP/1.1".encode(), asked),
+            head(first, fetched.headers, len(fetched.raw)),
+            fetched.raw,
+            answer.at,
+            fetched.ip,
+            TRUNCATED.get(fetched.error, ""),
+        )
+
+
+def _joined(headers: Headers) -> dict[str, str]:
+    """Return headers by name; several of one name are joined by newlines."""
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        joined[key] = f"{joined[key]}\n{text}" if key in joined else text
+    return joined

@@ -1,0 +1,196 @@
+"""Pages over HTTP: what the frontier hands out is fetched, and what came of it is told as outcomes.
+
+Nothing is paced here: what is begun was allowed to begin, and `Hosts` is told of every answer. A failure that may pass
+is told as a retry, later each time; being offline is nobody's failure and costs no try. What an answer means is in
+`answers.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from surveyor.hosts import DAY, Hosts
+from surveyor.queues import Batch, Errand
+from surveyor.robots import Robots
+from surveyor.sources.answers import CUT, Answer, Reader, Verdict, judge
+from surveyor.sources.http import FIRST_PAUSE, Client, Fetched, FetchRequest, follow, next_try
+from surveyor.visit import Event, News, Retry, RobotsFile, Visit
+
+UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
+ROBOTS_HOPS = 5
+Wait = Callable[[asyncio.Event, float], Awaitable[None]]
+
+
+class LiveSource:
+    """Fetches what the frontier hands out."""
+
+    def __init__(
+        self,
+        client: Client,
+        reader: Reader,
+        hosts: Hosts,
+        place_of: Callable[[int], tuple[str, int]],
+        *,
+        pause: float = FIRST_PAUSE,
+        last_visit: Callable[[int], Visit | None] = lambda _: None,
+        wait: Wait | None = None,
+    ) -> None:
+        """Fetch with a client; `place_of` gives the URL and the host of a page, `last_visit` what is known of it.
+
+        The second try of a page comes after `pause` seconds. `wait` waits for an event until some time.
+        """
+        self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
+        self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: list[Answer] = []
+        self._news = News()
+        self._something = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._tries: dict[int, int] = {}
+
+    @property
+    def under_way(self) -> int:
+        """How many fetches have begun and not ended."""
+        return len(self._tasks)
+
+    def begin(self, batch: Batch) -> None:
+        """Begin to fetch pages and to run errands."""
+        for errand in batch.errands:
+            self._start(self._find(errand) if errand.kind == "address" else self._read_rules(errand))
+        for page in batch.pages:
+            self._start(self._fetch(page))
+
+    async def news(self, until: float) -> News:
+        """Return what has ended; wait for something to end, but not beyond that time."""
+        if not self._something.is_set():
+            await self._wait(self._something, until)
+        self._something.clear()
+        if self._failure is not None:
+            raise self._failure
+        answers, self._answers = self._answers, []
+        news, self._news = self._news, News()
+        final = []
+        for answer in answers:
+            verdict = judge(answer.fetched)
+            if verdict.again and (retry := self._again(answer, verdict, news)) is not None:
+                news.retries.append(retry)
+            else:
+                self._tries.pop(answer.page, None)
+                final.append(answer)
+        news.outcomes.extend(self._reader.visits(final))
+        return news
+
+    async def news_within(self, seconds: float) -> News:
+        """Return what has ended, after at most so many seconds of real time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._something.wait(), seconds)
+        self._something.set()
+        return await self.news(0.0)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def recall(self, page: int, tries: int) -> None:
+        """Remember how often a page was tried before a restart."""
+        self._tries[page] = tries
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._something.set()
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+
+    async def _wait_for(self, something: asyncio.Event, until: float) -> None:
+        left = until - self._hosts.clock()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(something.wait(), None if left == math.inf else max(0.0, left))
+
+    async def _fetch(self, page: int) -> None:
+        url, host = self._place_of(page)
+        known = self._last_visit(page)
+        request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
+        at = self._hosts.clock()
+        try:
+            fetched = await self._client.fetch(request)
+            if fetched.status is not None:
+                self._hosts.reached(host)
+        finally:
+            self._hosts.answered(host)
+        self._answers.append(Answer(page, host, fetched, at, known))
+
+    async def _find(self, errand: Errand) -> None:
+        """Look a host up; a client that cannot do that leaves it open."""
+        find, address = getattr(self._client, "address", None), ""
+        try:
+            if find is not None:
+                address = await find(self._hosts[errand.host].name)
+        finally:
+            self._hosts.found(errand.host, address)
+            self._hosts.answered(errand.host, asked=False)
+
+    async def _read_rules(self, errand: Errand) -> None:
+        request = FetchRequest(f"{errand.origin}/robots.txt", types=("*/*",))
+        try:
+            self._rule(errand.host, errand.origin, await follow(self._client, request, ROBOTS_HOPS))
+        finally:
+            self._hosts.answered(errand.host)
+
+    def _rule(self, host: int, origin: str, fetched: Fetched) -> None:
+        """Take in what came of asking for a robots.txt, or say when to ask again."""
+        hosts, now = self._hosts, self._hosts.clock()
+        status = None if fetched.error and fetched.error not in CUT else fetched.status
+        robots = Robots.from_answer(status, fetched.body)
+        if fetched.status is not None:
+            hosts.reached(host)
+        if robots.standing == "unreachable":
+            hosts[host].trouble = fetched.detail if fetched.error else ""
+            if self._is_down(host, fetched):
+                hosts.unruled(host, origin, hosts.paused_until, counts=False)
+                return
+            pause = next_try(hosts.tries(host, origin) + 1, fetched.error or fetched.status or "")
+            if pause is not None:
+                hosts.unruled(host, origin, now + max(self._scaled(pause), fetched.retry_after or 0.0))
+                return
+        hosts.ruled(host, origin, robots, now + DAY)
+        self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
+
+    def _again(self, answer: Answer, verdict: Verdict, news: News) -> Retry | None:
+        """Say when to try a page again; None to give up."""
+        page, fetched, now = answer.page, answer.fetched, self._hosts.clock()
+        if self._is_down(answer.host, fetched):
+            news.events.append(Event("offline", now, {"until": self._hosts.paused_until, "why": verdict.reason}))
+            return Retry(page, self._hosts.paused_until)
+        tries = self._tries[page] = self._tries.get(page, 0) + 1
+        if verdict.kind == "gone":
+            pause = FIRST_PAUSE if tries == 1 else None
+        else:
+            pause = next_try(tries, fetched.error or fetched.status or "")
+        asked = fetched.retry_after or 0.0
+        if asked or fetched.status == 429:  # the host, not just the page, is to be left alone
+            until = now + max(asked, self._scaled(pause or FIRST_PAUSE))
+            self._hosts.wait(answer.host, until)
+            news.events.append(Event("wait", now, {"host": self._hosts[answer.host].name, "until": until}))
+        if pause is None:
+            return None
+        until = now + max(asked, self._scaled(pause))
+        news.events.append(Event("retry", now, {"page": page, "until": until, "tries": tries, "why": verdict.reason}))
+        return Retry(page, until)
+
+    def _is_down(self, host: int, fetched: Fetched) -> bool:
+        """Say whether a failure is that of the network here."""
+        return fetched.error in UNREACHED and self._hosts.unreached(host, offline=fetched.error == "offline")
+
+    def _scaled(self, pause: float) -> float:
+        return pause * self._pause / FIRST_PAUSE
