@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
@@ -193,7 +194,7 @@ def test_a_host_is_asked_for_once_until_it_expires() -> None:
         answers = await asyncio.gather(*[book.find("a.example", 80) for _ in range(20)])
         assert answers == [Found(("1.1.1.1",))] * 20
         assert (await book.find("b.example", 80)).error == "dns"
-        assert (await book.find("b.example", 80)).detail == "b.example does not resolve: no such host"
+        assert (await book.find("b.example", 80)).detail == "b.example does not resolve now: no such host"
         assert resolver.asked == ["a.example", "b.example"]
         now = 11.0
         await book.find("a.example", 80)
@@ -281,3 +282,15 @@ def test_names_that_cannot_be_names_are_failures_to_resolve() -> None:
         resolver.close()
 
     run(work)
+
+
+def test_a_name_that_nobody_has_is_told_from_one_that_could_not_be_looked_up() -> None:
+    async def work() -> None:
+        nobody = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        later = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        book = AddressBook(Recorder(a_example=nobody, b_example=later, c_example=[]))
+        assert (await book.find("a.example", 80)) == Found((), "no-host", "a.example does not resolve (no such host)")
+        assert (await book.find("b.example", 80)).error == "dns"
+        assert (await book.find("c.example", 80)).error == "no-host"
+
+    asyncio.run(work())

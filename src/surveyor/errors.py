@@ -7,6 +7,7 @@
     ├── InputError       a file that cannot be read as what it should be          exit 2
     ├── GraphError       a graph folder that is damaged, unfinished or newer      exit 4
     ├── SurveyError      a survey that is locked, damaged or newer                exit 4
+    ├── NothingFetched   not one of the seeds could be read                       exit 5
     └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
 
 A message says what happened, to which thing, and (the hint) what to do next.
@@ -63,6 +64,12 @@ class SurveyError(SurveyorError):
     """A survey that is locked, damaged, from a newer version, or on a disk that takes no more."""
 
     exit_code = 4
+
+
+class NothingFetched(SurveyorError):
+    """Not one of the seeds could be read."""
+
+    exit_code = 5
 
 
 class NotConverged(SurveyorError):

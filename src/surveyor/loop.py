@@ -99,6 +99,7 @@ class Tally:
     began: float = field(default_factory=time.monotonic)
     watch: Watch = lambda _: None
     between: Callable[[], None] = lambda: None  # called when nothing is half done
+    closing: Callable[[], None] = lambda: None  # called when no page is left, before the last push: that is no outcome
     exact: bool = False  # never read more pages than asked for, though a batch has room for more
 
     def room(self, until: Rule, most: int) -> int:
@@ -120,6 +121,7 @@ async def crawl(
         if state.can_gain(until):
             leased = state.frontier.take(tally.room(until, batch) - source.under_way)
         if not (leased or source.under_way or state.frontier.again_at < math.inf):
+            tally.closing()
             state.ledger.close()
             return "reached" if until.done(state.standing(tally)) else "empty"
         source.begin(leased)

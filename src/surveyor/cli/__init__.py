@@ -8,8 +8,8 @@
     compiled    where compiled kernels are kept
     reference   docs/reference/commands.md
 
-Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the guarantee asked for was not reached, 4 a damaged or
-newer graph, 130 and 143 interrupted.
+Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the guarantee asked for was not reached, 4 a damaged,
+newer or locked graph or survey, 5 nothing could be fetched, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ def _run(args: Sequence[str]) -> int:
     try:
         code = surveyor.main(list(args), prog_name="surveyor", standalone_mode=False, obj=tuple(args))
         return code if isinstance(code, int) else 0
+    except click.NoSuchOption as error:
+        near = f" Did you mean {error.possibilities[0]}?" if error.possibilities else ""
+        return _fail(f"No option {error.option_name}.{near}", f"see `{_path_of(error)} --help`", 2)
     except click.UsageError as error:
         return _fail(error.format_message(), f"see `{_path_of(error)} --help`", 2)
     except click.ClickException as error:

@@ -6,6 +6,7 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,12 +21,14 @@ GRAPH: Table = {
     "convert": ("graph_convert", "Write a graph in another format."),
 }
 COMMANDS: Table = {
+    "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
+    "status": ("status", "Say how much of what matters a survey holds; `surveyor SURVEY` does the same."),
     "graph": ("", "Build, inspect and convert link graphs."),
-    "rank": ("rank", "Rank the pages of a graph, with a proven error."),
+    "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "explain": ("explain", "Show where the score of a page comes from."),
     "simulate": ("simulate", "Race crawling strategies over a known graph."),
-    "demo": ("demo", "Make a small web, rank it, explain it, write a report."),
+    "demo": ("demo", "Crawl a small web on this machine, be killed, go on, compare with the truth."),
     "doctor": ("doctor", "Check this installation."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
@@ -56,6 +59,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one may be meant."""
+        if self.table is COMMANDS and (meant := meant_by(args[0])):
+            args = [meant, *args]
         if args[0] not in self.table and not args[0].startswith("-"):
             near = get_close_matches(args[0], self.table, 1)
             guess = f" Did you mean {near[0]}?" if near else f" There are {', '.join(self.table)}."
@@ -78,6 +83,18 @@ class LazyGroup(click.Group):
         return result
 
 
+def meant_by(word: str) -> str:
+    """Return the command that a word in its place stands for: a URL is crawled, a survey looked at."""
+    if word in COMMANDS or word.startswith("-"):
+        return ""
+    if "://" in word:
+        return "crawl"
+    if (Path(word) / "survey.toml").is_file():
+        return "status"
+    looks_like_host = "." in word.partition("/")[0].strip(".") and not Path(word).exists()
+    return "crawl" if looks_like_host else ""
+
+
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 surveyor = LazyGroup(
@@ -86,8 +103,8 @@ surveyor = LazyGroup(
     context_settings=SETTINGS,
     no_args_is_help=False,
     invoke_without_command=True,
-    help="Rank link graphs and race crawling strategies, with proven bounds.",
-    epilog="Try it: surveyor demo",
+    help="Crawl the part of the web that matters, know how much of it you have, and rank it.",
+    epilog="Try it: surveyor demo. A URL alone is crawled, a survey alone is looked at.",
 )
 graph = LazyGroup(
     GRAPH,

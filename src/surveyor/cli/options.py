@@ -144,16 +144,19 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Formats: " + ", ".join(FORMATS), *lines])
 
 
-graph_argument = click.argument("graph", type=click.Path(), metavar="GRAPH")
+graph_argument = click.argument("graph", type=click.Path(), metavar="GRAPH|SURVEY")
 
 #: How to rank; the names are those of `pagerank`.
 ranking = stacked(
     click.option("--tolerance", type=float, default=1e-6, show_default=True, metavar="ERROR", callback=below_two,
                  help="Proven error wanted, in total over all pages."),
-    click.option("--damping", type=float, default=0.85, show_default=True, metavar="D",
-                 help="Probability of following a link."),
+    click.option("--damping", type=float, metavar="D",
+                 help="Probability of following a link.  [0.85, or that of the survey]"),
     click.option("--trusted", type=click.Path(), metavar="FILE",
                  help="Jump only to these pages: names, or ids as #3, one a line."),
+    click.option("--teleport", type=click.Choice(("seeds", "uniform")),
+                 help="Where jumps go.  [to the seeds of a survey; in a graph, anywhere]"),
+    click.option("--crawled-only", is_flag=True, help="Of a survey, only the pages that were read."),
     click.option("--dangling", type=click.Choice(DANGLING), default=DANGLING[0], show_default=True,
                  help="Where the rank of pages without links goes."),
     click.option("--max-sweeps", type=Whole(1), default=1000, show_default=True, metavar="N",

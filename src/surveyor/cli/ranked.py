@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.errors import NotConverged
     from surveyor.graph.csr import Graph
+    from surveyor.ledger import CoverageInterval
     from surveyor.rank.explain import Explanation
     from surveyor.rank.ranking import Ranking
 
+DAMPING = 0.85
 WORTH_A_RATE = 1_000_000  # links passed; a rate over fewer says nothing
 
 
@@ -27,6 +29,7 @@ class Ranked:
     seconds: float
     problem: NotConverged | None
     teleport: FloatArray | None = None
+    coverage: CoverageInterval | None = None  # of a survey
 
     @property
     def exit_code(self) -> int:
@@ -43,6 +46,7 @@ class Ranked:
                 "dangling": ranking.dangling, "solver": ranking.solver, "error": ranking.error,
                 "reached": self.problem is None, "sweeps": ranking.sweeps, "seconds": round(self.seconds, 4),
             },
+            **({} if self.coverage is None else {"coverage": self.coverage.to_dict()}),
         }  # fmt: skip
 
     def explain(self, page: int, number: int) -> Explanation:
@@ -53,6 +57,7 @@ class Ranked:
 
     def say(self, output: Output, *more: str) -> None:
         """Print the proven error and what it cost; warn if it is not what was asked for."""
+        from surveyor.report.accounts import MEANING, interval
         from surveyor.report.numbers import amount, at_most, counted, duration, tiny
 
         work = self.graph.links * self.ranking.sweeps
@@ -63,6 +68,8 @@ class Ranked:
         )
         for line in more:
             output.line(line)
+        if self.coverage is not None:
+            output.line(f"captured {interval(self.coverage)}, {MEANING}")
         output.say(f"{counted(self.ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
         if self.problem:
             output.warn(
@@ -72,8 +79,26 @@ class Ranked:
             output.say("  hint: raise --max-sweeps or --tolerance; the list above is good to the error it states")
 
 
+def is_survey(path: str) -> bool:
+    """Say whether a path is that of a survey."""
+    return (Path(path) / "survey.toml").is_file()
+
+
+def open_survey(
+    path: str, teleport: str | None, *, crawled_only: bool
+) -> tuple[Graph, FloatArray | None, float, CoverageInterval]:
+    """Return the graph of a survey, where jumps go, its damping and what it covers."""
+    from surveyor.crawling.survey import Survey
+
+    with Survey(path) as survey:
+        found = survey.as_graph(crawled_only=crawled_only)
+        return found.graph, None if teleport == "uniform" else found.teleport, survey.damping, survey.coverage
+
+
 def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
-    """Open a graph folder, or read any file of links; say what had to be left out."""
+    """Open a graph folder, read any file of links, or take the links of a survey; say what had to be left out."""
+    if is_survey(path):
+        return open_survey(path, None, crawled_only=False)[0]
     from surveyor.cli.options import format_means
     from surveyor.graph.formats import read_graph
 
@@ -89,13 +114,25 @@ def rank_graph(
     path: str,
     *,
     trusted: str | None = None,
+    teleport: str | None = None,
+    crawled_only: bool = False,
     threads: int | None = None,
     warm_start: str | None = None,
     out: str | None = None,
+    damping: float | None = None,
     **settings: Any,
 ) -> Ranked:
-    """Open and rank a graph; a ranking that did not converge is kept, with its own bound."""
-    graph = open_graph(output, path, threads)
+    """Open and rank a graph or a survey; a ranking that did not converge is kept, with its own bound."""
+    from surveyor.errors import UsageError
+
+    jumps: FloatArray | None = None
+    coverage, usual = None, DAMPING
+    if is_survey(path):
+        graph, jumps, usual, coverage = open_survey(path, teleport, crawled_only=crawled_only)
+    elif teleport == "seeds" or crawled_only:
+        raise UsageError(f"{path} is no survey", hint="--teleport seeds and --crawled-only are for surveys")
+    else:
+        graph = open_graph(output, path, threads)
     from surveyor.cli.pages import trusted_teleport
     from surveyor.errors import NotConverged
     from surveyor.rank.pagerank import pagerank
@@ -104,15 +141,16 @@ def rank_graph(
     if out:
         check_names(graph, out)
 
-    teleport = None if trusted is None else trusted_teleport(output, graph, trusted)
+    jumps = jumps if trusted is None else trusted_teleport(output, graph, trusted)
     start = None if warm_start is None else _earlier(output, graph, warm_start)
     problem = None
     with output.progress() as progress, output.timed() as seconds:
         try:
-            ranking = pagerank(graph, teleport=teleport, start=start, threads=threads, progress=progress, **settings)
+            settings["damping"] = usual if damping is None else damping
+            ranking = pagerank(graph, teleport=jumps, start=start, threads=threads, progress=progress, **settings)
         except NotConverged as error:
             ranking, problem = error.best, error
-    return Ranked(path, graph, ranking, seconds[0], problem, teleport)
+    return Ranked(path, graph, ranking, seconds[0], problem, jumps, coverage)
 
 
 def _earlier(output: Output, graph: Graph, path: str) -> FloatArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from surveyor.cli import options
 
 if TYPE_CHECKING:
@@ -13,16 +15,34 @@ if TYPE_CHECKING:
 @options.command("top", table=True)
 @options.graph_argument
 @options.count(20, "Pages to list.")
+@click.option("--blocked", is_flag=True, help="Of a survey, list instead what could not be read, and why.")
 @options.ranking
-def command(output: Output, *, graph: str, count: int, **settings: Any) -> int:
-    """List the best pages of GRAPH, a graph folder or any file of links.
+def command(output: Output, *, graph: str, count: int, blocked: bool, **settings: Any) -> int:
+    """List the best pages of a survey, a graph folder or any file of links.
 
     The graph is ranked afresh each time (100 million links take some seconds), so the list is never older
     than the graph. `surveyor rank --out` keeps all ranks in a file.
     """
+    if blocked:
+        return show_blocked(output, graph, count)
     from surveyor.cli.rank import show
     from surveyor.cli.ranked import rank_graph
 
     ranked = rank_graph(output, graph, **settings)
     show(output, "top", ranked, count)
     return ranked.exit_code
+
+
+def show_blocked(output: Output, path: str, count: int) -> int:
+    """Print pages that could not be read, most importance first."""
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.surveys import refused_table
+
+    with Survey(path) as survey:
+        rows = survey.refused(count)
+        output.object("top", {"survey": path, "blocked": rows, "reasons": survey.blocked()})
+        if rows or output.mode == "csv":
+            output.table(refused_table(rows))
+        else:
+            output.line("Nothing is blocked.")
+    return 0

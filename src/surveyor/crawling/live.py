@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-import surveyor
 from surveyor.crawling.derived import Derived, derive, save
-from surveyor.errors import UsageError
+from surveyor.crawling.start import http_settings
 from surveyor.hosts import Hosts
 from surveyor.loop import Ending, crawl, take_in
 from surveyor.outcome import Outcome
 from surveyor.queues import HostQueues
 from surveyor.sources.addresses import host_key
-from surveyor.sources.http import HttpSettings, sent_by
+from surveyor.sources.http import sent_by
 from surveyor.sources.live import LiveSource, Wait
 from surveyor.visit import News, Visit
 
@@ -89,7 +88,7 @@ async def run(
     keeper = Keeper(folder, state)
     keeper.commit(News())  # the seeds
     now = Run(folder, state, hosts, until, state.tally.pages)
-    state.tally.watch, state.tally.between = partial(watch, now), keeper.between
+    state.tally.watch, state.tally.between, state.tally.closing = partial(watch, now), keeper.between, keeper.save
     async with AsyncExitStack() as stack:
         if client is None:
             from surveyor.sources.client import HttpClient
@@ -146,29 +145,6 @@ class Keeper:
         if self._folder.journal.position > self._saved:
             save(self._folder, self._state)
             self._saved = self._folder.journal.position
-
-
-def http_settings(settings: Settings) -> HttpSettings:
-    """Say who asks, and how."""
-    if not settings.contact:
-        raise UsageError(
-            "there is no contact, and sites should be able to reach whoever crawls them",
-            hint="give an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
-        )
-    mail = "@" in settings.contact and "://" not in settings.contact
-    return HttpSettings(
-        user_agent=f"surveyor/{surveyor.__version__} ({'' if mail else '+'}{settings.contact})",
-        sender=settings.contact if mail else "",
-        connections=settings.concurrency,
-        page=settings.timeout,
-        max_bytes=settings.max_bytes,
-        max_decoded=2 * settings.max_bytes,
-        headers=settings.headers,
-        auth={host: (login.partition(":")[0], login.partition(":")[2]) for host, login in settings.auth.items()},
-        proxy=settings.proxy,
-        ca_file=settings.ca_file or None,
-        allow=settings.allow,
-    )
 
 
 def _recall(folder: Folder, state: Derived, queues: HostQueues, source: LiveSource) -> None:

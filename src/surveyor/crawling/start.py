@@ -12,9 +12,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import surveyor
 from surveyor.config import Settings
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.errors import UsageError
+from surveyor.sources.http import HttpSettings
 from surveyor.stopping import parse
 from surveyor.store.survey import Folder, Manifest
 from surveyor.strategies import by_name
@@ -118,3 +120,27 @@ def _check(manifest: Manifest, settings: Settings) -> None:
     parse(settings.until)
     by_name(settings.strategy)
     scope_of(manifest)
+    http_settings(settings)
+
+
+def http_settings(settings: Settings) -> HttpSettings:
+    """Say who asks, and how."""
+    if not settings.contact:
+        raise UsageError(
+            "there is no contact, and sites should be able to reach whoever crawls them",
+            hint="give an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
+        )
+    mail = "@" in settings.contact and "://" not in settings.contact
+    return HttpSettings(
+        user_agent=f"surveyor/{surveyor.__version__} ({'' if mail else '+'}{settings.contact})",
+        sender=settings.contact if mail else "",
+        connections=settings.concurrency,
+        page=settings.timeout,
+        max_bytes=settings.max_bytes,
+        max_decoded=2 * settings.max_bytes,
+        headers=settings.headers,
+        auth={host: (login.partition(":")[0], login.partition(":")[2]) for host, login in settings.auth.items()},
+        proxy=settings.proxy,
+        ca_file=settings.ca_file or None,
+        allow=settings.allow,
+    )

@@ -54,7 +54,10 @@ class Survey:
 
     @cached_property
     def _derived(self) -> Derived:
-        return derive(self._folder)
+        state = derive(self._folder)
+        if not state.crawl.ledger.waiting.size:
+            state.crawl.ledger.close()  # as the crawl did when no page was left
+        return state
 
     @property
     def coverage(self) -> CoverageInterval:
@@ -71,20 +74,43 @@ class Survey:
         """How many pages of the scope were heard of."""
         return self._derived.crawl.ledger.known
 
+    @property
+    def pages_waiting(self) -> int:
+        """How many known pages were not read yet."""
+        return int(self._derived.crawl.ledger.waiting.size)
+
+    @property
+    def visits(self) -> int:
+        """How many outcomes the journal holds."""
+        return self._folder.journal.position
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes came over the wire."""
+        return self._derived.tally.bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes the folder takes on disk."""
+        return self._folder.size()
+
     @cached_property
-    def ranked(self) -> Ranked:
-        """The graph with all pages that are known, the seeds as a teleport vector, and which pages were read."""
+    def _all(self) -> Ranked:
         return to_graph(self._derived)
+
+    def as_graph(self, *, crawled_only: bool = False) -> Ranked:
+        """Return the graph with the seeds as a teleport vector, and which of its pages were read."""
+        return to_graph(self._derived, crawled_only=True) if crawled_only else self._all
 
     def graph(self, *, frontier: bool = True) -> Graph:
         """Return the in-scope links as fetched, aliases merged; without `frontier`, of the pages read alone."""
-        return self.ranked.graph if frontier else to_graph(self._derived, crawled_only=True).graph
+        return self.as_graph(crawled_only=not frontier).graph
 
     def rank(
         self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE
     ) -> Ranking:
         """Rank the pages: by default all that are known, with jumps to the seeds, those not read without links."""
-        found = to_graph(self._derived, crawled_only=True) if crawled_only else self.ranked
+        found = self.as_graph(crawled_only=crawled_only)
         jumps: FloatArray | None = found.teleport if teleport == "seeds" else None
         return pagerank(found.graph, self.damping, tolerance, jumps)
 
@@ -101,7 +127,7 @@ class Survey:
                 "url": ranking.name(page),
                 "share": float(ranking.scores[page]),
                 "score": round(float(marks[page]), 1),
-                "read": bool(self.ranked.read[page]),
+                "read": bool(self._all.read[page]),
             }
             for page in ranking.top(count).tolist()
         ]
@@ -127,9 +153,16 @@ class Survey:
             for reason in sorted(mass, key=mass.__getitem__)[::-1]
         ]
 
+    def refused(self, count: int = 20) -> list[dict[str, Any]]:
+        """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
+        ledger, urls = self._derived.crawl.ledger, self._derived.urls
+        found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._folder.journal.blocked()]
+        most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
+        return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
+
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""
-        for name in ("_derived", "ranked", "_ranking"):
+        for name in ("_derived", "_all", "_ranking"):
             self.__dict__.pop(name, None)
 
     def close(self) -> None:

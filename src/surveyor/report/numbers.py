@@ -41,6 +41,16 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
+def share_at_least(share: float) -> str:
+    """Write a share that is a lower bound, rounded down: 78.4 %."""
+    return f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
+
+
+def share_at_most(share: float) -> str:
+    """Write a share that is an upper bound, rounded up: 96.8 %."""
+    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f} %"
+
+
 def at_most(bound: float, digits: int = 2) -> str:
     """Write an upper bound, rounded up."""
     if bound == 0 or not math.isfinite(bound):

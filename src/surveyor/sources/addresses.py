@@ -64,6 +64,7 @@ CARRIERS = [  # IPv6 networks whose addresses carry an IPv4 address, and how man
     (ipaddress.IPv6Network("2002::/16"), 80),  # 6to4
 ]
 GLOBAL_6 = ipaddress.IPv6Network("2000::/3")  # the only part of IPv6 that is given out to the public
+NO_HOST = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}  # what does not pass with time
 OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 PLAIN = re.compile(  # URLs that are written as WHATWG URLs are, beyond doubt: most, and parsing takes 30 µs
     rf"(https?)://((?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*|{OCTET}\.{OCTET}\.{OCTET}\.{OCTET})"
@@ -190,7 +191,7 @@ class Found:
     """What is known of a host: its addresses, or why there are none that may be used."""
 
     addresses: tuple[str, ...] = ()
-    error: Literal["", "dns", "forbidden-address"] = ""
+    error: Literal["", "dns", "no-host", "forbidden-address"] = ""
     detail: str = ""
 
 
@@ -262,11 +263,11 @@ class AddressBook:
         address = literal(host)
         try:
             answer = [address] if address else await self._resolver.resolve(host, port)
-            problem = "" if answer else "has no address"
+            kind, problem = _failure(None) if not answer else ("dns", "")
         except (OSError, UnicodeError) as error:  # a label that is too long is a UnicodeError
-            answer, problem = [], f"does not resolve: {error}"
+            answer, (kind, problem) = [], _failure(error)
         if problem:
-            known = _Known(Found((), "dns", f"{host} {problem}"), "", self._clock() + self._negative_ttl)
+            known = _Known(Found((), kind, f"{host} {problem}"), "", self._clock() + self._negative_ttl)
         else:
             found = Found(tuple(answer))
             known = _Known(found, _verdict(answer, is_literal=bool(address)), self._clock() + self._ttl)
@@ -275,6 +276,13 @@ class AddressBook:
         if len(self._known) > self._size:
             del self._known[next(iter(self._known))]
         return known
+
+
+def _failure(error: Exception | None) -> tuple[Literal["dns", "no-host"], str]:
+    """Say why a host has no address: there is none of that name, or it could not be found out just now."""
+    if error is None or isinstance(error, UnicodeError) or getattr(error, "errno", None) in NO_HOST:
+        return "no-host", "does not resolve (no such host)"
+    return "dns", f"does not resolve now: {error}"
 
 
 def _verdict(addresses: list[str], *, is_literal: bool) -> str:

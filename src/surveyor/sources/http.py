@@ -32,7 +32,8 @@ from surveyor.sources.encodings import ENCODINGS
 
 Trouble = Literal[
     "",
-    "dns",  # the host has no address
+    "dns",  # the address of the host could not be found out
+    "no-host",  # there is no such host
     "refused",  # no connection could be made
     "timeout-connect",
     "timeout-first-byte",

@@ -1,0 +1,135 @@
+"""`surveyor crawl`, or just `surveyor URL`: fetch pages in order of importance until a share of it is certain."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import crawled, options, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from surveyor.cli.output import Output
+    from surveyor.config import Settings
+    from surveyor.crawling.live import Result
+    from surveyor.stopping import Rule
+    from surveyor.store.survey import Folder
+
+INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@options.command(
+    "crawl",
+    table=True,
+    epilog="\b\nsurveyor crawl https://docs.example.org --until coverage=0.9 --contact me@example.org\n"
+    "surveyor crawl --seeds seeds.txt --scope domain --until coverage=0.95 --until pages=10000",
+)
+@click.argument("urls", nargs=-1, metavar="URL...")
+@click.option(
+    "--seeds", type=click.Path(), metavar="FILE", help="Start from the URLs of a file too, one a line; - is stdin."
+)
+@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [HOST.survey]")
+@click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
+@settings.all_options
+def command(
+    output: Output, *, urls: Sequence[str], seeds: str | None, out: str | None, fresh: bool, **given: Any
+) -> int:
+    """Crawl from URL... in order of importance until a share of it is certain to be captured.
+
+    Everything is kept in a folder, the survey. Stopping is safe at any time: the same command goes on. robots.txt
+    is obeyed, and hosts are asked one page at a time. Settings may also stand in surveyor.toml or in SURVEYOR_…
+    variables.
+    """
+    from surveyor.config import load
+    from surveyor.crawling.start import clean_seeds, folder_for, start
+
+    start_at = clean_seeds([*urls, *_from_file(seeds)])
+    flags = {name: value for name, value in given.items() if value is not None and value != ()}
+    chosen, origins = load(flags)
+    chosen = settings.with_contact(output, chosen)
+    path = folder_for(start_at, out, fresh=fresh)
+    is_new = not (path / "survey.toml").is_file()
+    folder, chosen = start(path, start_at, chosen, origins)
+    with folder:
+        rule, ending, code, seconds = _crawl(output, folder, chosen, is_new=is_new)
+    from surveyor.crawling.survey import Survey
+
+    with Survey(path) as survey:
+        if not survey.pages_read:
+            raise crawled.nothing(survey, is_new=is_new)
+        return crawled.tell(output, survey, rule, ending, code, seconds)
+
+
+def _from_file(path: str | None) -> list[str]:
+    from surveyor.errors import InputError
+
+    if path is None:
+        return []
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"{path}: {why}", hint="give a file with one URL a line") from error
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> tuple[Rule, Result, int, float]:
+    """Run the crawl, with its display and with signals that stop it in good order."""
+    from surveyor.cli.display import Display
+    from surveyor.crawling.live import run
+    from surveyor.sources.http import run as run_loop
+    from surveyor.stopping import parse
+
+    rule = parse(settings.until)
+    _introduce(output, folder, settings, is_new=is_new)
+    display = Display(silent=output.quiet, color=output.color)
+    began = time.monotonic()
+    caught: list[int] = []
+
+    async def work() -> Result:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # Windows: Ctrl-C is an exception there, as safe as a crash
+            for number in INTERRUPTED:
+                loop.add_signal_handler(number, _stop, task, number, caught)
+        try:
+            return await run(folder, settings, rule, watch=display)
+        except asyncio.CancelledError:  # before it had begun
+            return "interrupted"
+
+    try:
+        ending = run_loop(work())
+    finally:
+        display.clear()
+    return rule, ending, INTERRUPTED[signal.Signals(caught[0])] if caught else 0, time.monotonic() - began
+
+
+def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> None:
+    caught.append(number)
+    if task is not None:
+        task.cancel()
+
+
+def _introduce(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> None:
+    from surveyor.report.numbers import counted
+
+    manifest = folder.manifest
+    hosts = ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else "")
+    told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}, delay {settings.delay:g} s"
+    if is_new:
+        output.say(f"{hosts}   {told}")
+        output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
+    else:
+        output.say(f"Going on with {folder.folder} from {counted(folder.journal.position, 'visit')}   {told}")
+    for host, reason in settings.permission.items():
+        output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
+    if settings.delay < 0.1 and not settings.allow and not settings.proxy:
+        output.warn(f"a delay of {settings.delay:g} s is a burden to hosts that are not your own")

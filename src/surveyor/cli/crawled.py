@@ -1,0 +1,104 @@
+"""How a crawl ended: in words, with the best pages and the next step."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+    from surveyor.crawling.live import Result
+    from surveyor.crawling.survey import Survey
+    from surveyor.stopping import Rule
+
+NOT_REACHED = 3  # the exit code
+TOP = 10
+
+
+def nothing(survey: Survey, *, is_new: bool) -> Exception:
+    """Say why not one page could be read; a survey that never held anything goes."""
+    from surveyor.errors import NothingFetched
+    from surveyor.urls import host
+
+    failed = {url: visit.reason for _, url, visit in survey.pages() if visit is not None}
+    seeds = survey.manifest.seeds
+    first = next((seed for seed in seeds if seed in failed), seeds[0])
+    why = failed.get(first, "there was no answer before the crawl ended")
+    told = why if why.startswith(host(first)) else f"{first}: {why}"
+    others = f"All {len(seeds)} seeds failed" if len(seeds) > 1 else "Other seeds: none"
+    if is_new:
+        shutil.rmtree(survey.folder, ignore_errors=True)
+    return NothingFetched(f"{told}.", hint=f"{_advice(why)} {others}, so nothing was fetched.")
+
+
+def _advice(reason: str) -> str:
+    if "no such host" in reason:
+        return "Check the spelling."
+    if reason.startswith("robots"):
+        return "The site does not want to be crawled there; start elsewhere, or ask its owner."
+    if "ertificate" in reason or "SSL" in reason:
+        return "Check the certificate; --ca-file trusts one of your own."
+    if "address" in reason:
+        return "--allow HOST permits a host in a private network."
+    return "Try again later, or check the address in a browser."
+
+
+def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, seconds: float) -> int:
+    """Say how the crawl ended, and show the best pages."""
+    from surveyor.cli.display import goal_of
+    from surveyor.report.accounts import interval
+    from surveyor.report.numbers import counted, duration
+
+    name, coverage = str(survey.folder), survey.coverage
+    reached = ending == "reached"
+    pages = counted(survey.pages_read, "page")
+    output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
+    if code:
+        output.say(f"Stopped. {pages} saved, {interval(coverage)}.")
+        output.next_steps({"go on": ["surveyor", *_again()], "look now": ["surveyor", "top", name]})
+        return code
+    _show_top(output, survey)
+    words = {
+        "reached": f"Goal reached ({rule})",
+        "hopeless": f"The goal ({rule}) cannot be reached",
+        "empty": "No page is left to read",
+        "interrupted": "Stopped",
+    }
+    output.line(f"{words[ending]}: {interval(coverage)}, {pages}, {duration(seconds)}.")
+    asked = goal_of(rule)
+    failed = not reached and asked is not None
+    output.next_steps({
+        "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
+        **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
+        "more of the list": ["surveyor", "top", name, "-n", "50"],
+    })  # fmt: skip
+    return NOT_REACHED if failed else 0
+
+
+def _again() -> list[str]:
+    words = click.get_current_context().obj or ()
+    return [word for word in words if word != "--fresh"]
+
+
+def _show_top(output: Output, survey: Survey) -> None:
+    from surveyor.report.accounts import MEANING
+    from surveyor.report.surveys import top_table
+
+    output.table(top_table(survey.top(TOP)))
+    output.line()
+    output.line(f"PageRank of the pages known, with jumps to the seeds; coverage is {MEANING}")
+
+
+def fields_of(survey: Survey, top: int) -> dict[str, Any]:
+    """Return what JSON says about a survey."""
+    return {
+        "survey": str(survey.folder),
+        "coverage": survey.coverage.to_dict(),
+        "pages_read": survey.pages_read,
+        "pages_known": survey.pages_known,
+        "rng": survey.manifest.rng,
+        "seeds": list(survey.manifest.seeds),
+        "pages": survey.top(top),
+    }

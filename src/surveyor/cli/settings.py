@@ -1,0 +1,53 @@
+"""The settings of a crawl as options, one for each; and the one question that is asked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor import config
+from surveyor.cli import options
+from surveyor.config import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import Field
+
+    from surveyor.cli.output import Output
+    from surveyor.config import Settings
+
+TABLES = frozenset({"headers", "auth", "permission"})  # only in files
+
+
+def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
+    """Make the option of a setting; one that is not given is None, so that files and variables count."""
+    flag, kind, default = "--" + name.replace("_", "-"), field.metadata["kind"], field.default
+    about = field.metadata["help"]
+    if kind is config.SWITCH:
+        return click.option(
+            f"{flag}/--no-{flag[2:]}", name, default=None, help=f"{about}  [{'yes' if default else 'no'}]"
+        )
+    shown = f"  [{default:g}]" if isinstance(default, int | float) else f"  [{default}]" if default else ""
+    types = {config.WHOLE: int, config.PERHAPS: int, config.NUMBER: float, config.SECONDS: float}
+    many = kind in (config.LIST, config.RULES)
+    return click.option(
+        flag, name, type=types.get(kind, str), default=None, multiple=many, help=about + shown,
+        metavar={int: "N", float: "X"}.get(types.get(kind, str), "RULE" if kind is config.RULES else "TEXT"),
+    )  # fmt: skip
+
+
+all_options = options.stacked(*(_option(name, field) for name, field in FIELDS.items() if name not in TABLES))
+
+
+def with_contact(output: Output, settings: Settings) -> Settings:
+    """Ask for the contact, once, if somebody is there to answer."""
+    if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return settings
+    output.say("Sites should be able to reach whoever crawls them.")
+    contact = click.prompt("contact (e-mail or URL)", err=True).strip()
+    settings = replace(settings, contact=contact)
+    output.say(f"saved in {config.save_contact(contact)}")
+    return settings

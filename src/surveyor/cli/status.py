@@ -1,0 +1,65 @@
+"""`surveyor status`, or just `surveyor SURVEY`: how much of what matters is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surveyor.cli import options
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+
+BLOCKED = 5  # reasons that are named
+
+
+@options.command("status", table=True)
+@click.argument("survey", type=click.Path(), metavar="SURVEY")
+def command(output: Output, *, survey: str) -> int:
+    """Say how much of all importance SURVEY holds, and where the rest is.
+
+    It may be asked while a crawl is going on.
+    """
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
+    from surveyor.report.numbers import counted, size
+    from surveyor.report.surveys import blocked_table
+
+    with Survey(survey) as opened:
+        coverage, blocked, manifest = opened.coverage, opened.blocked(), opened.manifest
+        output.object("status", {
+            "survey": survey, "coverage": coverage.to_dict(), "pages_read": opened.pages_read,
+            "pages_known": opened.pages_known, "visits": opened.visits, "bytes": opened.bytes, "rng": manifest.rng,
+            "seeds": list(manifest.seeds), "goal": manifest.settings["until"], "settings": dict(manifest.settings),
+            "blocked": blocked,
+        })  # fmt: skip
+        if output.mode == "csv":
+            output.table(blocked_table(blocked))
+            return 0
+        waiting = opened.pages_waiting
+        notes = {
+            "captured": interval(coverage),
+            "waiting": f"on {counted(waiting, 'known page')}",
+            "blocked": by_kind({row["reason"]: row["mass"] for row in blocked}),
+        }
+        for line in account_lines(coverage, notes):
+            output.line(line)
+        output.line(MEANING)
+        output.line()
+        output.facts({
+            "seeds": ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else ""),
+            "goal": str(manifest.settings["until"]),
+            "strategy": f"{manifest.settings['strategy']}, damping {opened.damping:g}, rng {manifest.rng}",
+            "pages": f"{opened.pages_read:,} read, {waiting:,} waiting, {opened.pages_known:,} known",
+            "fetched": f"{counted(opened.visits, 'visit')}, {size(opened.bytes)}",
+            "folder": f"{opened.folder}, {size(opened.size)} on disk",
+        })  # fmt: skip
+        if blocked:
+            output.line()
+            output.table(blocked_table(blocked[:BLOCKED]))
+        output.next_steps({
+            "the best pages": ["surveyor", "top", survey],
+            "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
+        })  # fmt: skip
+    return 0

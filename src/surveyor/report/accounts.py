@@ -1,0 +1,62 @@
+"""Where all importance is, in words and bars: the display of a crawl, and what is said about a survey."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surveyor.report.numbers import percent, share_at_least, share_at_most
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from surveyor.ledger import CoverageInterval
+
+WIDTH = 28  # of a bar
+EIGHTHS = " ▏▎▍▌▋▊▉"
+MEANING = "relative to the seeds, the damping, the scope and the links as fetched"
+
+
+def bar(share: float, width: int = WIDTH) -> str:
+    """Draw a share, to an eighth of a character.
+
+    >>> bar(0.5, 4), bar(0.03, 4)
+    ('██  ', '▏   ')
+    """
+    eighths = max(0, min(8 * width, round(8 * width * share)))
+    if share > 0:
+        eighths = max(1, eighths)
+    full, part = divmod(eighths, 8)
+    return ("█" * full + (EIGHTHS[part] if part else "")).ljust(width)
+
+
+def interval(coverage: CoverageInterval) -> str:
+    """Say how much is captured, from both sides; bounds round outward."""
+    return f"{share_at_least(coverage.at_least)} at least, {share_at_most(coverage.at_most)} at most"
+
+
+def account_lines(coverage: CoverageInterval, notes: Mapping[str, str]) -> list[str]:
+    """Draw the five accounts; `notes` stand behind them."""
+    lines = []
+    for name in ("captured", "moving", "waiting", "blocked", "lost"):
+        share = max(0.0, getattr(coverage, name))
+        note = notes.get(name, "")
+        lines.append(f"{name:<9} {bar(share)} {100 * share:5.1f} %  {note}".rstrip())
+    return lines
+
+
+def kind_of(reason: str) -> str:
+    """Sort a reason for not reading a page into few kinds."""
+    if reason.startswith("robots"):
+        return "robots"
+    if reason in ("budget", "deleted"):
+        return reason
+    return "errors"
+
+
+def by_kind(masses: Mapping[str, float]) -> str:
+    """Say how much is blocked by what: robots 2.1 %, errors 0.6 %."""
+    kinds: dict[str, float] = {}
+    for reason, mass in masses.items():
+        kinds[kind_of(reason)] = kinds.get(kind_of(reason), 0.0) + mass
+    most = sorted(kinds.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{kind} {percent(mass)}" for kind, mass in most if mass > 0)
