@@ -12,8 +12,9 @@ of one name are joined by newlines; where commas join them, an agent's name hold
 from the first 64 KB, else UTF-8 with replacements.
 
 **Hostile pages.** Nothing here raises, and time is bounded. The HTML rules let a few kilobytes cost hours or all
-memory: nested blocks take quadratic time, so a page is cut at 30,000 tags (three seconds at the worst) and where a
-tag has 1,000 attributes; unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, so in
+memory: nested blocks take quadratic time, so a page of more than 30,000 tags (three seconds at the worst) is read in
+pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is also cut where
+a tag has 1,000 attributes. Unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, so in
 pages with much formatting `b`, `font` and their like are read as `span`, which changes neither links nor text.
 `cut` says that something was left out, be it tags, links (beyond 10,000) or text (beyond 100,000 characters).
 
@@ -27,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from ada_url import join_url
@@ -36,7 +37,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 AGENT = "surveyor"
 MOST_LINKS = 10_000
 MOST_TEXT = 100_000  # characters
-MOST_TAGS = 30_000  # opening and closing
+MOST_TAGS = 500_000  # opening and closing
+WHOLE = 30_000  # tags of a page that is parsed as a whole
+PIECE = 1_000  # tags after which a larger one is divided, where it can be; at the latest after twice as many it is cut
 MOST_FORMATTING = 400  # tags; where there are more, they are read as span
 MANY_TAGS = 1_000  # in a page worth searching for formatting
 MANY_LETTERS = 100_000  # in a page worth searching for crowded tags
@@ -55,6 +58,11 @@ _BLOCKS = frozenset(
 )
 _FORMATTING = re.compile(r"<(/?)(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])")
 _TAG = re.compile(r"<[a-zA-Z/]")
+_TOKEN = re.compile(  # a tag with its attributes, or what has no tags inside
+    r"""<!--(?:-?>|.*?(?:--!?>|\Z))|<(script|style|textarea|title|template|iframe|noembed|noframes|xmp)(?=[\s/>])"""
+    r""".*?(?:</\1(?=[\s/>])|\Z)|<[a-z/][^>=]*+(?:=\s*+(?:"[^"]*+"?+|'[^']*+'?+)?+[^>=]*+)*+""",
+    re.IGNORECASE | re.DOTALL,
+)
 _CROWDED = re.compile(
     r"<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     r"""(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+){1000}"""
@@ -141,16 +149,20 @@ def read_page(body: bytes, url: str, *, content_type: str = "", headers: Mapping
         cut, language = len(text) > MOST_TEXT, _tag(language)
         return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **wishes.asked())
     html, charset = _decode(body, content_type, is_html=True)
-    html, cut = _tame(html)
-    tree = LexborHTMLParser(html)
-    found = _Found(url)
-    found.scan(tree.css(_SOURCES), wishes)
+    pieces, cut = _tame(html)
+    found, text, long = _Found(url), "", False
+    for piece in pieces:
+        tree = LexborHTMLParser(piece)
+        found.scan(tree.css(_SOURCES), wishes)
+        if not long:
+            more, long = _visible(tree.body)
+            text = f"{text} {more}" if text and more else text or more
+            long = long or len(text) > MOST_TEXT
     links, many = found.resolve(nofollow=wishes.nofollow)
-    text, long = _visible(tree.body)
     return Page(
         links=links,
         title=found.title,
-        text=text,
+        text=text[:MOST_TEXT],
         language=_tag(found.language or language),
         canonical=found.canonical or canonical,
         charset=charset,
@@ -240,7 +252,7 @@ class _Found:
             elif tag == "meta":
                 self._meta(told, wishes)
             elif tag == "html":
-                self.language = told.get("lang") or told.get("xml:lang") or ""
+                self.language = self.language or told.get("lang") or told.get("xml:lang") or ""
             elif tag == "base" and not self._has_base:
                 self._has_base, self.base = True, _resolve(told["href"] or "", self.url) or self.url
             elif tag == "title" and not self._has_title:
@@ -321,16 +333,33 @@ def _behind(node: LexborNode | None) -> LexborNode | None:
     return None if node is None else node.next
 
 
-def _tame(html: str) -> tuple[str, bool]:
-    """Take out of a page what would cost the parser too much; say whether something is missing."""
+def _tame(html: str) -> tuple[list[str], bool]:
+    """Take out of a page what would cost the parser too much, and divide it; say whether something is missing."""
     tags, cut = html.count("<"), False
-    if tags > MOST_TAGS and (last := next(islice(_TAG.finditer(html), MOST_TAGS, None), None)):
-        html, cut = html[: last.start()], True
     if tags > MANY_TAGS and next(islice(_FORMATTING.finditer(html), MOST_FORMATTING, None), None):
         html = _FORMATTING.sub(r"<\1span", html)
     if len(html) > MANY_LETTERS and (crowded := _CROWDED.search(html)):
         html, cut = html[: crowded.start()], True
-    return html, cut
+    if tags <= WHOLE:
+        return [html], cut
+    places, since = [0], 0
+    for number, token in enumerate(_TOKEN.finditer(html)):
+        if since >= PIECE:
+            places.append(token.start())
+            since = 0
+        since += token[0].count("<")
+        if number >= MOST_TAGS:
+            html, cut = html[: token.start()], True
+            break
+    pieces = [html[start:end] for start, end in pairwise([*places, len(html)])]
+    short = [_first_tags(piece, 2 * PIECE) for piece in pieces]
+    return short, cut or sum(map(len, short)) < len(html)
+
+
+def _first_tags(html: str, count: int) -> str:
+    """Return the part before a tag too many."""
+    last = next(islice(_TAG.finditer(html), count, None), None) if html.count("<") > count else None
+    return html[: last.start()] if last else html
 
 
 def _decode(body: bytes, content_type: str, *, is_html: bool) -> tuple[str, str]:
