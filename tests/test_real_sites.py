@@ -109,6 +109,11 @@ def test_the_truth_is_what_can_be_reached(web: SiteServer, truth: SiteTruth) -> 
     )
 
 
+def test_several_processes_find_the_same(web: SiteServer, truth: SiteTruth) -> None:
+    again = find_truth(web, "docs", workers=2)
+    assert (again.graph, again.urls, again.links) == (truth.graph, truth.urls, truth.links)
+
+
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [

@@ -18,6 +18,7 @@ crawled twice, each time over HTTP and from its entry alone:
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -164,7 +165,7 @@ def main() -> None:
             print("|---|--:|--:|--:|--:|--:|--:|--:|")
             for site in sites:
                 start = time.perf_counter()
-                truths[site.name] = find_truth(web, site.name)
+                truths[site.name] = find_truth(web, site.name, workers=os.cpu_count() or 1)
                 print(describe(site, truths[site.name], time.perf_counter() - start), flush=True)
             if not given.truth:
                 print("\n| site | read | ranks apart | allowed | read for 90 % | stated coverage | true coverage |")

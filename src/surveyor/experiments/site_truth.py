@@ -25,10 +25,11 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from html.parser import HTMLParser
-from pathlib import Path
+from multiprocessing import get_context
 from typing import NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -36,7 +37,7 @@ import numpy as np
 
 from surveyor.arrays import ByteArray, IntArray, read_only
 from surveyor.errors import UsageError
-from surveyor.experiments.sites import SiteServer
+from surveyor.experiments.sites import Found, SiteServer
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.rank.pagerank import pagerank
@@ -115,9 +116,10 @@ class _Tags(HTMLParser):
                 self.found.append((match[1], True))
 
 
-def read_file(file: Path, *, zipped: bool = False) -> Said:
+def read_file(found: Found) -> Said:
     """Read what the tags of a file say."""
-    body = gzip.decompress(file.read_bytes()) if zipped else file.read_bytes()
+    body = found.file.read_bytes() if found.file else b""
+    body = gzip.decompress(body) if found.zipped else body
     tags = _Tags()
     tags.feed(_text(body))
     tags.close()
@@ -200,43 +202,59 @@ class SiteTruth:
         return f"SiteTruth({counts}; {self.graph.links:,} links; {self.leaving:.1%} of all links leave)"
 
 
-def find_truth(
-    web: SiteServer, name: str, *, damping: float = 0.85, read: Callable[..., Said] = read_file
-) -> SiteTruth:
-    """Follow all links of a site from its entry."""
-    walk = _Walk(web, web.entry(name), read)
-    walk.run()
+def find_truth(web: SiteServer, name: str, *, damping: float = 0.85, workers: int = 1) -> SiteTruth:
+    """Follow all links of a site from its entry; files are read by so many processes."""
+    walk = _Walk(web, web.entry(name))
+    if workers == 1:
+        walk.run(map)
+    else:  # processes that are no copies of this one: it has a thread that serves
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            walk.run(lambda read, files: pool.map(read, files, chunksize=16))
     return walk.truth(damping)
 
 
+Read = Callable[[Callable[[Found], Said], list[Found]], Iterable[Said]]
+
+
 class _Walk:
-    def __init__(self, web: SiteServer, entry: str, read: Callable[..., Said]) -> None:
-        self.web, self.read = web, read
+    """A breadth-first search."""
+
+    def __init__(self, web: SiteServer, entry: str) -> None:
+        self.web = web
         self.place = urlsplit(entry).netloc
         self.host = self.place.partition(":")[0]
-        self.urls = [entry]  # in the order of discovery, which is the order of reading
+        self.urls = [entry]  # in the order of discovery
         self.ids = {entry: 0}
         self.fates: dict[int, int] = {}
         self.rows: dict[int, list[int]] = {}
         self.goals: dict[int, int] = {}
         self.links: Counter[str] = Counter()
 
-    def run(self) -> None:
-        for page, url in enumerate(self.urls):  # which grows meanwhile
-            self._visit(url, page)
+    def run(self, read: Read) -> None:
+        """Visit all URLs, those of one distance together."""
+        done = 0
+        while done < len(self.urls):
+            level = list(range(done, len(self.urls)))
+            done += len(level)
+            found = {page: answer for page in level if (answer := self._visit(page)).file is not None}
+            for (page, _), said in zip(found.items(), read(read_file, list(found.values())), strict=True):
+                self._look(self.urls[page], page, said)
 
-    def _visit(self, url: str, page: int) -> None:
-        parts = urlsplit(url)
+    def _visit(self, page: int) -> Found:
+        """Decide the fate of a URL; return the file if it is a page with links."""
+        parts = urlsplit(self.urls[page])
         found = self.web.find(self.host, parts.path + (f"?{parts.query}" if parts.query else ""))
         if found.target:
             self.fates[page] = ALIAS
-            self.goals[page] = self._number(resolve(url, found.target) or "")
+            self.goals[page] = self._number(resolve(self.urls[page], found.target) or "")
         elif found.file is None:
             self.fates[page] = GONE
         elif found.kind not in HTML:
             self.fates[page] = OTHER
         else:
-            self._look(url, page, self.read(found.file, zipped=found.zipped))
+            self.fates[page] = FINE
+            return found
+        return Found(found.status)
 
     def _look(self, url: str, page: int, said: Said) -> None:
         """Note the links of a page, or the page that it stands for."""
@@ -250,7 +268,6 @@ class _Walk:
             self.fates[page] = ALIAS
             self.goals[page] = self._number(canonical or "")
             return
-        self.fates[page] = FINE
         self.rows[page] = []
         for goal, passes in passing.items():
             where = self._where(goal) if passes else "nofollow"
