@@ -16,7 +16,7 @@ memory: nested blocks take quadratic time, so a page of more than 30,000 tags (t
 pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is also cut where
 a tag has 1,000 attributes. Unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, so in
 pages with much formatting `b`, `font` and their like are read as `span`, which changes neither links nor text.
-`cut` says that something was left out, be it tags, links (beyond 10,000) or text (beyond 100,000 characters).
+`cut` says that something was left out, be it tags, links (beyond 50,000) or text (beyond 100,000 characters).
 
 What this is not: a browser. Scripts do not run, style sheets do not hide text, templates and comments are not read.
 """
@@ -35,7 +35,7 @@ from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 AGENT = "surveyor"
-MOST_LINKS = 10_000
+MOST_LINKS = 50_000
 MOST_TEXT = 100_000  # characters
 MOST_TAGS = 500_000  # opening and closing
 WHOLE = 30_000  # tags of a page that is parsed as a whole
