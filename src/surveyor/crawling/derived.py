@@ -181,7 +181,7 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     from surveyor.kernels import mass
 
     ledger, growing = state.crawl.ledger, state.crawl.graph
-    size = len(state.urls)
+    size = min(len(state.urls), ledger.capacity)  # URLs out of scope have no account
     life = ledger.state[:size] & mass.LIFE
     stands_for = _final(ledger, size)
     kept = (life == mass.READ) if crawled_only else (life != mass.UNKNOWN) & (life != mass.ALIAS)

@@ -25,11 +25,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from surveyor.crawling.crawl import crawl
 from surveyor.errors import UsageError
 from surveyor.experiments.site_truth import FATES, FINE, OTHER, SiteTruth, find_truth
 from surveyor.experiments.sites import INDEX, Site, SiteServer, serving
+from surveyor.stopping import Coverage, Pages
 
 GOAL = 0.9
+ALL = 1 << 40  # pages
+TOLERANCE = 1e-9
 ROUNDING = 1e-12  # for each sum of shares, which are added in another order
 
 
@@ -42,6 +46,7 @@ class Surveyed:
     error: float  # the ranks are at most this far from those of the graph that was crawled, in L1
     at_least: float  # coverage
     at_most: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +96,37 @@ def compare(read: Iterable[str], ranks: Mapping[str, float], error: float, truth
 
 def crawl_site(web: SiteServer, site: Site, out: Path, goal: float | None) -> Surveyed:
     """Crawl a site over HTTP from its entry until a coverage is reached; all of it if there is no goal."""
-    # TO BE FILLED IN when sv.crawl exists; about:
-    #   survey = sv.crawl([web.entry(site.name)], out=out, until=sv.Coverage(goal), scope="host",
-    #                     contact="a@example.org", allow=[site.host], delay=0, resolver=web.resolver, archive=False)
-    #   graph, ranking = survey.ranking()
-    #   return Surveyed(pages read, ranks by URL, ranking.error, survey.coverage.at_least, survey.coverage.at_most)
-    # The scope must be the host: an entry such as gtk4/index.html would else narrow it to its folder.
-    raise NotImplementedError(f"{site.name} at {web.port}, {out}, {goal}")
+    began = time.perf_counter()
+    survey = crawl(
+        web.entry(site.name),
+        out=out,
+        until=Pages(ALL) if goal is None else Coverage(goal),
+        scope="host",  # an entry in a folder would else narrow it to that
+        contact="someone@example.org",
+        allow=[site.host],
+        delay=0,
+        pause=0.05,
+        resolver=web.resolver,
+        archive=False,
+    )
+    seconds = time.perf_counter() - began
+    with survey:
+        ranking = survey.rank(tolerance=TOLERANCE)
+        read = tuple(url for _, url, visit in survey.pages() if visit is not None and visit.kind == "read")
+        ranks = dict(zip(survey.graph().names or (), ranking.scores.tolist(), strict=True))
+        coverage = survey.coverage
+    return Surveyed(read, ranks, ranking.error, coverage.at_least, coverage.at_most, seconds)
 
 
-Crawl = Callable[[SiteServer, Site, Path, float | None], Surveyed]
+CrawlSite = Callable[[SiteServer, Site, Path, float | None], Surveyed]
 
 
-def check(web: SiteServer, site: Site, truth: SiteTruth, crawl: Crawl = crawl_site) -> list[str]:
+def check(web: SiteServer, site: Site, truth: SiteTruth, crawl_it: CrawlSite = crawl_site) -> list[str]:
     """Crawl a site for all of it and for nine tenths; return what is wrong, in sentences."""
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        whole = crawl(web, site, Path(folder, "whole"), None)
-        part = crawl(web, site, Path(folder, "part"), GOAL)
+        whole = crawl_it(web, site, Path(folder, "whole"), None)
+        part = crawl_it(web, site, Path(folder, "part"), GOAL)
     compared = compare(whole.read, whole.ranks, whole.error, truth)
     if not compared.holds:
         first = ", ".join([*compared.missing[:3], *compared.strange[:3]])
@@ -121,7 +139,8 @@ def check(web: SiteServer, site: Site, truth: SiteTruth, crawl: Crawl = crawl_si
         wrong.append(f"{site.name}: asked for {GOAL:.0%}, ended at {part.at_least:.4f}")
     print(
         f"| {site.name} | {len(whole.read):,} | {compared.distance:.1e} | {compared.allowed:.1e} | {len(part.read):,} "
-        f"| {part.at_least:.4f}–{part.at_most:.4f} | {truth.coverage(part.read):.4f} |",
+        f"| {part.at_least:.4f}–{part.at_most:.4f} | {truth.coverage(part.read):.4f} "
+        f"| {len(whole.read) / max(whole.seconds, 1e-9):,.0f} |",
         flush=True,
     )
     return wrong
@@ -168,8 +187,8 @@ def main() -> None:
                 truths[site.name] = find_truth(web, site.name, workers=os.cpu_count() or 1)
                 print(describe(site, truths[site.name], time.perf_counter() - start), flush=True)
             if not given.truth:
-                print("\n| site | read | ranks apart | allowed | read for 90 % | stated coverage | true coverage |")
-                print("|---|--:|--:|--:|--:|--:|--:|")
+                print("\n| site | read | ranks apart | allowed | read for 90 % | stated | true | pages/s |")
+                print("|---|--:|--:|--:|--:|--:|--:|--:|")
                 for site in sites:
                     wrong += check(web, site, truths[site.name])
     except UsageError as error:
