@@ -15,7 +15,7 @@ import pytest
 
 from console import LINKS, Said, process
 from surveyor.cli import lazy, options, pages
-from surveyor.cli.reference import reference
+from surveyor.cli.reference import reference, settings_reference
 from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
 
@@ -59,21 +59,21 @@ def test_every_command_has_help_and_the_shared_options() -> None:
 def test_reference_is_up_to_date() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
     assert page == reference(), "run: python -m surveyor.cli.reference"
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
+    assert page == settings_reference(), "run: python -m surveyor.cli.reference"
 
 
 def test_reference_is_written_where_the_documentation_is(tmp_path: Path) -> None:
     (tmp_path / "docs" / "reference").mkdir(parents=True)
     assert process("-m", "surveyor.cli.reference", cwd=tmp_path).returncode == 0
     assert (tmp_path / "docs" / "reference" / "commands.md").read_text("utf-8") == reference()
+    assert (tmp_path / "docs" / "reference" / "settings.md").read_text("utf-8") == settings_reference()
 
 
 def test_choices_are_those_of_the_library() -> None:
-    from surveyor.cli.demo import PRESETS
     from surveyor.graph.formats import FORMATS
-    from surveyor.graph.synthetic import PRESETS as WEBS
 
     assert set(options.FORMATS) == set(FORMATS)
-    assert set(PRESETS) == set(WEBS)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

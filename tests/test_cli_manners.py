@@ -30,8 +30,8 @@ from surveyor.graph.csr import Graph
     [
         (["rnak"], "No command rnak. Did you mean rank?"),
         (["graph", "bild"], "No command bild. Did you mean build?"),
-        (["nonsense"], "There are graph, rank"),
-        (["rank", "x", "--tolerence", "1"], "Did you mean '--tolerance'?"),
+        (["nonsense"], "There are crawl, status, graph, rank"),
+        (["rank", "x", "--tolerence", "1"], "Did you mean --tolerance?"),
         (["rank"], "Missing argument"),
         (["rank", "x", "--json", "--csv"], "exclude each other"),
         (["graph", "build", "a", "b", "--memory", "much"], "not an amount"),
@@ -163,19 +163,6 @@ def test_csv_in_a_pipe_is_what_out_writes(tmp_path: Path) -> None:
 
 
 # Surroundings
-
-
-def test_demo_runs_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "demo")
-    first = Said(capsys, "demo", "--out", out)
-    report = (tmp_path / "demo" / "report.html").read_bytes()
-    second = Said(capsys, "demo", "--out", out)
-    assert (first.code, second.code) == (0, 0)
-    assert second.out == first.out
-    assert (tmp_path / "demo" / "report.html").read_bytes() == report
-    assert report.count(b"<svg") == 2
-    assert "surveyor top" in second.err
-    assert Said(capsys, "demo", "--out", out, "--fresh", "--json").json()["command"] == "demo"
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,14 @@
-"""`surveyor demo`: a first look without a file or a network."""
+"""`surveyor demo`: crawl a web on this machine, be killed, go on, and compare with the truth. No network is used."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,52 +18,171 @@ from surveyor.cli import options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.survey_html import Truth
+    from surveyor.sources.web import EmbeddedWeb
 
-#: Names of the synthetic webs, kept here so that help needs no import; a test compares them with the presets.
-PRESETS = ("small", "site", "web", "domains")
+GOAL = 0.9
+KILLED_AFTER = 150  # pages
+TOP = 10
+HURRY = {"slow_seconds": 0.05, "pace": 0.1, "crawl_delay": 0.05}  # a demo should not take long
+CONTACT = "demo@example.org"
 
 
 @options.command("demo", table=True)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False),
-    default="surveyor-demo",
-    show_default=True,
-    metavar="DIR",
-    help="Folder for graph and report.",
-)
-@click.option("--preset", type=click.Choice(PRESETS), default="small", show_default=True, help="Which web to make.")
+@click.option("--out", type=click.Path(file_okay=False), default="surveyor-demo", show_default=True, metavar="DIR",
+              help="Folder for survey and report.")  # fmt: skip
 @click.option("--rng", type=options.Whole(0), default=7, show_default=True, help="Seed of the web.")
-@click.option("--fresh", is_flag=True, help="Make the web again, even if it is there.")
-def command(output: Output, *, out: str, preset: str, rng: int, fresh: bool) -> int:
-    """Make a web, rank it, explain its top page and write a report with two plots."""
-    from surveyor.cli import explain, rank
-    from surveyor.cli.pages import word_for
-    from surveyor.cli.ranked import rank_graph
+@click.option("--serve", is_flag=True, help="Only serve the web, for your own crawls, until Ctrl-C.")
+@click.option("--port", type=options.Whole(0), default=0, help="Port to serve it at.  [any]")
+def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
+    """Crawl a made-up web over HTTP on this machine: kill the crawl, go on, compare with the truth.
 
+    The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and a
+    calendar without end. With --serve it is there for crawls of your own.
+    """
+    from surveyor.sources.web import running
+    from surveyor.sources.web_settings import WebSettings
+
+    settings = WebSettings(rng=rng, port=port, **HURRY)  # type: ignore[arg-type]
+    if serve:
+        return _serve(output, settings)
     folder = Path(out)
-    path = folder / f"{preset}-{rng}.graph"
-    if fresh or not path.exists():
-        from surveyor.cli.graph_build import make_web
+    path = folder / "web.survey"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
+    with running(settings) as web:
+        words = _words(web, path)
+        output.say(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; nothing leaves this machine")
+        output.say(f"$ surveyor {shlex.join(words)}")
+        killed = _crawl_and_kill(words, path, quiet=output.quiet)
+        output.say(f"killed with kill -9 after {killed:,} pages. The same command goes on:")
+        code = _crawl(words, quiet=output.quiet)
+        from surveyor.crawling.survey import Survey
 
-        folder.mkdir(parents=True, exist_ok=True)
-        output.say(f"making a web ({preset}, rng {rng})")
-        with output.progress() as progress:
-            make_web(preset, str(path), rng=rng, replace=True, progress=progress)
-    else:
-        output.say(f"using the web in {path} (--fresh makes it again)")
-    ranked = rank_graph(output, str(path))
-    rank.show(output, "demo", ranked, 10)
-    if output.mode == "text" and ranked.graph.pages:
-        output.line()
-        explain.show(output, ranked, int(ranked.ranking.top(1)[0]), 5)
-    report = str(folder / "report.html")
-    again = ["demo", "--preset", preset, "--rng", str(rng)]
-    rank.write_html(output, ranked, report, title=f"A made-up web ({preset}, rng {rng})", again=again)
-    second = word_for(ranked.graph, int(ranked.ranking.top(2)[-1]))
-    output.next_steps({
-        "why is the second second?": ["surveyor", "explain", str(path), second],
-        "more of the list": ["surveyor", "top", str(path), "-n", "50"],
-        "your own links": ["surveyor", "graph", "build", "links.txt", "my.graph"],
+        with Survey(path) as survey:
+            truth = _truth(web, survey)
+            _show(output, survey, truth, killed)
+            _write(output, survey, truth, folder / "report.html", f"surveyor demo --rng {rng}")
+        output.next_steps({
+            "how much is there?": ["surveyor", str(path)],
+            "why is it first?": ["surveyor", "explain", str(path), web.seeds[0]],
+            "what could not be read?": ["surveyor", "top", str(path), "--blocked"],
+            "a site of yours": ["surveyor", "https://docs.example.org", "--contact", "you@example.org"],
+        })  # fmt: skip
+    return code
+
+
+def _words(web: EmbeddedWeb, path: Path) -> list[str]:
+    """Return the command that crawls this web; its server is its own proxy, so no name has to be looked up."""
+    given = {"proxy": f"http://127.0.0.1:{web.port}", "scope": "any", "delay": "0", "pause": "0.1",
+             "until": f"coverage={GOAL}", "contact": CONTACT, "out": str(path)}  # fmt: skip
+    return ["crawl", *web.seeds, *(word for name, value in given.items() for word in (f"--{name}", value))]
+
+
+def _start(words: list[str], *, quiet: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "surveyor", *words, *(["--quiet"] if quiet else [])]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603  # our own command
+
+
+def _crawl_and_kill(words: list[str], path: Path, *, quiet: bool) -> int:
+    """Begin the crawl and kill it without warning in the middle; return the pages that were read."""
+    from surveyor.store.journal import Journal
+
+    crawl = _start(words, quiet=quiet)
+    try:
+        read = 0
+        while crawl.poll() is None and read < KILLED_AFTER:
+            time.sleep(0.05)
+            if (path / "survey.toml").is_file():
+                journal = Journal.open(path / "journal.sqlite", write=False)
+                read = journal.kinds().get("read", 0)
+                journal.close()
+    finally:
+        if crawl.poll() is None:
+            os.kill(crawl.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        crawl.wait()
+    return read
+
+
+def _crawl(words: list[str], *, quiet: bool) -> int:
+    crawl = _start(words, quiet=quiet)
+    try:
+        return crawl.wait()
+    finally:
+        if crawl.poll() is None:
+            crawl.terminate()
+            crawl.wait()
+
+
+def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
+    """Return the true shares, and the true coverage after each page that was read."""
+    import numpy as np
+
+    from surveyor.report.survey_html import Truth
+    from surveyor.sources.web_truth import PerfectCrawler
+    from surveyor.urls import normalise
+
+    truth = web.truth(crawler=PerfectCrawler(normalise=lambda url: normalise(url) or url, longest=10_000_000))
+    shares = dict(zip(truth.urls, truth.importance.scores.tolist(), strict=True))
+    held: set[str] = set()
+    covered: list[float] = []
+    total = 0.0
+    for page in survey.history().pages.tolist():
+        url = survey.url(page)
+        final = truth.target(url) if url in truth.ids else url
+        total += shares.get(final, 0.0) * (final not in held)
+        held.add(final)
+        covered.append(total)
+    return Truth(shares, np.array(covered))
+
+
+def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
+    from surveyor.report.accounts import interval
+    from surveyor.report.numbers import percent
+    from surveyor.report.tables import Table
+
+    rows = survey.top(TOP)
+    coverage, true = survey.coverage, float(truth.covered[-1])
+    told = [{**row, "true_share": truth.shares.get(row["url"], 0.0)} for row in rows]
+    inside = coverage.at_least <= true + 1e-9 and true <= coverage.at_most + 1e-9
+    output.object("demo", {
+        "survey": str(survey.folder), "coverage": coverage.to_dict(), "true_coverage": true, "inside": inside,
+        "killed_after": killed, "pages_read": survey.pages_read, "pages": told,
     })  # fmt: skip
-    return ranked.exit_code
+    keys = ("score", "share", "true_share", "url")
+    cells = [(f"{row['score']:.0f}", percent(row["share"]), percent(row["true_share"]), row["url"]) for row in told]
+    records = [tuple(row[key] for key in keys) for row in told]
+    output.line()
+    output.table(Table(("score", "share", "true share", "page"), cells, keys, records))
+    output.line()
+    output.line(
+        f"captured {interval(coverage)}; in truth {percent(true)}, which is {'inside' if inside else 'OUTSIDE'}"
+    )
+    output.line(f"{survey.pages_read:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
+
+
+def _write(output: Output, survey: Survey, truth: Truth, path: Path, title: str) -> None:
+    from importlib.util import find_spec
+
+    from surveyor.report.survey_html import SurveyReport, write_report
+
+    plots = find_spec("matplotlib") is not None
+    write_report(SurveyReport("A made-up web", survey, title, GOAL, truth, plots), path)
+    output.say(f"report written to {path}")
+
+
+def _serve(output: Output, settings: object) -> int:
+    from surveyor.sources.web import serve
+    from surveyor.sources.web_settings import WebSettings
+
+    def ready(web: EmbeddedWeb) -> None:
+        output.object("demo", {"port": web.port, "seeds": web.seeds, "hosts": list(web.hosts)})
+        output.line(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; Ctrl-C ends it")
+        output.line("crawl it from another terminal:")
+        output.line(f"  surveyor {shlex.join(_words(web, Path('web.survey')))}")
+        sys.stdout.flush()
+
+    if isinstance(settings, WebSettings):
+        serve(settings, ready=ready)
+    return 0

@@ -1,26 +1,27 @@
-"""Write docs/reference/commands.md from the help of every command: `python -m surveyor.cli.reference [FILE]`.
+"""Write docs/reference/commands.md and settings.md from the commands and settings: `python -m surveyor.cli.reference`.
 
-A test fails when the file and the commands differ.
+A test fails when a file and what it describes differ.
 """
 
 from __future__ import annotations
 
-import sys
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from surveyor.cli.lazy import LazyGroup, surveyor
+from surveyor.config import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = "docs/reference/commands.md"
+FOLDER = Path("docs/reference")
 HEAD = """\
 # Commands
 
-Made from `surveyor COMMAND --help` by `python -m surveyor.cli.reference docs/reference/commands.md`.
+Made from `surveyor COMMAND --help` by `python -m surveyor.cli.reference`.
 
 Results go to stdout; progress, warnings and suggestions go to stderr. On a terminal progress is a bar;
 elsewhere it is a line every ten seconds. `--quiet` leaves the data asked for, warnings and errors.
@@ -31,28 +32,39 @@ elsewhere it is a line every ten seconds. `--quiet` leaves the data asked for, w
 | 1 | a bug in surveyor (or `doctor` found something wrong) |
 | 2 | wrong usage, or an input that cannot be read |
 | 3 | done, but without the guarantee asked for |
-| 4 | a graph folder that is damaged or written by a newer version |
-| 130, 143 | interrupted |
+| 4 | a graph or survey that is damaged, locked or written by a newer version |
+| 5 | nothing could be fetched |
+| 130, 143 | interrupted; what was crawled is saved |
 
 `--json` prints one object. It always has `schema` (now 1; raised when a field changes its meaning or goes)
 and `command`.
 
 | field | in | meaning |
 |---|---|---|
-| `graph` | all but `doctor` | the graph folder or file; in rankings and races an object of `path`, `pages`, `links` |
+| `survey` | `crawl`, `status`, `demo` | the folder of the survey |
+| `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
+| | | `waiting`, `blocked`, `lost`, which sum to 1 |
+| `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status` | counts, and what it began with |
+| `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `read` (and `true_share`) |
+| `goal`, `ending`, `reached` | `crawl` | what was asked for; reached, hopeless, empty or interrupted |
+| `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
+| `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
+| `true_coverage`, `inside`, `killed_after` | `demo` | the truth, whether it lies between the bounds |
+| `graph` | `graph`, `rank`, `top`, `explain`, `simulate` | the graph; in rankings and races an object of `path`, |
+| | | `pages`, `links` |
 | `source` | `graph convert` | what was read |
 | `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and how long it took |
 | `named`, `provenance` | `graph build`, `graph info` | whether pages have names; where the graph came from |
 | `pages_without_links`, `pages_without_in_links` | `graph info` | counts |
 | `mean_links`, `max_links`, `max_in_links` | `graph info` | of one page |
 | `bytes`, `verified` | `graph info` | size on disk; whether checksums were compared |
-| `ranking` | `rank`, `top`, `explain`, `demo` | an object: |
+| `ranking` | `rank`, `top`, `explain` | an object: |
 | – `damping`, `tolerance`, `teleport`, `dangling`, `solver` | | what was asked for |
 | – `error`, `reached` | | the proven error, and whether it is as small as asked for |
 | – `sweeps`, `seconds` | | what it took |
-| `pages` | `rank`, `top`, `demo` | a list; each page has `position`, `page` (its id), `score`, `share`, |
+| `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
 | | | `in_links`, `out_links`, `name` |
-| `near_ties` | `rank`, `top`, `demo` | neighbours in this list, and at its end, whose order is not proven |
+| `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
 | `explanation` | `explain` | an object; all parts are fractions of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
 | – `links`, `other_links`, `stuck`, `teleport` | | what came over links (each: `page`, `name`, `part`, |
@@ -84,8 +96,32 @@ Compiled kernels are kept in `$XDG_CACHE_HOME/surveyor` (`~/.cache/surveyor`), o
 """
 
 
+SETTINGS = """\
+# Settings of a crawl
+
+Made from the settings by `python -m surveyor.cli.reference`. The same word is an option (`--max-bytes`), a key of
+`surveyor.toml` or of `[tool.surveyor]` in `pyproject.toml` (`max_bytes`), a variable (`SURVEYOR_MAX_BYTES`) and an
+argument of `sv.crawl`. What comes later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the
+project's file, variables, options. A name that is not below is an error. `headers`, `auth` and `permission` are tables
+and stand in files only; they and `proxy` and `ca_file` are not kept in the survey, but for `permission`.
+
+| setting | default | example | meaning |
+|---|---|---|---|
+"""
+
+
+def settings_reference() -> str:
+    """Return the page of settings."""
+    rows = []
+    for name, field in FIELDS.items():
+        usual = "" if isinstance(field.default, type(MISSING)) or field.default in (None, "", ()) else field.default
+        example = str(field.metadata["example"]).replace("|", "\\|")
+        rows.append(f"| `{name}` | {usual} | `{example}` | {field.metadata['help']} |")
+    return SETTINGS + "\n".join(rows) + "\n"
+
+
 def reference() -> str:
-    """Return the whole page."""
+    """Return the page of commands."""
     return "\n".join([HEAD, *_entries(surveyor, "surveyor", None)])
 
 
@@ -101,4 +137,5 @@ def _entries(command: click.Command, path: str, parent: click.Context | None) ->
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else PAGE).write_text(reference(), "utf-8")
+    (FOLDER / "commands.md").write_text(reference(), "utf-8")
+    (FOLDER / "settings.md").write_text(settings_reference(), "utf-8")

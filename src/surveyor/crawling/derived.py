@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -160,10 +161,14 @@ def scope_of(manifest: Manifest) -> Scope:
 
 
 def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
-    """Yield the outcomes of a journal, links judged anew where the scope is no longer what it was."""
-    if any(event.kind == "rescope" for event in folder.journal.events()):
-        return (reader.judged(visit) for visit in folder.journal.visits(since))
-    return folder.journal.outcomes(since)
+    """Yield the outcomes of a journal up to where it ended when it was opened, as another process may be writing.
+
+    Links are judged anew where the scope is no longer what it was.
+    """
+    journal = folder.journal
+    rescoped = any(event.kind == "rescope" for event in journal.events())
+    every: Iterator[Outcome] = map(reader.judged, journal.visits(since)) if rescoped else journal.outcomes(since)
+    return islice(every, journal.position - since)
 
 
 @dataclass(frozen=True, slots=True)

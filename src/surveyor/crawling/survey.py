@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -19,11 +20,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surveyor.arrays import FloatArray
+from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawling.derived import Derived, Ranked, derive, to_graph
-from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.ledger import CoverageInterval
+from surveyor.outcome import Outcome
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.store.survey import Folder, Manifest
@@ -31,6 +32,15 @@ from surveyor.visit import Visit
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What a crawl could say after each page that it read."""
+
+    pages: IntArray  # of the journal, in the order in which they were read
+    at_least: FloatArray
+    at_most: FloatArray
 
 
 class Survey:
@@ -153,6 +163,25 @@ class Survey:
             for reason in sorted(mass, key=mass.__getitem__)[::-1]
         ]
 
+    def history(self) -> History:
+        """Replay the crawl and return its coverage after each page read."""
+        pages: list[int] = []
+        bounds: list[tuple[float, float]] = []
+
+        def note(state: Derived, outcome: Outcome) -> None:
+            if outcome.kind == "read":
+                now = state.crawl.ledger.coverage()
+                pages.append(outcome.page)
+                bounds.append((now.at_least, now.at_most))
+
+        derive(self._folder, watch=note)
+        both = np.array(bounds, np.float64).reshape(-1, 2)
+        return History(np.array(pages, np.int64), both[:, 0], both[:, 1])
+
+    def url(self, page: int) -> str:
+        """Return the URL of a page of the journal."""
+        return self._derived.urls[page]
+
     def refused(self, count: int = 20) -> list[dict[str, Any]]:
         """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
@@ -162,6 +191,7 @@ class Survey:
 
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""
+        self._folder.journal.recount()
         for name in ("_derived", "_all", "_ranking"):
             self.__dict__.pop(name, None)
 
@@ -188,8 +218,6 @@ class Survey:
         return f"<p>{escape(repr(self))}</p><table><tr><th>score</th><th>share</th><th>page</th></tr>{rows}</table>"
 
 
-def open_survey(survey: Path | str) -> Survey:
-    """Open a survey to look at it; `sv.open` is this function."""
-    if isinstance(survey, Survey):
-        raise UsageError("this survey is open already", hint="use it as it is")
+def open(survey: Path | str) -> Survey:  # noqa: A001  # as in sv.open(…)
+    """Open a survey to look at it, also while it is being made."""
     return Survey(survey)

@@ -112,6 +112,27 @@ def lines_plot(
     return _drawn(draw, names, label, label, log_x=log_x, log_y=log_y)
 
 
+def thinned_lines(
+    lines: Mapping[str, FloatArray], goal: tuple[str, float] | None = None, *, x_title: str, label: str
+) -> str:
+    """Draw shares against a count from 1 on, which may be long, and the share that was asked for."""
+
+    def draw(axes: Axes) -> list[Line2D]:
+        drawn: list[Line2D] = []
+        for place, values in enumerate(lines.values()):
+            at = thinned(values.size, POINTS)
+            drawn += axes.plot(at, values[at - 1], **_look(place, at.size))
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(x_title)
+        _shares(axes)
+        if goal is not None:
+            drawn.append(axes.axhline(goal[1], color=INK, linewidth=1, linestyle=(0, (1, 2))))
+        return drawn
+
+    names = [*lines, *([] if goal is None else [goal[0]])]
+    return _drawn(draw, names, label, label, log_x=True)
+
+
 def _sampled(race: Race, field: str, title: str, label: str, *, log_y: bool = False) -> str:
     def values(run: Run) -> tuple[list[float], list[float]]:
         return [sample.reads for sample in run.samples], [getattr(sample, field) for sample in run.samples]

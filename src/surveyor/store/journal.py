@@ -76,7 +76,7 @@ class Journal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
         self.position = self.url_count = 0  # the number of the last visit; the id of the next page
-        self._count()
+        self.recount()
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
@@ -164,10 +164,10 @@ class Journal:
         return dict(self._ask("SELECT kind, count(*) FROM visits GROUP BY kind ORDER BY kind"))
 
     def blocked(self) -> Iterator[Outcome]:
-        """Yield the pages whose latest visit was blocked, and why."""
-        query = """SELECT page, reason FROM visits WHERE kind = 'blocked'
-            AND visit = (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page)"""
-        return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query))
+        """Yield the pages whose latest visit, up to this position, was blocked, and why."""
+        query = """SELECT page, reason FROM visits WHERE kind = 'blocked' AND visit <= ?1 AND visit =
+            (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
+        return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query, self.position))
 
     @property
     def bytes(self) -> int:
@@ -209,7 +209,7 @@ class Journal:
             run("DELETE FROM robots WHERE origin = ?", origins)
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
         self.flush()
-        self._count()
+        self.recount()
 
     def flush(self) -> None:
         """Move all from the write-ahead log into the file, and wait for the disk."""
@@ -224,8 +224,8 @@ class Journal:
         if (found := self._ask("PRAGMA integrity_check(1)")[0][0]) != "ok":
             raise damaged(self.path, found)
 
-    def _count(self) -> None:
-        """Find where the journal ends."""
+    def recount(self) -> None:
+        """Find where the journal ends now."""
         self.position = self._ask("SELECT coalesce(max(visit), 0) FROM visits")[0][0]
         self.url_count = self._ask("SELECT coalesce(max(id) + 1, 0) FROM urls")[0][0]
 
