@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Turn SOURCE into the graph folder DEST.
 
-    SOURCE is a file of links in any format surveyor reads, or `synthetic:PRESET` for a made-up web. Repeated
+    SOURCE is a file of links in any format surveyor reads, a survey, or `synthetic:PRESET` for a made-up web. Repeated
     links merge and self-links are dropped; both are counted, as are lines that cannot be read.
     """
     from surveyor.errors import UsageError
@@ -68,6 +68,8 @@ def command(
                 raise UsageError("--nodes, --format and --strict are for files of links", hint="leave them out")
             preset, seed = source.removeprefix(MADE_UP), 7 if rng is None else rng
             graph = make_web(preset, dest, links=links, rng=seed, replace=replace, progress=progress)
+        elif (Path(source) / "survey.toml").is_file():
+            graph = from_survey(source, dest, replace=replace)
         elif links is not None or rng is not None:
             raise UsageError("--links and --rng are for synthetic webs", hint="leave them out, or give synthetic:small")
         else:
@@ -88,6 +90,25 @@ def make_web(preset: str, dest: str, *, links: int | None = None, rng: int, repl
         return synthetic_web(preset, links=links, rng=rng, folder=folder, progress=progress).graph
     graph = synthetic_web(preset, links=links, rng=rng, progress=progress).graph
     graph.save(folder, replace=True)
+    return graph
+
+
+def from_survey(source: str, dest: str, *, replace: bool) -> Graph:
+    """Write the links of a survey to a graph folder; repeated links, which aliases make, are merged there."""
+    import numpy as np
+
+    from surveyor.crawling.survey import Survey
+    from surveyor.graph.csr import Graph
+    from surveyor.graph.folder import check_free
+
+    check_free(Path(dest), replace=replace)
+    with Survey(source) as survey:
+        many = survey.graph()
+    graph = Graph.from_arrays(np.repeat(np.arange(many.pages), np.diff(many.indptr)), many.indices, many.pages)
+    graph = Graph(
+        graph.indptr, graph.indices, names=many.names, provenance={"source": source, "links_read": many.links}
+    )
+    graph.save(Path(dest), replace=replace)
     return graph
 
 

@@ -16,11 +16,14 @@ BLOCKED = 5  # reasons that are named
 
 @options.command("status", table=True)
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-def command(output: Output, *, survey: str) -> int:
+@click.option("--scope", is_flag=True, help="Show instead where links lead: how much leaves the scope, and why.")
+def command(output: Output, *, survey: str, scope: bool) -> int:
     """Say how much of all importance SURVEY holds, and where the rest is.
 
     It may be asked while a crawl is going on.
     """
+    if scope:
+        return show_scope(output, survey)
     from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
@@ -62,4 +65,18 @@ def command(output: Output, *, survey: str) -> int:
             "the best pages": ["surveyor", "top", survey],
             "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
         })  # fmt: skip
+    return 0
+
+
+def show_scope(output: Output, survey: str) -> int:
+    """Print how much importance stays in the scope and how much leaves it."""
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.surveys import leaving_table
+
+    with Survey(survey) as opened:
+        rows = opened.leaving()
+        output.object("status", {"survey": survey, "leaving": rows})
+        output.table(leaving_table(rows))
+        output.line()
+        output.line("Links out of scope are kept but carry no importance; here they count as if they did.")
     return 0

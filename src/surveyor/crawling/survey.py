@@ -21,12 +21,13 @@ from typing import Any, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.crawling.derived import Derived, Ranked, derive, to_graph
+from surveyor.crawling.derived import Derived, Ranked, derive, scope_of, to_graph
 from surveyor.graph.csr import Graph
 from surveyor.ledger import CoverageInterval
 from surveyor.outcome import Outcome
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
+from surveyor.scope import IN_SCOPE
 from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
 
@@ -188,6 +189,34 @@ class Survey:
         found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._folder.journal.blocked()]
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
         return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
+
+    def leaving(self) -> list[dict[str, Any]]:
+        """Return where links lead, most importance first: into the scope, or why not; `mass` sums to 1.
+
+        A link carries its equal part of the importance of its page, as if links out of scope counted too.
+        """
+        scope, urls, found = scope_of(self.manifest), self._derived.urls, self._all
+        share = dict(zip(found.pages.tolist(), self._ranking.scores.tolist(), strict=True))
+        mass: defaultdict[str, float] = defaultdict(float)
+        links = Counter[str]()
+        for page, _, visit in self._folder.pages():
+            if visit is None or visit.kind != "read":
+                continue
+            ways = [(IN_SCOPE, visit.links.size)]
+            ways += [(scope.why_not(urls[goal]) or IN_SCOPE, 1) for goal in visit.out_of_scope.tolist()]
+            total = sum(count for _, count in ways)
+            for why, count in ways:
+                links[why] += count
+                mass[why] += share.get(page, 0.0) * count / max(total, 1)
+        whole = sum(mass.values()) or 1.0
+        most = sorted(mass, key=mass.__getitem__, reverse=True)
+        return [{"where": why, "links": links[why], "mass": mass[why] / whole} for why in most if links[why]]
+
+    def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
+        """Write pages, links and visits as Parquet tables, into the survey or elsewhere; return where they are."""
+        from surveyor.store.columns import export
+
+        return export(self._folder.journal, self.folder if folder is None else Path(folder))
 
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""

@@ -44,3 +44,14 @@ def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         records=[tuple(row[key] for key in keys) for row in rows],
         left=2,
     )
+
+
+def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out where links lead."""
+    keys = ("mass", "links", "where")
+    return Table(
+        titles=("mass", "links", "where to"),
+        cells=[(percent(row["mass"]), count(row["links"]), row["where"]) for row in rows],
+        keys=keys,
+        records=[tuple(row[key] for key in keys) for row in rows],
+    )
