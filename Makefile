@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 .PHONY: help demo test lint unit coverage bench experiments docs clean
 
 help:
-	@echo "make demo         rank a made-up web and write a report; no network"
+	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
 	@echo "make test         everything that must pass: lint, types, layers, tests"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about half an hour)"

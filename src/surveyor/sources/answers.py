@@ -156,7 +156,7 @@ class Reader:
         elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
             headers = _joined(fetched.headers)
             kind = headers.get("content-type", "")
-            page = read_page(fetched.body, fetched.url, content_type=kind, headers=headers)
+            page = read_page(fetched.body, fetched.url, content_type=kind, headers=headers, text=False)
             goal = self._canonical(answer.page, page)
             found = normalise_all([link.url for link in page.links])
             pairs = zip(found, page.links, strict=True)
