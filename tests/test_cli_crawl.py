@@ -59,7 +59,7 @@ def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytes
     assert told["pages_read"] > reads
     assert told["coverage"]["at_least"] >= 0.7
     assert abs(sum(told["coverage"][name] for name in ("captured", "moving", "waiting", "blocked", "lost")) - 1) < 1e-9
-    assert "Going on with a.survey" in second.err
+    assert f"Going on from {reads} pages (at least " in second.err
     status = Said(capsys, "a.survey")  # no command: a survey is looked at
     assert "at least" in status.out
     assert "rng 3" in status.out

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
-    from surveyor.crawling.live import Result
+    from surveyor.crawling.live import Result, Run
+    from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
     from surveyor.store.survey import Folder
 
@@ -85,6 +86,7 @@ def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) 
     """Run the crawl, with its display and with signals that stop it in good order."""
     from surveyor.cli.display import Display
     from surveyor.crawling.live import run
+    from surveyor.report.numbers import counted, share_at_least
     from surveyor.sources.http import run as run_loop
     from surveyor.stopping import parse
 
@@ -94,6 +96,16 @@ def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) 
     began = time.monotonic()
     caught: list[int] = []
 
+    greeted = is_new
+
+    def watch(now: Run, outcome: Outcome | None) -> None:
+        nonlocal greeted
+        if not greeted:
+            greeted = True
+            captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
+            output.say(f"Going on from {counted(now.before, 'page')} (at least {captured} captured).")
+        display(now, outcome)
+
     async def work() -> Result:
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
@@ -101,7 +113,7 @@ def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) 
             for number in INTERRUPTED:
                 loop.add_signal_handler(number, _stop, task, number, caught)
         try:
-            return await run(folder, settings, rule, watch=display)
+            return await run(folder, settings, rule, watch=watch)
         except asyncio.CancelledError:  # before it had begun
             return "interrupted"
 
@@ -119,8 +131,6 @@ def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> Non
 
 
 def _introduce(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> None:
-    from surveyor.report.numbers import counted
-
     manifest = folder.manifest
     hosts = ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else "")
     told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}, delay {settings.delay:g} s"
@@ -128,7 +138,7 @@ def _introduce(output: Output, folder: Folder, settings: Settings, *, is_new: bo
         output.say(f"{hosts}   {told}")
         output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
     else:
-        output.say(f"Going on with {folder.folder} from {counted(folder.journal.position, 'visit')}   {told}")
+        output.say(f"{folder.folder}   {told}")
     for host, reason in settings.permission.items():
         output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
     if settings.delay < 0.1 and not settings.allow and not settings.proxy:
