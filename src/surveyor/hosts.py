@@ -55,6 +55,8 @@ class Host:
     ready_at: float
     delay: float
     busy: int = 0  # requests under way
+    alone: bool = False  # the one under way allows no other beside it
+    holds: bool = False  # the gate of its address
     reached: bool = False  # it has answered
     address: str | None = None  # None: not looked up; empty: not known
     trouble: str = ""  # why it cannot be reached
@@ -82,10 +84,11 @@ class Hosts:
         self.clock = clock or steady()
         self.delay, self._own, self._finds, self._stored = delay, frozenset(own), finds, stored
         self._permitted = frozenset(permitted)
-        self._began = self.clock()
+        self._began, self._resumed = self.clock(), -math.inf
         self._all: list[Host] = []
         self._ids: dict[str, int] = {}
-        self._free_at: dict[str, float] = {}  # by address; inf while a request is under way
+        self._free_at: dict[str, float] = {}  # by address
+        self._held: set[str] = set()  # addresses at which a request is under way that no other may follow yet
         self._queues: dict[str, list[int]] = {}  # hosts that wait for an address
         self._due: list[tuple[float, int]] = []  # when hosts wake
         self._unreached: set[int] = set()
@@ -108,7 +111,10 @@ class Hosts:
 
     def resumed(self) -> None:
         """Let every host wait its full delay first: when it was last asked is not known exactly."""
-        self._began = self.clock() + self.delay
+        self._resumed = self.clock()
+        self._began = self._resumed + self.delay
+        for number, host in enumerate(self._all):
+            self.wait(number, self._resumed + host.delay)
 
     def wake(self) -> list[int]:
         """Return the hosts whose time has come."""
@@ -127,16 +133,18 @@ class Hosts:
     def step(self, number: int, origin: str) -> Step | None:
         """Say what to ask a host for before, or for, a page of this origin; None if it has to wait, and then wakes."""
         host, now = self._all[number], self.clock()
+        rules = host.rules.get(origin) or self._from_before(number, origin)
+        if host.ready_at > now:  # it was awake when it was told to wait
+            return None
         if host.address is None:
             return "address"
         gate = self._gate(host)
-        if (free_at := self._free_at.get(gate, 0.0)) > now and not (host.busy and host.delay == 0):
-            if free_at == math.inf:
-                self._queues.setdefault(gate, []).append(number)
-            else:
-                heapq.heappush(self._due, (free_at, number))
+        if gate in self._held:
+            self._queues.setdefault(gate, []).append(number)
             return None
-        rules = host.rules.get(origin) or self._from_before(number, origin)
+        if (free_at := self._free_at.get(gate, 0.0)) > now:
+            heapq.heappush(self._due, (free_at, number))
+            return None
         if rules.robots is not None and now < rules.until:
             return "page"
         if now < rules.until:
@@ -158,19 +166,24 @@ class Hosts:
         """Note that a request begins; return whether another to this host may begin at once."""
         host = self._all[number]
         host.busy += 1
+        host.alone = step != "page" or host.delay > 0
         if step != "address" and host.delay > 0 and (gate := self._gate(host)):
-            self._free_at[gate] = math.inf
-        return step == "page" and host.delay == 0
+            self._held.add(gate)
+            host.holds = True
+        return not host.alone
 
     def answered(self, number: int, *, asked: bool = True) -> None:
         """Note that a request has ended; if the host was asked for something, its delay runs from now on."""
         host, now = self._all[number], self.clock()
         host.busy -= 1
-        until = now + host.delay * asked
-        if asked and (gate := self._gate(host)) in self._free_at:
-            self._free_at[gate] = until
+        until, gate = now + host.delay * asked, self._gate(host)
+        if asked and gate and host.delay > 0:
+            self._free_at[gate] = max(until, self._free_at.get(gate, 0.0))
+        if host.holds:
+            host.holds = False
+            self._held.discard(gate)
             for other in self._queues.pop(gate, []):
-                heapq.heappush(self._due, (max(until, self._all[other].ready_at), other))
+                heapq.heappush(self._due, (max(self._free_at.get(gate, 0.0), self._all[other].ready_at), other))
         self.wait(number, until)
 
     def wait(self, number: int, until: float) -> None:
@@ -212,27 +225,30 @@ class Hosts:
         """Note that a host could not be reached; return whether the network here is down, until `paused_until`."""
         if self._all[number].reached:
             self._unreached.add(number)
-        if self._pauses >= PAUSES or not (offline or 0 < min(NOBODY, self._reached) <= len(self._unreached)):
+        if not (offline or 0 < min(NOBODY, self._reached) <= len(self._unreached)):
             return False
         if self.clock() >= self.paused_until:
+            if self._pauses >= PAUSES:
+                return False
             self.paused_until = self.clock() + min(FIRST_PAUSE * 2**self._pauses, LONGEST_PAUSE)
             self._pauses += 1
         return True
 
     def _has_room(self, number: int) -> bool:
         host = self._all[number]
-        return not host.busy or (host.delay == 0 and any(rules.robots is not None for rules in host.rules.values()))
+        return not (host.busy and host.alone)
 
     def _gate(self, host: Host) -> str:
         """Return the address whose gate holds for a host, or nothing."""
         return "" if host.name in self._own else host.address or ""
 
     def _from_before(self, number: int, origin: str) -> Rules:
-        """Return the rules that are known from before a restart, if they still hold."""
+        """Return the rules that are known from before a restart, if they still hold; their delay does as well."""
         rules = self._all[number].rules[origin] = Rules()
         kept = self._stored(origin)
         if kept is not None and kept.expires_at > self.clock():
             status = None if kept.status == 0 else kept.status
             self.ruled(number, origin, Robots.from_answer(status, kept.body), kept.expires_at)
             rules = self._all[number].rules[origin]
+            self.wait(number, self._resumed + self._all[number].delay)
         return rules

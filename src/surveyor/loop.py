@@ -117,15 +117,16 @@ async def crawl(
         if until.hopeless(standing):
             return "hopeless"
         tally.between()
-        leased = Batch()
+        leased, again_at = Batch(), math.inf
         if state.can_gain(until):
             leased = state.frontier.take(tally.room(until, batch) - source.under_way)
-        if not (leased or source.under_way or state.frontier.again_at < math.inf):
+            again_at = state.frontier.again_at
+        if not (leased or source.under_way or again_at < math.inf):
             tally.closing()
             state.ledger.close()
             return "reached" if until.done(state.standing(tally)) else "empty"
         source.begin(leased)
-        news = await source.news(0.0 if leased.refused else state.frontier.again_at)
+        news = await source.news(0.0 if leased.refused else again_at)
         news.outcomes[:0] = leased.refused
         take_in(state, news, journal, tally)
     return "reached"

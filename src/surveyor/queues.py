@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 ABSENT = -2  # in both kinds of queue: the page is nowhere
+REFUSALS = 1_000  # of one batch: a host that forbids a million pages must not stop all others
 
 
 class Errand(NamedTuple):
@@ -129,8 +130,10 @@ class HostQueues:
     def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
         """Set priorities; return the place of a wrong entry, or -1."""
         from surveyor.kernels import forest
+        from surveyor.kernels.mass import LIFE, UNKNOWN
 
         inside = pages[(pages >= 0) & (pages < state.size)]
+        inside = inside[state[inside] & LIFE != UNKNOWN]
         for page in inside[self._forest.host[inside] < 0].tolist():
             self._settle(page)
         return forest.reorder(self._forest, self._awake, state, pages, priorities, also)
@@ -148,7 +151,9 @@ class HostQueues:
         for host in self.hosts.wake():
             self._make_room(host)
             forest.wake(self._forest, self._awake, np.int64(host))
-        while len(batch.pages) + len(batch.errands) < count and (host := lease(self._awake)) >= 0:
+        while len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
+            if (host := lease(self._awake)) < 0:
+                break
             forest.rest(self._forest, self._awake, np.int64(host))  # ends the lease of the host
             if self._ask(host, batch, refuse):
                 forest.wake(self._forest, self._awake, np.int64(host))
@@ -176,6 +181,8 @@ class HostQueues:
     @property
     def again_at(self) -> float:
         """When a host or a page that is held back may be asked again; inf if nothing happens by itself."""
+        if not self._held and (self._forest.root < 0).all():
+            return math.inf  # hosts wake, and have nothing to be asked for
         soonest = min(self.hosts.next_wake, self._held[0][0] if self._held else math.inf)
         return max(soonest, self.hosts.paused_until) if soonest < math.inf else soonest
 
@@ -192,7 +199,8 @@ class HostQueues:
         """Keep a page that waits, as it was kept before a restart."""
         from surveyor.kernels import forest
 
-        if forest.forget(self._forest, self._awake, np.int64(page)):
+        if self._forest.before[page] not in (ABSENT, forest.LEASED):
+            forest.forget(self._forest, self._awake, np.int64(page))
             self._forest.before[page] = forest.LEASED
             self.hold(page, until)
 

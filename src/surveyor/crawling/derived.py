@@ -32,12 +32,13 @@ from surveyor.sources.answers import Reader
 from surveyor.store.frozen import freeze, thaw
 from surveyor.store.survey import Folder, Manifest
 from surveyor.strategies import by_name
-from surveyor.strategies.strategy import Reorder
+from surveyor.strategies.strategy import Reorder, Strategy
 from surveyor.urls import Urls, domain
 
 EFFORT = 5_000.0  # link updates per page read, on average: a quarter of a millisecond
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
 Queues = Callable[[int, Urls], OneQueue | HostQueues]
+ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Derived:
 
 def derive(
     folder: Folder,
-    queues: Queues = lambda pages, _: OneQueue(pages),
+    queues: Queues = ONE_QUEUE,
     *,
     sent: Mapping[str, str] | None = None,
     watch: Callable[[Derived, Outcome], None] | None = None,
@@ -86,7 +87,7 @@ def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | N
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder.manifest):
         return None
-    state = _begun(folder, Urls(), queues, sent)
+    state = _begun(folder, Urls(), ONE_QUEUE, sent)
     arrays = dict(kept.arrays)
     waiting = Reorder(arrays.pop("waiting"), arrays.pop("priorities"))
     try:
@@ -94,6 +95,8 @@ def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | N
     except ValueError:
         return None
     state.urls.ids(list(folder.journal.urls(len(state.urls))))
+    crawl = state.crawl  # begun with the seeds, under other numbers, in its queue
+    state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
     state.crawl.frontier.update(waiting)
     return state, kept.position
 
@@ -137,13 +140,22 @@ def _begun(folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] |
         effort=EFFORT,
         pages=max(1024, len(urls)),
     )
+    state = _state(folder, urls, ledger, strategy, queues, sent)
+    state.crawl.begin(np.random.default_rng(manifest.rng))
+    return state
+
+
+def _state(
+    folder: Folder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
+) -> Derived:
+    """Return a state in whose queue nothing waits yet."""
+    manifest = folder.manifest
+    follows = bool(manifest.settings.get("follow_nofollow", False))
+    seeds = urls.ids(manifest.seeds).tolist()
+    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
     rereads = getattr(strategy, "rereads", False)
     frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
-    crawl = Crawl(graph, ledger, strategy, frontier)
-    crawl.begin(np.random.default_rng(manifest.rng))
-    follows = bool(settings.get("follow_nofollow", False))
-    reader = Reader(urls, scope_of(manifest), seeds.tolist(), follow_nofollow=follows, sent=sent)
-    return Derived(urls, crawl, reader, Tally(exact=True))
+    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier), reader, Tally(exact=True))
 
 
 def scope_of(manifest: Manifest) -> Scope:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from surveyor.crawling.derived import Derived, derive, save
 from surveyor.crawling.start import http_settings
@@ -24,6 +24,7 @@ from surveyor.queues import HostQueues
 from surveyor.sources.addresses import host_key
 from surveyor.sources.http import sent_by
 from surveyor.sources.live import LiveSource, Wait
+from surveyor.urls import host as host_of
 from surveyor.visit import News, Visit
 
 if TYPE_CHECKING:
@@ -71,9 +72,12 @@ async def run(
     `watch` is told of each outcome, and now and then that time goes by (None).
     """
     journal, http = folder.journal, http_settings(settings)
-    own = [host_key(entry).rpartition(":")[0] or host_key(entry) for entry in settings.allow]
     hosts = hosts or Hosts(
-        settings.delay, own=own, permitted=settings.permission, finds=not settings.proxy, stored=journal.robots
+        settings.delay,
+        own=_names(settings.allow),
+        permitted=_names(settings.permission),
+        finds=not settings.proxy,
+        stored=journal.robots,
     )
     if journal.position:
         hosts.resumed()
@@ -147,18 +151,23 @@ class Keeper:
             self._saved = self._folder.journal.position
 
 
+def _names(entries: Iterable[str]) -> list[str]:
+    """Return hosts that the user named, with or without a port, as URLs spell them."""
+    return [host_of(f"http://{host_key(entry)}/") for entry in entries]
+
+
 def _recall(folder: Folder, state: Derived, queues: HostQueues, source: LiveSource) -> None:
     """Bring back what waits for another try, and hosts that asked to be left alone."""
     waiting = frozenset(state.crawl.ledger.waiting.tolist())
-    tries: dict[int, tuple[float, int]] = {}
+    tries: dict[int, Mapping[str, Any]] = {}
     for event in folder.journal.events():
         if event.kind == "retry" and event.detail["page"] in waiting:
-            tries[event.detail["page"]] = event.detail["until"], event.detail["tries"]
+            tries[event.detail["page"]] = event.detail
         elif event.kind == "wait" and event.detail["until"] > queues.hosts.clock():
             queues.hosts.wait(queues.hosts.number(event.detail["host"]), event.detail["until"])
-    for page, (until, count) in tries.items():
-        queues.keep(page, until)
-        source.recall(page, count)
+    for page, told in tries.items():
+        queues.keep(page, told["until"])
+        source.recall(page, told["tries"], missing=told.get("missing", False))
 
 
 async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:

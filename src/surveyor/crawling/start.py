@@ -51,7 +51,8 @@ def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = Fa
     if not fresh:
         return path
     stem = path.name.removesuffix(".survey")
-    names = (path.with_name(f"{stem}{number}.survey") for number in ["", *(f"-{n}" for n in range(2, 1 << 20))])
+    ending = path.name[len(stem) :]
+    names = (path.with_name(f"{stem}{number}{ending}") for number in ["", *(f"-{n}" for n in range(2, 1 << 20))])
     return next(name for name in names if not name.exists())
 
 

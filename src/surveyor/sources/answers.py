@@ -2,10 +2,10 @@
 
 | answer | outcome |
 |---|---|
-| 2xx, 304 | *read*, with its links (none if it is not HTML); what is too long or breaks off is read as far as it goes |
+| 2xx, 304 | *read*, with its links (none if it is not HTML), as far as it can be: to its end, or to the size limit |
 | 2xx, names another page of its domain as canonical | *moved* there |
 | redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
-| redirect out of the scope | *blocked* |
+| redirect out of the scope, in a circle, or to no page | *blocked* |
 | 404, 410 | *gone*, once it was answered twice |
 | 408, 425, 429, 5xx, no connection, too slow | *blocked*, after it was tried again a few times |
 | any other | *blocked* |
@@ -23,7 +23,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
 from surveyor.links import Page, read_page
-from surveyor.outcome import Kind, Outcome
+from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.scope import Scope
 from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
 from surveyor.urls import Urls, domain, host, normalise, normalise_all
@@ -33,6 +33,7 @@ CUT = frozenset({"too-large", "decode"})  # what came before is read
 MISSING = frozenset({404, 410})
 UNKNOWN, INSIDE, OUTSIDE = range(3)  # what is known of a page and the scope
 NOTHING = Page()
+LEFT = "redirects out of the scope"
 TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # as WARC calls it
 
 
@@ -63,7 +64,7 @@ def judge(fetched: Fetched) -> Verdict:
     (Verdict(kind='blocked', reason='http 503', again=True), 'blocked')
     """
     status, error = fetched.status or 0, fetched.error
-    if error and not (error in CUT and 200 <= status < 300):
+    if error and error not in CUT:
         return Verdict("blocked", fetched.detail or error, error in PASSING or error == "offline")
     if status in REDIRECTS:
         return Verdict("moved")
@@ -110,8 +111,17 @@ class Reader:
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
 
     def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
-        """Turn answers into visits, in their order; the links of all are numbered together."""
-        readings = [self._read(answer) for answer in answers]
+        """Turn answers into visits, in their order; the links of many are numbered together."""
+        made: list[Outcome] = []
+        readings: list[_Reading] = []
+        for answer in answers:
+            readings.append(self._read(answer))
+            if readings[-1].goal is not None:  # who stands for whom counts for what the next page says
+                made += self._numbered(readings)
+                readings = []
+        return made + self._numbered(readings)
+
+    def _numbered(self, readings: Sequence[_Reading]) -> list[Outcome]:
         ids = self._urls.ids([url for reading in readings for url in reading.urls])
         made: list[Outcome] = []
         start = 0
@@ -141,11 +151,15 @@ class Reader:
 
     def judged(self, visit: Visit) -> Visit:
         """Return a visit as it would have been under the scope of now."""
+        if visit.kind == "moved" or (visit.kind == "blocked" and visit.reason == LEFT):
+            return self._moved(visit, visit.target if visit.kind == "moved" else int(visit.out_of_scope[0]))
         if visit.kind != "read":
             return visit
-        named = np.concatenate([visit.links, visit.out_of_scope])
-        inside = self._inside(visit.page, named) & (named != visit.page)
-        return replace(visit, links=named[inside], out_of_scope=named[~inside])
+        also, kept = (visit.nofollow, NO_LINKS) if self._follows else (NO_LINKS, visit.nofollow)
+        named = np.concatenate([visit.links, visit.out_of_scope, also])
+        named = named[named != visit.page]
+        inside = self._inside(visit.page, named)
+        return replace(visit, links=named[inside], out_of_scope=named[~inside], nofollow=kept)
 
     def _read(self, answer: Answer) -> _Reading:
         """Read the HTML of a page, if it is one, and gather the URLs that matter."""
@@ -168,8 +182,10 @@ class Reader:
         """Return the page that a page names as canonical, if it is another one that is to be believed."""
         goal = normalise(page.canonical) if page.canonical else None
         here = self._urls[number]
-        if goal is None or goal == here or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
+        if goal is None or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
             return None
+        if goal.partition(":")[2] == here.partition(":")[2]:
+            return None  # itself, perhaps by http: that often leads back here
         known = self._urls.find(goal)
         if known is not None and int(self._urls.canonical(np.array([known], np.int32))[0]) == number:
             return None  # two pages that name each other: one of them must be read
@@ -198,7 +214,7 @@ class Reader:
             return replace(told, kind="blocked", reason="redirects to no page")
         if fetched.not_modified and known is not None:
             again = {name: getattr(told, name) for name in ("status", "fetched_at", "seconds", "size")}
-            return replace(known, **again)
+            return self.judged(replace(known, **again))  # the scope may have changed since
         if verdict.kind != "read":
             return told
         count = len(reading.follow)
@@ -212,9 +228,11 @@ class Reader:
         there = np.array([goal], np.int32)
         if goal == told.page:
             return replace(told, kind="blocked", reason="redirects to itself")
-        if self._inside(told.page, there, steps=0)[0]:
-            return replace(told, kind="moved", reason="", target=goal)
-        return replace(told, kind="blocked", reason="redirects out of the scope", out_of_scope=there)
+        if not self._inside(told.page, there, steps=0)[0]:
+            return replace(told, kind="blocked", reason=LEFT, target=-1, out_of_scope=there)
+        if int(self._urls.canonical(there)[0]) == told.page:
+            return replace(told, kind="blocked", reason="redirects in a circle")
+        return replace(told, kind="moved", reason="", target=goal, out_of_scope=NO_LINKS)
 
     def _inside(self, page: int, ids: IdArray, steps: int = 1) -> BoolArray:
         """Say which pages, so many links from a page, belong to the survey."""

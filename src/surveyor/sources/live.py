@@ -8,7 +8,6 @@ is told as a retry, later each time; being offline is nobody's failure and costs
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -22,6 +21,7 @@ from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
 UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
 ROBOTS_HOPS = 5
+LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
 
 
@@ -51,6 +51,7 @@ class LiveSource:
         self._something = asyncio.Event()
         self._failure: BaseException | None = None
         self._tries: dict[int, int] = {}
+        self._missing: set[int] = set()  # pages that were answered to be gone, once
 
     @property
     def under_way(self) -> int:
@@ -80,6 +81,7 @@ class LiveSource:
                 news.retries.append(retry)
             else:
                 self._tries.pop(answer.page, None)
+                self._missing.discard(answer.page)
                 final.append(answer)
         news.outcomes.extend(self._reader.visits(final))
         return news
@@ -97,9 +99,11 @@ class LiveSource:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def recall(self, page: int, tries: int) -> None:
-        """Remember how often a page was tried before a restart."""
+    def recall(self, page: int, tries: int, *, missing: bool = False) -> None:
+        """Remember how often a page was tried before a restart, and if it was answered to be gone."""
         self._tries[page] = tries
+        if missing:
+            self._missing.add(page)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -115,7 +119,7 @@ class LiveSource:
     async def _wait_for(self, something: asyncio.Event, until: float) -> None:
         left = until - self._hosts.clock()
         with suppress(TimeoutError):
-            await asyncio.wait_for(something.wait(), None if left == math.inf else max(0.0, left))
+            await asyncio.wait_for(something.wait(), min(max(0.0, left), LONGEST_WAIT))
 
     async def _fetch(self, page: int) -> None:
         url, host = self._place_of(page)
@@ -161,7 +165,10 @@ class LiveSource:
                 return
             pause = next_try(hosts.tries(host, origin) + 1, fetched.error or fetched.status or "")
             if pause is not None:
-                hosts.unruled(host, origin, now + max(self._scaled(pause), fetched.retry_after or 0.0))
+                until = now + max(self._scaled(pause), fetched.retry_after or 0.0)
+                hosts.unruled(host, origin, until)
+                if fetched.retry_after:
+                    self._leave_alone(host, until, self._news)
                 return
         hosts.ruled(host, origin, robots, now + DAY)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
@@ -173,20 +180,26 @@ class LiveSource:
             news.events.append(Event("offline", now, {"until": self._hosts.paused_until, "why": verdict.reason}))
             return Retry(page, self._hosts.paused_until)
         tries = self._tries[page] = self._tries.get(page, 0) + 1
-        if verdict.kind == "gone":
-            pause = FIRST_PAUSE if tries == 1 else None
+        missing = verdict.kind == "gone"
+        if missing:
+            pause = None if page in self._missing else FIRST_PAUSE
+            self._missing.add(page)
         else:
             pause = next_try(tries, fetched.error or fetched.status or "")
         asked = fetched.retry_after or 0.0
         if asked or fetched.status == 429:  # the host, not just the page, is to be left alone
-            until = now + max(asked, self._scaled(pause or FIRST_PAUSE))
-            self._hosts.wait(answer.host, until)
-            news.events.append(Event("wait", now, {"host": self._hosts[answer.host].name, "until": until}))
+            self._leave_alone(answer.host, now + max(asked, self._scaled(pause or FIRST_PAUSE)), news)
         if pause is None:
             return None
         until = now + max(asked, self._scaled(pause))
-        news.events.append(Event("retry", now, {"page": page, "until": until, "tries": tries, "why": verdict.reason}))
+        told = {"page": page, "until": until, "tries": tries, "missing": missing, "why": verdict.reason}
+        news.events.append(Event("retry", now, told))
         return Retry(page, until)
+
+    def _leave_alone(self, host: int, until: float, news: News) -> None:
+        """Keep to the wish of a host not to be asked before some time, after a restart too."""
+        self._hosts.wait(host, until)
+        news.events.append(Event("wait", self._hosts.clock(), {"host": self._hosts[host].name, "until": until}))
 
     def _is_down(self, host: int, fetched: Fetched) -> bool:
         """Say whether a failure is that of the network here."""

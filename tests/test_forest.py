@@ -1,0 +1,192 @@
+"""The heaps of all hosts against dictionaries that are searched from end to end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveyor.kernels import forest as heaps
+from surveyor.kernels import queue
+from surveyor.kernels.mass import BLOCKED, READ, UNKNOWN, WAITING
+
+PAGES, HOSTS = 15, 3
+PRIORITIES = st.one_of(
+    st.floats(allow_nan=False),
+    st.floats(0.9, 1.1),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 5e-324]),
+)
+OPERATIONS = st.sampled_from(["put"] * 6 + ["lease", "lease", "back", "forget", "wake", "wake", "rest", "show"])
+
+
+def best(held: dict[int, float]) -> int:
+    return min(held, key=lambda one: (-held[one], one), default=-1)
+
+
+def new_forest(pages: int = PAGES, hosts: int = HOSTS) -> heaps.Forest:
+    forest = heaps.new_forest(pages, hosts)
+    forest.host[:] = np.arange(pages) % hosts
+    return forest
+
+
+@dataclass
+class Model:
+    """What must be so, kept in the most obvious way."""
+
+    forest: heaps.Forest = field(default_factory=new_forest)
+    queue: queue.Queue = field(default_factory=lambda: queue.new_queue(HOSTS))
+    waiting: list[dict[int, float]] = field(default_factory=lambda: [{} for _ in range(HOSTS)])
+    leased: dict[int, float] = field(default_factory=dict)
+    awake: set[int] = field(default_factory=set)
+
+    def do(self, operation: str, page: int, priority: float) -> None:
+        host = page % HOSTS
+        own = self.waiting[host]
+        if operation == "put":
+            heaps.put(self.forest, self.queue, page, priority)
+            (self.leased if page in self.leased else own)[page] = priority
+        elif operation == "lease":
+            page = best(own)
+            assert heaps.lease(self.forest, self.queue, host) == page
+            if own:
+                self.leased[page] = own.pop(page)
+        elif operation == "back":
+            heaps.give_back(self.forest, self.queue, page)
+            if page in self.leased:
+                own[page] = self.leased.pop(page)
+        elif operation == "forget":
+            assert heaps.forget(self.forest, self.queue, page) == (page in own)
+            own.pop(page, None)
+            self.leased.pop(page, None)
+        elif operation == "wake":
+            heaps.wake(self.forest, self.queue, host)
+            self.awake.add(host)
+        elif operation == "rest":
+            heaps.rest(self.forest, self.queue, host)
+            self.awake.discard(host)
+        else:
+            heaps.show(self.forest, self.queue, host)
+
+    def check(self) -> None:
+        for host, own in enumerate(self.waiting):
+            assert self.forest.root[host] == best(own)
+            assert members(self.forest, host) == set(own)
+        for page in range(PAGES):
+            known = self.leased if page in self.leased else self.waiting[page % HOSTS]
+            if page in known:
+                assert self.forest.priority[page] == known[page]
+            else:
+                assert self.forest.before[page] == heaps.ABSENT
+            assert (self.forest.before[page] == heaps.LEASED) == (page in self.leased)
+        shown = {host: self.waiting[host][best(self.waiting[host])] for host in self.awake if self.waiting[host]}
+        assert self.queue.counts[2] == len(shown)
+        first = queue.lease(self.queue)
+        assert first == best(shown)
+        if first >= 0:  # put it back as it was
+            queue.drop(self.queue, first)
+            heaps.show(self.forest, self.queue, first)
+
+
+def members(forest: heaps.Forest, host: int) -> set[int]:
+    """Walk a heap, and check every pointer and the order on the way."""
+    found: set[int] = set()
+    root = int(forest.root[host])
+    if root == heaps.NONE:
+        return found
+    assert forest.before[root] == heaps.ROOT
+    assert forest.sibling[root] == heaps.NONE
+    open_ = [root]
+    while open_:
+        page = open_.pop()
+        assert page not in found
+        found.add(page)
+        former, below = page, int(forest.child[page])
+        while below != heaps.NONE:
+            assert forest.before[below] == former
+            mine, its = forest.priority[page], forest.priority[below]
+            assert mine > its or (mine == its and page < below)
+            open_.append(below)
+            former, below = below, int(forest.sibling[below])
+    return found
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(OPERATIONS, st.integers(0, PAGES - 1), PRIORITIES), max_size=60))
+def test_the_best_page_of_each_host_and_the_best_host_after_whatever_happens(
+    events: list[tuple[str, int, float]],
+) -> None:
+    model = Model()
+    for event in events:
+        model.do(*event)
+        model.check()
+
+
+@settings(max_examples=60)
+@given(st.lists(PRIORITIES, min_size=PAGES, max_size=PAGES), st.lists(PRIORITIES, min_size=PAGES, max_size=PAGES))
+def test_what_was_handed_out_comes_back_with_the_priority_it_has_by_then(first: list[float], then: list[float]) -> None:
+    model = Model()
+    steps = [("put", page, priority) for page, priority in enumerate(first)]
+    steps += [("lease", page, 0.0) for page in range(PAGES)]
+    steps += [("put", page, priority) for page, priority in enumerate(then)]
+    steps += [("back", page, 0.0) for page in range(PAGES)]
+    for step in steps:
+        model.do(*step)
+        model.check()
+    assert not model.leased
+
+
+def left_in_order(forest: heaps.Forest, hosts: queue.Queue) -> list[int]:
+    """Take all pages out as the queues of hosts do: the best page of the best host."""
+    taken = []
+    while (host := queue.lease(hosts)) >= 0:
+        heaps.rest(forest, hosts, host)
+        taken.append(heaps.lease(forest, hosts, host))
+        heaps.wake(forest, hosts, host)
+    return taken
+
+
+@pytest.mark.parametrize("pages", [3_000, pytest.param(100_000, marks=pytest.mark.compiled)])
+def test_many_pages_leave_in_order(pages: int) -> None:
+    rng, count = np.random.default_rng(3), 50
+    forest, hosts = new_forest(pages, count), queue.new_queue(count)
+    state = np.full(pages, WAITING, np.uint8)
+    for host in range(count):
+        heaps.wake(forest, hosts, host)
+    final = np.round(rng.pareto(1.0, pages), 2)  # with ties
+    for priorities in (rng.random(pages), rng.random(pages) * 10, final):
+        order = rng.permutation(pages).astype(np.int32)
+        assert heaps.reorder(forest, hosts, state, order, priorities[order], READ) == -1
+    taken = left_in_order(forest, hosts)
+    expected = np.lexsort((np.arange(pages), np.arange(pages) % count, -final))  # ties: the host, then the page
+    assert taken == expected.tolist()
+
+
+def test_one_host_with_priorities_that_only_fall_is_still_in_order() -> None:
+    pages = 2_000
+    forest, hosts, state = new_forest(pages, 1), queue.new_queue(1), np.full(pages, WAITING, np.uint8)
+    heaps.wake(forest, hosts, 0)
+    ids = np.arange(pages, dtype=np.int32)
+    for scale in (1.0, 0.5, 0.25, -1.0):
+        assert heaps.reorder(forest, hosts, state, ids, scale * ids.astype(np.float64), READ) == -1
+        members(forest, 0)
+    assert left_in_order(forest, hosts) == ids.tolist()
+
+
+def test_only_pages_that_can_be_read_enter_and_wrong_ones_are_named() -> None:
+    forest, hosts = new_forest(), queue.new_queue(HOSTS)
+    state = np.full(PAGES, WAITING, np.uint8)
+    state[[1, 2, 3]] = UNKNOWN, READ, BLOCKED
+
+    def told(pages: list[int], priorities: list[float], also: np.int64 = WAITING) -> int:
+        return heaps.reorder(forest, hosts, state, np.array(pages, np.int32), np.array(priorities), also)
+
+    assert told([0, 2, 3], [1.0, 2.0, 3.0]) == -1
+    assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0}
+    assert told([2, 3], [2.0, 3.0], READ) == -1
+    assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0, 2}
+    assert [told([0, page], [0.0, 1.0]) for page in (1, -1, PAGES)] == [1, 1, 1]
+    assert told([0], [math.nan]) == 0
