@@ -71,6 +71,14 @@ def derive(
     return derived
 
 
+def look(folder: Folder) -> Derived:
+    """Return the state for whoever looks at a survey: where no page is left, the accounts are closed, as by a crawl."""
+    state = derive(folder)
+    if not state.crawl.ledger.waiting.size or not len(state.crawl.frontier):
+        state.crawl.ledger.close()
+    return state
+
+
 def save(folder: Folder, state: Derived) -> bool:
     """Save a checkpoint; false if the strategy holds what cannot be saved, or the disk does not take it."""
     frozen = None if state.reader.counts_depth else freeze(_parts(state))

@@ -72,13 +72,14 @@ async def run(
     `watch` is told of each outcome, and now and then that time goes by (None).
     """
     journal, http = folder.journal, http_settings(settings)
-    hosts = hosts or Hosts(
-        settings.delay,
-        own=_names(settings.allow),
-        permitted=_names(settings.permission),
-        finds=not settings.proxy,
-        stored=journal.robots,
-    )
+    if hosts is None:  # one without hosts is empty, and would count as none
+        hosts = Hosts(
+            settings.delay,
+            own=_names(settings.allow),
+            permitted=_names(settings.permission),
+            finds=not settings.proxy,
+            stored=journal.robots,
+        )
     if journal.position:
         hosts.resumed()
     made: list[HostQueues] = []

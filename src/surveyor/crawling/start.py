@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = Fa
         return path
     stem = path.name.removesuffix(".survey")
     ending = path.name[len(stem) :]
-    names = (path.with_name(f"{stem}{number}{ending}") for number in ["", *(f"-{n}" for n in range(2, 1 << 20))])
+    numbers = chain([""], (f"-{number}" for number in count(2)))
+    names = (path.with_name(f"{stem}{number}{ending}") for number in numbers)
     return next(name for name in names if not name.exists())
 
 

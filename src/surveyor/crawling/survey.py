@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.crawling.derived import Derived, Ranked, derive, scope_of, to_graph
+from surveyor.crawling.derived import Derived, Ranked, derive, look, scope_of, to_graph
 from surveyor.graph.csr import Graph
 from surveyor.ledger import CoverageInterval
 from surveyor.outcome import Outcome
@@ -65,10 +65,7 @@ class Survey:
 
     @cached_property
     def _derived(self) -> Derived:
-        state = derive(self._folder)
-        if not state.crawl.ledger.waiting.size:
-            state.crawl.ledger.close()  # as the crawl did when no page was left
-        return state
+        return look(self._folder)
 
     @property
     def coverage(self) -> CoverageInterval:

@@ -1,0 +1,130 @@
+"""A time that passes only when all wait for it, and sites in a dictionary: crawls without sockets and without sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+from surveyor.config import Settings
+from surveyor.crawling.live import Result, Watch, run
+from surveyor.crawling.start import start
+from surveyor.hosts import Hosts
+from surveyor.sources.http import Fetched, FetchRequest
+from surveyor.stopping import parse
+from surveyor.store.survey import Folder
+
+CONTACT = "me@example.org"
+Answer = Fetched | BaseException
+Answers = Answer | Sequence[Answer]  # of several, one for each time it is asked; the last one stays
+
+
+class Time:
+    """Seconds since 1970 that nobody has to wait for."""
+
+    def __init__(self, now: float = 1e9) -> None:
+        self.now = now
+        self._number = count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + seconds, next(self._number), woken))
+        await woken
+
+    async def wait(self, something: asyncio.Event, until: float) -> None:
+        """Let time pass until something happens, but not longer than until then."""
+        await _settle()
+        while not something.is_set():
+            first = self._sleepers[0][0] if self._sleepers else math.inf
+            assert min(first, until) < math.inf, "it waits for what will never happen"
+            self.now = max(self.now, min(first, until))
+            if first > until:
+                return
+            while self._sleepers and self._sleepers[0][0] <= self.now:
+                woken = heapq.heappop(self._sleepers)[2]
+                if not woken.done():
+                    woken.set_result(None)
+            await _settle()
+
+
+async def _settle() -> None:
+    for _ in range(6):
+        await asyncio.sleep(0)
+
+
+class Sites:
+    """A client that knows the answers; pages that it does not know are gone, and so is each robots.txt."""
+
+    def __init__(
+        self,
+        time: Time,
+        answers: Mapping[str, Answers],
+        *,
+        seconds: float = 0.1,
+        addresses: Mapping[str, str] | None = None,
+    ) -> None:
+        self.time, self.answers, self.seconds, self.addresses = time, answers, seconds, addresses or {}
+        self.log: list[tuple[str, float]] = []  # what was asked for, and when
+        self.requests: list[FetchRequest] = []
+        self._asked: dict[str, int] = {}
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        self.log.append((request.url, self.time.now))
+        self.requests.append(request)
+        turn = self._asked[request.url] = self._asked.get(request.url, 0) + 1
+        told = self.answers.get(request.url, Fetched(request.url, 404))
+        answer = told if isinstance(told, Fetched | BaseException) else told[min(turn, len(told)) - 1]
+        await self.time.sleep(self.seconds)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def address(self, host: str) -> str:
+        await self.time.sleep(0.01)
+        return self.addresses.get(host, "")
+
+    def times(self, url: str) -> list[float]:
+        """When a page was asked for, in seconds since the first request of all."""
+        return [round(at - self.log[0][1], 3) for asked, at in self.log if asked == url]
+
+
+def page(url: str, *links: str, extra: str = "", **fetched: Any) -> Fetched:
+    """Answer with HTML."""
+    body = (extra + "".join(f'<a href="{urljoin(url, link)}">x</a>' for link in links)).encode()
+    given = {"status": 200, "headers": ((b"content-type", b"text/html"),), "body": body, "raw": body, **fetched}
+    return Fetched(url, **given)
+
+
+def moved(url: str, target: str) -> Fetched:
+    return Fetched(url, 301, target=urljoin(url, target))
+
+
+def rules(origin: str, text: str, status: int = 200, **fetched: Any) -> dict[str, Fetched]:
+    return {f"{origin}/robots.txt": Fetched(f"{origin}/robots.txt", status, body=text.encode(), **fetched)}
+
+
+def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[Folder, Settings]:
+    """Begin or go on with a survey."""
+    given = {"contact": CONTACT, "rng": 7, **settings}
+    return start(path, seeds, Settings(**given), dict.fromkeys(given, "test"))
+
+
+def crawled(
+    path: Path, seeds: Sequence[str], client: Sites, watch: Watch = lambda _run, _outcome: None, **settings: Any
+) -> Result:
+    """Crawl into a survey, as far as `until` says."""
+    given = {"until": "pages=1000000", **settings}
+    folder, chosen = begun(path, seeds, **given)
+    with folder:
+        hosts = Hosts(chosen.delay, clock=client.time, stored=folder.journal.robots)
+        given = {"client": client, "hosts": hosts, "wait": client.time.wait, "watch": watch, "patience": 0.0}
+        return asyncio.run(run(folder, chosen, parse(chosen.until), **given))
