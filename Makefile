@@ -40,6 +40,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.rankmass --data $(DATA)
 	$(BIN)/python -m surveyor.experiments.opic --out plots
 	$(BIN)/python -m surveyor.experiments.freshness
+	$(BIN)/python -m surveyor.experiments.guarantee
 
 docs: .venv/ready
 	$(BIN)/python -m surveyor.cli.reference

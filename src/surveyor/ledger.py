@@ -23,6 +23,10 @@ that are gone all but 1 − d, counts for neither bound.)
 **Truth** is any web in which pages that were read have just the links as fetched, aliases are merged (a page
 that linked to both keeps both links), pages gone have no links, and all other pages have any links at all.
 
+**Addresses of one page**: on a real web a page that has not answered, waiting or blocked, may turn out to be another
+address of a page read: its mass was covered all along. A ledger with `aliases` allows for it, and only what is gone
+lowers its upper bound: 1 − lost + N (of mass that has just arrived on pages gone, 1 − d counts as lost).
+
 **Closure**: mass on pages already read can be pushed on without a download. After each page the ledger does so
 wherever it exceeds about `closure` times the largest waiting mass, within `effort` link updates per page read on
 average. (A threshold that falls is followed after some work; `close` follows it at once.) RankMass: Cho and
@@ -42,7 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -92,8 +96,11 @@ class Ledger:
         effort: float = math.inf,
         precision: float = 1e-4,
         pages: int = 1024,
+        aliases: bool = False,
     ) -> None:
         """Put all mass on the seeds, by weight or evenly; when no page waits, closure leaves about `precision`.
+
+        With `aliases`, any page that has not answered may stand for one that was read; without, none does unasked.
 
         A ledger that is not `eager` pushes nothing by itself, only in `close` and `sweep`. There is room for
         so many `pages`; more comes as needed.
@@ -107,7 +114,7 @@ class Ledger:
         if not effort >= 0:
             raise UsageError(f"the effort is {effort:g}", hint="give the link updates per page, or inf")
         self.graph = graph
-        self.damping = damping
+        self.damping, self.aliases = damping, aliases
         self.seeds, self.teleport = _trusted(seeds, weights)
         self._pages = max(pages, int(self.seeds.max()) + 1, graph.size)
         rules = damping, closure, precision, effort, float(eager)
@@ -169,7 +176,11 @@ class Ledger:
 
         summary(self.mass, self._summary)
         self._summary[np.abs(self._summary) < DUST] = 0.0
-        return CoverageInterval(*self._summary.tolist())
+        now = CoverageInterval(*self._summary.tolist())
+        if not self.aliases:
+            return now
+        silent = max(now.waiting, 0.0) + max(now.blocked, 0.0)
+        return replace(now, at_most=min(1.0, now.at_most + (1 - self.damping) * silent))
 
     @property
     def touched(self) -> IdArray:

@@ -1,8 +1,9 @@
 """What a page says: its links, title and visible text, and what it asks of crawlers. HTML bytes in, values out.
 
-**Links** come in document order from `a`, `area`, `frame`, `iframe`, `link` (next, prev, canonical) and meta refresh,
-resolved against `<base>`, http(s) only, without fragments; each address once. `rel` nofollow, ugc or sponsored, or a
-`nofollow` for the whole page, makes `follow` False; an address also linked without it is followed.
+**Links** come in document order from `a`, `area`, `frame`, `iframe`, `link` (next, prev) and meta refresh, resolved
+against `<base>`, http(s) only, without fragments; each address once. `rel` nofollow, ugc or sponsored, or a `nofollow`
+for the whole page, makes `follow` False; an address also linked without it is followed. A canonical address is no link:
+who does not believe it must not pass importance to it either.
 
 **Wishes** (noindex, nofollow, none, noarchive, unavailable_after) are gathered from meta tags named `robots` or
 `surveyor` and from X-Robots-Tag headers for all or for `surveyor`; of several, the strictest counts. Several headers
@@ -249,7 +250,7 @@ class _Found:
                 rels = (told.get("rel") or "").lower().split()
                 if "canonical" in rels and self.canonical is None:
                     self.canonical = told["href"] or ""
-                if not {"next", "prev", "canonical"}.isdisjoint(rels):
+                if not {"next", "prev"}.isdisjoint(rels):
                     self.named.append((told["href"] or "", True))
             elif tag == "meta":
                 self._meta(told, wishes)

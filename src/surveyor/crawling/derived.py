@@ -147,6 +147,7 @@ def _begun(folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] |
         eager=getattr(strategy, "eager", True),
         effort=EFFORT,
         pages=max(1024, len(urls)),
+        aliases=True,
     )
     state = _state(folder, urls, ledger, strategy, queues, sent)
     state.crawl.begin(np.random.default_rng(manifest.rng))

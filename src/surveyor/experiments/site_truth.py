@@ -102,7 +102,7 @@ class _Tags(HTMLParser):
         elif tag in ("frame", "iframe") and "src" in told:
             self.found.append((told["src"], True))
         elif tag == "link" and "href" in told:
-            if rels & {"next", "prev", "canonical"}:
+            if rels & {"next", "prev"}:
                 self.found.append((told["href"], True))
             if "canonical" in rels and self.canonical is None:
                 self.canonical = told["href"]

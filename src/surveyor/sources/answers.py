@@ -3,6 +3,7 @@
 | answer | outcome |
 |---|---|
 | 2xx, 304 | *read*, with its links (none if it is not HTML), as far as it can be: to its end, or to the size limit |
+| 2xx, but nothing could be read: said to be too long, or not in its encoding | *blocked* |
 | 2xx, names another page of its domain as canonical | *moved* there |
 | redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
 | redirect out of the scope, in a circle, or to no page | *blocked* |
@@ -64,7 +65,7 @@ def judge(fetched: Fetched) -> Verdict:
     (Verdict(kind='blocked', reason='http 503', again=True), 'blocked')
     """
     status, error = fetched.status or 0, fetched.error
-    if error and error not in CUT:
+    if error and not (error in CUT and (fetched.body or not 200 <= status < 300)):
         return Verdict("blocked", fetched.detail or error, error in PASSING or error == "offline")
     if status in REDIRECTS:
         return Verdict("moved")

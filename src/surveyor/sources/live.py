@@ -181,7 +181,7 @@ class LiveSource:
             return Retry(page, self._hosts.paused_until)
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         missing = verdict.kind == "gone"
-        if missing:
+        if missing:  # only once it was answered twice, whatever else was answered before
             pause = None if page in self._missing else FIRST_PAUSE
             self._missing.add(page)
         else:
@@ -192,7 +192,8 @@ class LiveSource:
         if pause is None:
             return None
         until = now + max(asked, self._scaled(pause))
-        told = {"page": page, "until": until, "tries": tries, "missing": missing, "why": verdict.reason}
+        known = page in self._missing
+        told = {"page": page, "until": until, "tries": tries, "missing": known, "why": verdict.reason}
         news.events.append(Event("retry", now, told))
         return Retry(page, until)
 
