@@ -60,14 +60,14 @@ def test_what_is_not_true_is_noticed(monkeypatch: pytest.MonkeyPatch, shift: flo
 def _small(rng: int) -> Crawled:
     plan = replace(Plan.draw(rng), scope="host")
     with running(plan.web) as web:
-        return crawled(plan, web, "breadth", rng=rng)
+        return crawled(plan, web, plan.truths(web), "breadth", rng=rng)
 
 
 @compiled
 def test_moments_follow_the_truth() -> None:
     plan = Plan.draw(4)
     with running(plan.web) as web:
-        moment = plan.moments(web)[0]
+        moment = Moment(plan.truths(web)[0])
         truth = web.truth(damping=plan.damping)
         urls = [url for url in moment.ids if moment.fates[moment.ids[url]] == 0][:40]
         for count, url in enumerate(urls):

@@ -20,8 +20,9 @@ import math
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,11 @@ from surveyor.graph.synthetic_shapes import WebShape
 from surveyor.outcome import Outcome
 from surveyor.scope import Kind, Scope
 from surveyor.sources.web import EmbeddedWeb, running
+from surveyor.sources.web_plan import CALENDAR
 from surveyor.sources.web_settings import WebSettings
-from surveyor.sources.web_truth import PerfectCrawler
+from surveyor.sources.web_truth import PerfectCrawler, Truth
 from surveyor.strategies import NAMES
-from surveyor.urls import domain, normalise
+from surveyor.urls import domain, host, normalise
 
 OPTIONS = ("breadth:3", "rankmass:1", "windowed:0.5", "opic:random", "opic:cycle", "adaptive:variable")
 STRATEGIES = (*NAMES, *OPTIONS)
@@ -93,24 +95,36 @@ class Plan:
             web=web,
         )
 
-    def moments(self, web: EmbeddedWeb) -> list[Moment]:
-        """Return the web as it can be seen, and with what is behind robots.txt; both in two versions."""
+    def truths(self, web: EmbeddedWeb) -> list[list[Truth]]:
+        """Return the truth about a web as it can be seen, and with what is behind robots.txt; both in all versions."""
         scope = Scope(self.scope, tuple(web.seeds), domain=domain)
-        moments = []
-        for behind in (False, True):
-            crawler = PerfectCrawler(
-                scope=scope.admits,
-                normalise=lambda url: normalise(url) or url,
-                nofollow=self.follow_nofollow,
-                longest=self.max_bytes,
-                behind=behind,
-            )
+        crawler = PerfectCrawler(
+            scope=scope.admits,
+            normalise=lambda url: normalise(url) or url,
+            nofollow=self.follow_nofollow,
+            longest=self.max_bytes,
+        )
+        return [versions(web, replace(crawler, behind=behind), self.damping) for behind in (False, True)]
+
+
+def versions(web: EmbeddedWeb, crawler: PerfectCrawler, damping: float) -> list[Truth]:
+    """Return the truth about a web, then about both versions of all that a crawl can meet while it changes."""
+    web.reset()
+    first = web.truth(crawler=crawler, damping=damping)
+    met: dict[str, None] = dict.fromkeys([*web.seeds, *_finite(first)])
+    while True:
+        known, both = len(met), []
+        for version in (0, 1):
+            web.version = version
+            both.append(web.truth(list(met), crawler, damping=damping))
+            met.update(dict.fromkeys(_finite(both[-1])))
+        if len(met) == known:
             web.reset()
-            first = web.truth(crawler=crawler, damping=self.damping)
-            web.advance()
-            moments.append(Moment([first, web.truth(crawler=crawler, damping=self.damping)]))
-        web.reset()
-        return moments
+            return [first, *both]
+
+
+def _finite(truth: Truth) -> list[str]:
+    return [url for url in truth.urls if host(url) != CALENDAR]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +135,7 @@ class Crawled:
     strategy: str
     ending: str
     reads: int
+    kinds: Counter[str]  # of outcomes
     moments: int
     shown: tuple[float, float]
     true: tuple[float, float]
@@ -135,13 +150,15 @@ class Crawled:
         return f"{told}, {self.shown[0]:.4f} ≤ {self.true[0]:.4f} ≤ {self.shown[1]:.4f}, {self.seconds:.1f} s"
 
 
-def crawled(plan: Plan, web: EmbeddedWeb, strategy: str, *, rng: int) -> Crawled:
+def crawled(plan: Plan, web: EmbeddedWeb, truths: Sequence[Sequence[Truth]], strategy: str, *, rng: int) -> Crawled:
     """Crawl a web and watch."""
     draw = np.random.default_rng([plan.rng, rng])
     pages = int(draw.integers(100, 700))
     until = f"pages={pages}" if draw.random() < 0.5 else f"coverage=0.97,pages={pages}"
     concurrency = int(2 ** draw.integers(0, 7))
-    witness = Witness(web, plan.moments(web), int(draw.integers(20, 400)) if draw.random() < 0.5 else None)
+    witness = Witness(
+        web, [Moment(truth) for truth in truths], int(draw.integers(20, 400)) if draw.random() < 0.5 else None
+    )
     last: list[Run] = []
 
     def watch(run: Run, outcome: Outcome | None) -> None:
@@ -179,6 +196,7 @@ def crawled(plan: Plan, web: EmbeddedWeb, strategy: str, *, rng: int) -> Crawled
         strategy,
         ending,
         witness.reads,
+        witness.kinds,
         witness.looks,
         witness.shown,
         witness.true,
@@ -196,8 +214,9 @@ def crawls(webs: int, strategies: Sequence[str], *, each: int = 2, rng: int = 7)
     for number in range(webs):
         plan = Plan.draw(1000 * rng + number)
         with running(plan.web) as web:
+            truths = plan.truths(web)
             for _ in range(each):
-                yield crawled(plan, web, strategies[turn % len(strategies)], rng=turn)
+                yield crawled(plan, web, truths, strategies[turn % len(strategies)], rng=turn)
                 turn += 1
 
 
@@ -223,7 +242,8 @@ def summary(done: Sequence[Crawled]) -> str:
     webs, moments = len({one.rng for one in done}), sum(one.moments for one in done)
     violations = sum(len(one.violations) for one in done)
     widths = [one.shown[1] - one.shown[0] for one in done]
-    told = f"{webs} webs, {len(done)} crawls, {sum(one.reads for one in done):,} pages read"
+    kinds = sum((one.kinds for one in done), Counter[str]())
+    told = f"{webs} webs, {len(done)} crawls, " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
     return f"{told}, {moments:,} moments, median width at the end {np.median(widths):.3f}, {violations} violations"
 
 

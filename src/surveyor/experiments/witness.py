@@ -54,7 +54,7 @@ class Moment:
     """The web that a crawl has met so far, and how much of its importance the pages read hold."""
 
     def __init__(self, versions: Sequence[Truth]) -> None:
-        """Take the truth of each version of a web; they have the same seeds."""
+        """Take the truth about a web, and after it what else is true of other versions; the first one has the seeds."""
         urls = tuple(dict.fromkeys(url for truth in versions for url in truth.urls))
         self.ids = {url: page for page, url in enumerate(urls)}
         self._rows: list[dict[int, IntArray]] = []  # of each version
@@ -162,6 +162,7 @@ class Witness:
         self._web, self._moments, self._advance_at = web, moments, advance_at
         self._counted: set[int] = set()
         self.outcomes = self.looks = self.thorough = self.reads = 0
+        self.kinds: Counter[str] = Counter()
         self.violations: list[str] = []
         self.margins = {"coverage": (math.inf, math.inf), "an extreme": (math.inf, math.inf)}  # to at_least, at_most
         self.reached: dict[float, int] = {}  # pages read when at_least came to a goal
@@ -171,6 +172,7 @@ class Witness:
         if outcome is not None:
             self.outcomes += 1
             self.reads += outcome.kind == "read"
+            self.kinds[outcome.kind] += 1
             self._learn(run, outcome)
             if self.outcomes == self._advance_at:
                 self._web.advance()
