@@ -149,7 +149,7 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
         reader = Reader(urls, Scope("any", ()), [page])
         source = LiveSource(Script(statuses), reader, hosts, lambda _: (urls[page], host), pause=0.001)
         if recall is not None:
-            source.recall(page, recall[0], missed=recall[1])
+            source.recall(page, recall[0], missing=recall[1])
         for count in range(1, len(statuses) + 1):
             hosts.lease(host, "page")
             source.begin(Batch(pages=[page]))
@@ -157,7 +157,7 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
             if news.outcomes:
                 return news.outcomes[0].kind, count
             assert [retry.page for retry in news.retries] == [page]
-            assert news.events[-1].detail["missed"] == (404 in statuses[:count])
+            assert news.events[-1].detail["missing"] == (404 in statuses[:count])
         raise AssertionError("it was never said what became of the page")
 
     return asyncio.run(work())
