@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
-from surveyor.crawling.live import run
+from surveyor.crawling.live import _names, run
 from surveyor.crawling.survey import Survey
 from surveyor.hosts import DAY, FIRST_PAUSE, LONGEST_PAUSE, PAUSES, Hosts
 from surveyor.queues import Batch
@@ -320,3 +320,8 @@ def test_fifty_redirects_and_a_thousand_hosts(path: Path) -> None:
     assert crawled(path, [HOME], client, scope="any", pause=0.1) == "empty"
     kinds = [visit.kind for visit in told(path)[0].values()]
     assert (kinds.count("read"), kinds.count("moved"), kinds.count("gone")) == (2, 50, 300)
+
+
+def test_hosts_that_the_user_named_are_spelt_as_in_urls() -> None:
+    given = ["::1", "[::1]:8080", "localhost:8000", "Bücher.example", "127.1"]
+    assert _names(given) == ["[::1]", "[::1]", "localhost", "xn--bcher-kva.example", "127.0.0.1"]
