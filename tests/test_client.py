@@ -203,7 +203,7 @@ def test_hosts_without_an_address() -> None:
             return []
 
     assert ask("http://nowhere.example/").detail == "nowhere.example does not resolve now: no such host"
-    assert ask("http://nowhere.example/", Recorder(nowhere_example=[])).error == "dns"
+    assert ask("http://nowhere.example/", Recorder(nowhere_example=[])).error == "no-host"
     late = ask("http://nowhere.example/", Silent(), connect=0.1)
     assert (late.error, late.timings.total < 3) == ("dns", True)
 

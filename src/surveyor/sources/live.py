@@ -89,7 +89,8 @@ class LiveSource:
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._something.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._something.wait()
         self._something.set()
         return await self.news(0.0)
 
@@ -118,8 +119,9 @@ class LiveSource:
 
     async def _wait_for(self, something: asyncio.Event, until: float) -> None:
         left = until - self._hosts.clock()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(something.wait(), min(max(0.0, left), LONGEST_WAIT))
+        with suppress(TimeoutError):  # not wait_for, which may swallow that the crawl is stopped
+            async with asyncio.timeout(min(max(0.0, left), LONGEST_WAIT)):
+                await something.wait()
 
     async def _fetch(self, page: int) -> None:
         url, host = self._place_of(page)
