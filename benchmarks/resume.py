@@ -58,7 +58,7 @@ def measure(path: Path, pages: int) -> None:
         folder.commit([], names)  # so that the pages of the survey have the numbers of the graph
         began = time.perf_counter()
         state = derive(folder)
-        keeper = Keeper(folder, state)
+        keeper = Keeper(folder, state, time.time)
         work = crawl(state.crawl, GraphSource(web), keeper, sv.Pages(pages), batch=256, tally=state.tally)
         ending = asyncio.run(work)
         say(f"crawled {state.crawl.ledger.read:,} pages ({ending}): {state.crawl.ledger.coverage()}", began)

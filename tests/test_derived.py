@@ -20,7 +20,8 @@ from surveyor.crawling.start import clean_seeds, folder_for, start
 from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
-from surveyor.queues import HostQueues
+from surveyor.outcome import Outcome
+from surveyor.queues import HostQueues, OneQueue
 from surveyor.sources.http import Fetched
 from surveyor.store.survey import Folder
 from surveyor.urls import host, origin
@@ -353,3 +354,20 @@ def test_a_crawl_can_be_run_where_a_loop_runs_already() -> None:
         return finished(work())  # type: ignore[arg-type, return-value]
 
     assert asyncio.run(notebook()) == finished(work()) == 7  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> None:
+    """A checkpoint that is passed over costs only time, so nothing else would notice."""
+    from surveyor.crawling.derived import _from_checkpoint
+
+    settings = Settings(contact="me@example.org", scope="any", rng=1)
+    for seeds in (["http://a.example/"], ["http://b.example/"]):
+        folder, _ = start(tmp_path / "a.survey", seeds, settings, {})
+        with folder:
+            urls = ["http://a.example/", "http://c.example/", "http://b.example/"][folder.journal.url_count :]
+            folder.commit([Outcome(0, "read", np.array([1], np.int32))], urls)
+            assert save(folder, derive(folder))
+            kept = _from_checkpoint(folder, lambda pages, _: OneQueue(pages), None)
+            assert kept is not None
+            assert kept[1] == folder.journal.position
+            assert [kept[0].urls[page] for page in kept[0].crawl.ledger.seeds.tolist()] == list(folder.manifest.seeds)

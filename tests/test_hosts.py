@@ -286,7 +286,7 @@ def test_permission_lifts_rules_but_not_silence() -> None:
     closed = Robots.from_text(b"User-agent: *\nDisallow: /")
     mine, other = known(hosts, "mine.example", closed), known(hosts, "other.example", closed)
     down = known(hosts, "down.example", Robots.from_answer(None, b""))
-    hosts[down].trouble = "down.example does not resolve"
+    hosts[down].rules["http://down.example"].trouble = "down.example does not resolve"
     reasons = [hosts.why_not(n, f"http://{hosts[n].name}", f"http://{hosts[n].name}/x") for n in (mine, other, down)]
     assert reasons == ["", "robots.txt disallows it", "down.example does not resolve"]
 
@@ -333,7 +333,7 @@ def test_hosts_that_answered_and_all_fail_mean_that_the_network_is_down(answered
     found = [hosts.unreached(number) for number in range(needed)]
     assert found == [False] * (needed - 1) + [True]
     assert hosts.unreached(stranger)  # now it is nobody's fault
-    assert not any(hosts[number].trouble for number in range(answered))
+    assert not any(rules.trouble for number in range(answered) for rules in hosts[number].rules.values())
 
 
 def test_one_host_that_fails_again_and_again_is_gone_itself() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surveyor.arrays import IntArray
+from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import StrategyError, UsageError
 from surveyor.ledger import Ledger
 from surveyor.queues import Batch, HostQueues, OneQueue
@@ -53,8 +53,7 @@ class Frontier:
         """Take new priorities; those of pages that cannot be read (again) are ignored."""
         from surveyor.kernels import mass
 
-        if self._queues.size < self._ledger.capacity:
-            self._queues.grow(self._ledger.capacity)
+        self._make_room()
         pages = np.asarray(change.pages)
         if pages.dtype != np.int32:
             pages = _as_ids(pages)
@@ -81,8 +80,20 @@ class Frontier:
             self._queues.drop(page)
 
     def standing(self) -> Reorder:
-        """Return the pages that wait or are leased, and their priorities: what makes the same frontier again."""
+        """Return the pages that wait or are leased, and their priorities."""
         return Reorder(*self._queues.standing())
+
+    def by_host(self) -> IdArray:
+        """Return a page of each host, in the order in which hosts became known; none if they are not told apart."""
+        return self._queues.by_host()
+
+    def restore(self, standing: Reorder, by_host: IdArray) -> None:
+        """Become the frontier of which these were told; whatever was on the list is not."""
+        for page in self._queues.standing()[0].tolist():
+            self._queues.drop(page)
+        self._make_room()
+        self._queues.settle(by_host)
+        self.update(standing)
 
     def hold(self, page: int, until: float) -> None:
         """Keep a leased page for another try at that time."""
@@ -100,6 +111,10 @@ class Frontier:
 
     def __len__(self) -> int:
         return len(self._queues)
+
+    def _make_room(self) -> None:
+        if self._queues.size < self._ledger.capacity:
+            self._queues.grow(self._ledger.capacity)
 
     def _over_budget(self, page: int) -> str:
         if self._budgets is None or page >= self._budgets.domain_of.size:

@@ -45,6 +45,7 @@ class Rules:
     robots: Robots | None = None  # None while it was not read, or is to be tried again
     until: float = 0.0
     tries: int = 0
+    trouble: str = ""  # why it could not be read, if no server said so
 
 
 @dataclass(slots=True)
@@ -59,7 +60,6 @@ class Host:
     holds: bool = False  # the gate of its address
     reached: bool = False  # it has answered
     address: str | None = None  # None: not looked up; empty: not known
-    trouble: str = ""  # why it cannot be reached
     rules: dict[str, Rules] = field(default_factory=dict)  # by origin
 
 
@@ -92,6 +92,7 @@ class Hosts:
         self._queues: dict[str, list[int]] = {}  # hosts that wait for an address
         self._due: list[tuple[float, int]] = []  # when hosts wake
         self._unreached: set[int] = set()
+        self._troubles: dict[str, str] = {}  # from before a restart: why robots.txt files could not be read
         self._reached = self._pauses = 0
         self.paused_until = 0.0
 
@@ -155,12 +156,12 @@ class Hosts:
     def why_not(self, number: int, origin: str, url: str) -> str:
         """Say why robots.txt forbids a page; empty if it does not."""
         host = self._all[number]
-        robots = host.rules[origin].robots
-        if robots is None or robots.permits(url):
+        rules = host.rules[origin]
+        if rules.robots is None or rules.robots.permits(url):
             return ""
-        if host.name in self._permitted and robots.standing == "rules":
+        if host.name in self._permitted and rules.robots.standing == "rules":
             return ""
-        return host.trouble if robots.standing == "unreachable" and host.trouble else robots.why(url)
+        return rules.trouble or rules.robots.why(url)
 
     def lease(self, number: int, step: Step) -> bool:
         """Note that a request begins; return whether another to this host may begin at once."""
@@ -196,10 +197,10 @@ class Hosts:
         """Note where a host is; empty if that is not known."""
         self._all[number].address = address
 
-    def ruled(self, number: int, origin: str, robots: Robots, until: float) -> None:
-        """Take in what robots.txt says, until it is to be read again."""
+    def ruled(self, number: int, origin: str, robots: Robots, until: float, *, trouble: str = "") -> None:
+        """Take in what robots.txt says, until it is to be read again; `trouble` is why it could not be read."""
         host = self._all[number]
-        host.rules[origin] = Rules(robots, until)
+        host.rules[origin] = Rules(robots, until, trouble=trouble)
         delays = [rules.robots.crawl_delay or 0.0 for rules in host.rules.values() if rules.robots is not None]
         host.delay = max(self.delay, *delays)
 
@@ -207,6 +208,12 @@ class Hosts:
         """Note that robots.txt could not be read, and when to try again."""
         rules = self._all[number].rules.setdefault(origin, Rules())
         rules.robots, rules.until, rules.tries = None, until, rules.tries + counts
+
+    def recall(self, number: int, origin: str, until: float | None, tries: int, trouble: str) -> None:
+        """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
+        self._troubles[origin] = trouble
+        if until is not None:
+            self._all[number].rules[origin] = Rules(None, until, tries)
 
     def tries(self, number: int, origin: str) -> int:
         """Return how often robots.txt could not be read."""
@@ -217,7 +224,7 @@ class Hosts:
         """Note that a host has answered: the network is there."""
         host = self._all[number]
         self._reached += not host.reached
-        host.reached, host.trouble = True, ""
+        host.reached = True
         self._unreached.clear()
         self._pauses = 0
 
@@ -247,8 +254,8 @@ class Hosts:
         rules = self._all[number].rules[origin] = Rules()
         kept = self._stored(origin)
         if kept is not None and kept.expires_at > self.clock():
-            status = None if kept.status == 0 else kept.status
-            self.ruled(number, origin, Robots.from_answer(status, kept.body), kept.expires_at)
+            status, trouble = (None if kept.status == 0 else kept.status), self._troubles.get(origin, "")
+            self.ruled(number, origin, Robots.from_answer(status, kept.body), kept.expires_at, trouble=trouble)
             rules = self._all[number].rules[origin]
             self.wait(number, self._resumed + self._all[number].delay)
         return rules

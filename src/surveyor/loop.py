@@ -99,7 +99,6 @@ class Tally:
     began: float = field(default_factory=time.monotonic)
     watch: Watch = lambda _: None
     between: Callable[[], None] = lambda: None  # called when nothing is half done
-    closing: Callable[[], None] = lambda: None  # called when no page is left, before the last push: that is no outcome
     exact: bool = False  # never read more pages than asked for, though a batch has room for more
 
     def room(self, until: Rule, most: int) -> int:
@@ -122,8 +121,7 @@ async def crawl(
             leased = state.frontier.take(tally.room(until, batch) - source.under_way)
             again_at = state.frontier.again_at
         if not (leased or source.under_way or again_at < math.inf):
-            tally.closing()
-            state.ledger.close()
+            take_in(state, News(closes=True), journal, tally)
             return "reached" if until.done(state.standing(tally)) else "empty"
         source.begin(leased)
         news = await source.news(0.0 if leased.refused else again_at)
@@ -142,6 +140,8 @@ def take_in(state: Crawl, news: News, journal: Journal, tally: Tally) -> None:
         tally.pages += outcome.kind == "read"
         tally.bytes += getattr(outcome, "size", 0)
         tally.watch(outcome)
+    if news.closes:
+        state.ledger.close()
 
 
 def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:

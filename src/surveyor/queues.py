@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray
-from surveyor.outcome import Outcome
+from surveyor.outcome import NO_LINKS, Outcome
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
 
@@ -94,6 +94,13 @@ class OneQueue:
         """Return the pages that wait or are leased, and their priorities."""
         pages = np.flatnonzero(self._queue.before != ABSENT).astype(np.int32)
         return pages, self._queue.priority[pages]
+
+    def by_host(self) -> IdArray:
+        """Return nothing: hosts are not told apart."""
+        return NO_LINKS
+
+    def settle(self, pages: IdArray) -> None:
+        """Do nothing: hosts are not told apart."""
 
     def hold(self, page: int, until: float) -> None:  # noqa: ARG002
         """Let a page wait again at once: there is no clock."""
@@ -190,6 +197,16 @@ class HostQueues:
         """Return the pages that wait or are leased, and their priorities."""
         pages = np.flatnonzero(self._forest.before != ABSENT).astype(np.int32)
         return pages, self._forest.priority[pages]
+
+    def by_host(self) -> IdArray:
+        """Return a page of each host, in the order of their numbers: between equals, the smaller number is first."""
+        numbers, pages = np.unique(self._forest.host, return_index=True)
+        return pages[numbers >= 0].astype(np.int32)
+
+    def settle(self, pages: IdArray) -> None:
+        """Number the hosts of pages, in this order."""
+        for page in pages.tolist():
+            self.host(page)
 
     def hold(self, page: int, until: float) -> None:
         """Keep a page that was leased until then."""

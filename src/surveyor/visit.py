@@ -116,3 +116,4 @@ class News:
     retries: list[Retry] = field(default_factory=list)
     robots: list[RobotsFile] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    closes: bool = False  # no page is left to be read: what moves is pushed on to its end

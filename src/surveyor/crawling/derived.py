@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,12 +32,13 @@ from surveyor.queues import HostQueues, OneQueue
 from surveyor.scope import Scope
 from surveyor.sources.answers import Reader
 from surveyor.store.frozen import freeze, thaw
-from surveyor.store.survey import Folder, Manifest
+from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.strategies import by_name
 from surveyor.strategies.strategy import Reorder, Strategy
 from surveyor.urls import Urls, domain
 
 EFFORT = 5_000.0  # link updates per page read, on average: a quarter of a millisecond
+URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
 Queues = Callable[[int, Urls], OneQueue | HostQueues]
 ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
@@ -59,24 +62,23 @@ def derive(
     watch: Callable[[Derived, Outcome], None] | None = None,
 ) -> Derived:
     """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent."""
-    state = None if watch is not None else _from_checkpoint(folder, queues, sent)
-    since = 0 if state is None else state[1]
-    derived = _begun(folder, _urls(folder), queues, sent) if state is None else state[0]
-    for outcome in _outcomes(folder, derived.reader, since):
+    kept = None if watch is not None else _from_checkpoint(folder, queues, sent)
+    derived, since, closed = kept or (_begun(folder, _urls(folder), queues, sent), 0, 0)
+    closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
+    for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
+        _close(derived, closings[position])
         derived.reader.recall(outcome)
         derived.crawl.learn(outcome)
         if watch is not None:
             watch(derived, outcome)
-    derived.tally.pages, derived.tally.bytes = derived.crawl.ledger.read, folder.journal.bytes
+    _close(derived, closings[end])
+    derived.tally.pages, derived.tally.bytes = folder.journal.cost()
     return derived
 
 
-def look(folder: Folder) -> Derived:
-    """Return the state for whoever looks at a survey: where no page is left, the accounts are closed, as by a crawl."""
-    state = derive(folder)
-    if not state.crawl.ledger.waiting.size or not len(state.crawl.frontier):
+def _close(state: Derived, times: int) -> None:
+    for _ in range(times):
         state.crawl.ledger.close()
-    return state
 
 
 def save(folder: Folder, state: Derived) -> bool:
@@ -86,27 +88,28 @@ def save(folder: Folder, state: Derived) -> bool:
         return False
     arrays, about = frozen
     waiting = state.crawl.frontier.standing()
-    arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities}
-    return folder.save_checkpoint(arrays, {"made_under": _terms(folder.manifest), "frozen": about})
+    arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
+    more = {"closed": len(folder.journal.closings()), "seeds": state.crawl.ledger.seeds.tolist()}
+    return folder.save_checkpoint(arrays, {"made_under": _terms(folder.manifest), "frozen": about, **more})
 
 
-def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | None) -> tuple[Derived, int] | None:
-    """Return the latest state that was saved under these seeds and settings, and its position."""
+def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | None) -> tuple[Derived, int, int] | None:
+    """Return the latest state saved under these seeds and settings, its position, and how often it was closed."""
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder.manifest):
         return None
-    state = _begun(folder, Urls(), ONE_QUEUE, sent)
     arrays = dict(kept.arrays)
-    waiting = Reorder(arrays.pop("waiting"), arrays.pop("priorities"))
     try:
+        state = _begun(folder, Urls(), ONE_QUEUE, sent, kept.about["seeds"])
+        waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         thaw(_parts(state), arrays, kept.about["frozen"])
-    except ValueError:
+    except (KeyError, ValueError):
         return None
-    state.urls.ids(list(folder.journal.urls(len(state.urls))))
+    _add_urls(folder, state.urls)
     crawl = state.crawl  # begun with the seeds, under other numbers, in its queue
     state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
-    state.crawl.frontier.update(waiting)
-    return state, kept.position
+    state.crawl.frontier.restore(waiting, by_host)
+    return state, kept.position, int(kept.about["closed"])
 
 
 def _parts(state: Derived) -> dict[str, object]:
@@ -123,25 +126,31 @@ def _terms(manifest: Manifest) -> str:
 
 def _urls(folder: Folder) -> Urls:
     urls = Urls(folder.journal.url_count + (1 << 12))
-    some: list[str] = []
-    for url in folder.journal.urls():
-        some.append(url)
-        if len(some) == 1 << 16:
-            urls.ids(some)
-            some.clear()
-    urls.ids(some)
+    _add_urls(folder, urls)
     return urls
 
 
-def _begun(folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] | None) -> Derived:
-    """Return the state before the first page."""
+def _add_urls(folder: Folder, urls: Urls) -> None:
+    """Add the URLs of the journal that are not there yet, each under the id that the journal gives it."""
+    rest = folder.journal.urls(len(urls))
+    while some := list(islice(rest, 1 << 16)):
+        first = len(urls)
+        sound = all(isinstance(url, str) and URL.fullmatch(url) for url in some)
+        if not sound or urls.ids(some)[-1] != first + len(some) - 1:
+            raise damaged(folder.journal.path, f"some pages after {first} have no URLs")
+
+
+def _begun(
+    folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] | None, seeds: Sequence[int] | None = None
+) -> Derived:
+    """Return the state before the first page; the numbers of the seeds are those of their URLs, or given."""
     manifest = folder.manifest
-    settings, seeds = manifest.settings, urls.ids(manifest.seeds)
+    settings, known = manifest.settings, urls.ids(manifest.seeds)
     strategy = by_name(settings["strategy"])
     graph = GrowingGraph(len(urls))
     ledger = Ledger(
         graph,
-        seeds,
+        known if seeds is None else seeds,
         damping=settings["damping"],
         closure=getattr(strategy, "closure", 0.1),
         eager=getattr(strategy, "eager", True),

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from surveyor.crawling.derived import Derived, derive, save
 from surveyor.crawling.start import http_settings
@@ -24,8 +24,9 @@ from surveyor.queues import HostQueues
 from surveyor.sources.addresses import host_key
 from surveyor.sources.http import sent_by
 from surveyor.sources.live import LiveSource, Wait
+from surveyor.store.survey import damaged
 from surveyor.urls import host as host_of
-from surveyor.visit import News, Visit
+from surveyor.visit import Event, News, Visit
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
@@ -80,7 +81,7 @@ async def run(
             finds=not settings.proxy,
             stored=journal.robots,
         )
-    if journal.position:
+    if journal.url_count:
         hosts.resumed()
     made: list[HostQueues] = []
 
@@ -90,10 +91,10 @@ async def run(
 
     state = derive(folder, by_host, sent=sent_by(http) if settings.archive else None)
     queues = made[-1]
-    keeper = Keeper(folder, state)
+    keeper = Keeper(folder, state, hosts.clock)
     keeper.commit(News())  # the seeds
     now = Run(folder, state, hosts, until, state.tally.pages)
-    state.tally.watch, state.tally.between, state.tally.closing = partial(watch, now), keeper.between, keeper.save
+    state.tally.watch, state.tally.between = partial(watch, now), keeper.between
     async with AsyncExitStack() as stack:
         if client is None:
             from surveyor.sources.client import HttpClient
@@ -110,7 +111,10 @@ async def run(
             client, state.reader, hosts, place_of, pause=settings.pause, last_visit=last_visit, wait=wait
         )
         stack.push_async_callback(source.close)
-        _recall(folder, state, queues, source)
+        try:
+            _recall(folder, queues, source)
+        except (KeyError, TypeError) as error:
+            raise damaged(journal.path, f"an event without {error}") from error
         watch(now, None)
         stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
         ending: Result = "interrupted"
@@ -127,16 +131,25 @@ async def run(
 class Keeper:
     """What a run remembers with: the survey, the URLs that became known since, and a checkpoint now and then."""
 
-    def __init__(self, folder: Folder, state: Derived) -> None:
-        self._folder, self._state = folder, state
+    def __init__(self, folder: Folder, state: Derived, clock: Callable[[], float]) -> None:
+        self._folder, self._state, self._clock = folder, state, clock
         self._next = time.monotonic() + SAVE_EVERY
-        self._saved = folder.journal.position
+        self._saved = self._here
+
+    @property
+    def _here(self) -> tuple[int, bool]:
+        """Where the journal ends, and whether no page was left there."""
+        journal = self._folder.journal
+        return journal.position, journal.closings()[-1:] == [journal.position]
 
     def commit(self, news: News) -> None:
         """Keep what happened, with the URLs that became known."""
         new = self._state.urls.added(self._folder.journal.url_count)
-        if new or news.outcomes or news.robots or news.events:
-            self._folder.commit(news.outcomes, new, robots=news.robots, events=news.events)
+        events = news.events
+        if news.closes and not self._here[1]:
+            events = [*events, Event("closed", self._clock())]
+        if new or news.outcomes or news.robots or events:
+            self._folder.commit(news.outcomes, new, robots=news.robots, events=events)
 
     def between(self) -> None:
         """Save a checkpoint if it is time."""
@@ -147,9 +160,9 @@ class Keeper:
 
     def save(self) -> None:
         """Save a checkpoint, unless nothing has happened since the last one."""
-        if self._folder.journal.position > self._saved:
+        if (here := self._here) > self._saved:
             save(self._folder, self._state)
-            self._saved = self._folder.journal.position
+            self._saved = here
 
 
 def _names(entries: Iterable[str]) -> list[str]:
@@ -157,18 +170,28 @@ def _names(entries: Iterable[str]) -> list[str]:
     return [host_of(f"http://{host_key(entry)}/") for entry in entries]
 
 
-def _recall(folder: Folder, state: Derived, queues: HostQueues, source: LiveSource) -> None:
+def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
     """Bring back what waits for another try, and hosts that asked to be left alone."""
-    waiting = frozenset(state.crawl.ledger.waiting.tolist())
-    tries: dict[int, Mapping[str, Any]] = {}
-    for event in folder.journal.events():
-        if event.kind == "retry" and event.detail["page"] in waiting:
-            tries[event.detail["page"]] = event.detail
-        elif event.kind == "wait" and event.detail["until"] > queues.hosts.clock():
-            queues.hosts.wait(queues.hosts.number(event.detail["host"]), event.detail["until"])
-    for page, told in tries.items():
-        queues.keep(page, told["until"])
-        source.recall(page, told["tries"], missing=told.get("missing", False))
+    journal, hosts = folder.journal, queues.hosts
+    for origin in journal.answered():
+        hosts.reached(hosts.number(host_of(f"{origin}/")))
+    retries: dict[int, Event] = {}
+    unruled: dict[str, Event] = {}
+    for event in journal.events():
+        if event.kind == "retry":
+            retries[event.detail["page"]] = event
+        elif event.kind == "robots":
+            unruled[event.detail["origin"]] = event
+        elif event.kind == "wait" and event.detail["until"] > hosts.clock():
+            hosts.wait(hosts.number(event.detail["host"]), event.detail["until"])
+    for page, event in retries.items():
+        if not journal.visited_since(page, event.visit):
+            queues.keep(page, event.detail["until"])
+            source.recall(page, event.detail["tries"], missing=event.detail.get("missing", False))
+    for origin, event in unruled.items():
+        kept, told = journal.robots(origin), event.detail
+        if kept is None or kept.fetched_at <= event.at:
+            hosts.recall(hosts.number(host_of(f"{origin}/")), origin, told["until"], told["tries"], told["why"])
 
 
 async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:

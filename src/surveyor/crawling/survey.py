@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.crawling.derived import Derived, Ranked, derive, look, scope_of, to_graph
+from surveyor.crawling.derived import Derived, Ranked, derive, scope_of, to_graph
 from surveyor.graph.csr import Graph
 from surveyor.ledger import CoverageInterval
 from surveyor.outcome import Outcome
@@ -65,7 +65,7 @@ class Survey:
 
     @cached_property
     def _derived(self) -> Derived:
-        return look(self._folder)
+        return derive(self._folder)
 
     @property
     def coverage(self) -> CoverageInterval:
@@ -217,9 +217,10 @@ class Survey:
 
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""
-        self._folder.journal.recount()
+        self._folder.journal.refresh()
         for name in ("_derived", "_all", "_ranking"):
             self.__dict__.pop(name, None)
+        self._folder.journal.refresh()
 
     def close(self) -> None:
         """Close all files."""

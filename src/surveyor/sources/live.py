@@ -160,19 +160,23 @@ class LiveSource:
         robots = Robots.from_answer(status, fetched.body)
         if fetched.status is not None:
             hosts.reached(host)
+        trouble = ""
         if robots.standing == "unreachable":
-            hosts[host].trouble = fetched.detail if fetched.error else ""
+            trouble = fetched.detail if fetched.error else ""
             if self._is_down(host, fetched):
                 hosts.unruled(host, origin, hosts.paused_until, counts=False)
                 return
-            pause = next_try(hosts.tries(host, origin) + 1, fetched.error or fetched.status or "")
-            if pause is not None:
-                until = now + max(self._scaled(pause), fetched.retry_after or 0.0)
+            tries = hosts.tries(host, origin) + 1
+            pause = next_try(tries, fetched.error or fetched.status or "")
+            until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
+            told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
+            self._news.events.append(Event("robots", now, told))
+            if until is not None:
                 hosts.unruled(host, origin, until)
                 if fetched.retry_after:
                     self._leave_alone(host, until, self._news)
                 return
-        hosts.ruled(host, origin, robots, now + DAY)
+        hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
 
     def _again(self, answer: Answer, verdict: Verdict, news: News) -> Retry | None:

@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -67,6 +67,8 @@ COLUMNS = (
     "page, kind, reason, target, links, status, fetched_at, seconds, hash, etag, last_modified, out_of_scope, "
     "nofollow, title, language, warc_file, warc_offset, warc_length, size"
 )
+KINDS = frozenset(get_args(Kind))
+URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 
 
@@ -76,7 +78,7 @@ class Journal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
         self.position = self.url_count = 0  # the number of the last visit; the id of the next page
-        self.recount()
+        self.refresh()
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
@@ -114,7 +116,8 @@ class Journal:
         """Keep outcomes in this order, and the URLs of the pages that became known with them: all, or nothing."""
         visits, known = _told(outcomes), self.url_count + len(new_urls)
         lists = [ids for visit in visits for ids in (visit.links, visit.out_of_scope, visit.nofollow)]
-        named = np.concatenate([NO_LINKS, *([visit.page, max(visit.page, visit.target)] for visit in visits), *lists])
+        goals = [visit.target if visit.kind == "moved" else max(visit.page, visit.target) for visit in visits]
+        named = np.concatenate([NO_LINKS, [visit.page for visit in visits], goals, *lists])
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             raise UsageError(f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs")
         places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
@@ -133,7 +136,9 @@ class Journal:
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
         """Yield the outcomes after a position, in the order in which they counted: all that a replay needs."""
         for rows in self._chunks("SELECT visit, page, kind, reason, target, links FROM visits", "visit", since):
-            for (_, page, kind, reason, target, _), links in zip(rows, self._links(rows, 5), strict=True):
+            lists = self._links(rows, 5)
+            self._check([row[1:5] for row in rows], lists)
+            for (_, page, kind, reason, target, _), links in zip(rows, lists, strict=True):
                 yield Outcome(page, kind, links, reason or "", -1 if target is None else target)
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
@@ -169,11 +174,10 @@ class Journal:
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query, self.position))
 
-    @property
-    def bytes(self) -> int:
-        """How many bytes came over the wire; reads all visits."""
-        total: int = self._ask("SELECT coalesce(sum(size), 0) FROM visits")[0][0]
-        return total
+    def cost(self) -> tuple[int, int]:
+        """Count how often a page was read, and the bytes that came over the wire; reads all visits."""
+        pages, size = self._ask("SELECT sum(kind = 'read'), sum(size) FROM visits")[0]
+        return pages or 0, size or 0
 
     def robots(self, origin: str) -> RobotsFile | None:
         """Return the latest robots.txt of an origin."""
@@ -183,7 +187,22 @@ class Journal:
     def events(self) -> Iterator[Event]:
         """Yield the events in the order in which they happened."""
         for visit, at, kind, detail in self._ask("SELECT visit, at, kind, detail FROM events ORDER BY event"):
-            yield Event(kind, at, json.loads(detail), visit)
+            try:
+                yield Event(kind, at, dict(json.loads(detail)), visit)
+            except (ValueError, TypeError) as error:
+                raise damaged(self.path, error) from error
+
+    def closings(self) -> list[int]:
+        """Return after how many visits no page was left, each time; see `visit.News`."""
+        return [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
+
+    def answered(self) -> Iterator[str]:
+        """Yield the origins that have answered when asked for their robots.txt."""
+        return (origin for (origin,) in self._ask("SELECT origin FROM robots WHERE status > 0"))
+
+    def visited_since(self, page: int, position: int) -> bool:
+        """Say whether there was a visit to a page after a position."""
+        return bool(self._ask("SELECT 1 FROM visits WHERE page = ? AND visit > ? LIMIT 1", page, position))
 
     @property
     def identity(self) -> str:
@@ -209,7 +228,7 @@ class Journal:
             run("DELETE FROM robots WHERE origin = ?", origins)
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
         self.flush()
-        self.recount()
+        self.refresh()
 
     def flush(self) -> None:
         """Move all from the write-ahead log into the file, and wait for the disk."""
@@ -224,10 +243,10 @@ class Journal:
         if (found := self._ask("PRAGMA integrity_check(1)")[0][0]) != "ok":
             raise damaged(self.path, found)
 
-    def recount(self) -> None:
-        """Find where the journal ends now."""
+    def refresh(self) -> None:
+        """Find where the journal ends: for a reader, where it ends by now."""
         self.position = self._ask("SELECT coalesce(max(visit), 0) FROM visits")[0][0]
-        self.url_count = self._ask("SELECT coalesce(max(id) + 1, 0) FROM urls")[0][0]
+        self.url_count = self._ask(URLS)[0][0]
 
     def _ask(self, query: str, *values: object) -> list[Any]:
         with explained(self.path):
@@ -240,7 +259,8 @@ class Journal:
             since = rows[-1][0]
 
     def _visits(self, rows: Sequence[Any]) -> Iterator[Visit]:
-        lists = (self._links(rows, column) for column in (4, 11, 12))
+        lists = [self._links(rows, column) for column in (4, 11, 12)]
+        self._check([row[:4] for row in rows], [ids for column in lists for ids in column])
         for row, links, outside, nofollow in zip(rows, *lists, strict=True):
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
             title, language, file, offset, length, size = row[13:]
@@ -249,6 +269,18 @@ class Journal:
                 status or 0, at or 0.0, seconds or 0.0, digest or b"", etag or "", changed or "", outside, nofollow,
                 title or "", language or "", None if file is None else Place(file, offset, length), size or 0,
             )  # fmt: skip
+
+    def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
+        """Refuse visits (page, kind, reason, target) and links that nobody can have committed."""
+        for page, kind, reason, target in rows:
+            if type(page) is not int or kind not in KINDS or not isinstance(reason, str | None):
+                raise damaged(self.path, "a visit of no kind")
+            if not (target is None or type(target) is int) or (kind == "moved" and target is None):
+                raise damaged(self.path, "a visit that leads nowhere")
+        named = [number for row in rows for number in (row[0], row[3] or 0)]
+        highest = max(max(named, default=-1), int(np.concatenate([NO_LINKS, *lists]).max(initial=-1)))
+        if min(named, default=0) < 0 or (highest >= self.url_count and highest >= self._ask(URLS)[0][0]):
+            raise damaged(self.path, f"it speaks of page {highest}, which has no URL")
 
     def _links(self, rows: Sequence[Any], column: int) -> list[IdArray]:
         try:

@@ -194,7 +194,8 @@ class Folder:
         given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         manifest = replace(self.manifest, **changes)
-        write_whole(self.folder / "survey.toml", manifest.to_toml())
+        with explained(self.folder):
+            write_whole(self.folder / "survey.toml", manifest.to_toml())
         self.manifest = manifest
         self.note("change", **changes)
 
@@ -298,20 +299,27 @@ def explained(path: Path) -> Iterator[None]:
     """Say in one sentence what the disk or SQLite met with."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if isinstance(error, sqlite3.Error) and not code:
-            raise  # a mistake of ours
-        if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
-            raise SurveyError(
-                f"the disk is full: {path} holds all that was saved before, and nothing of the last batch",
-                hint="free some space and run the same command again",
-            ) from error
-        if code and code not in ADVICE:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        known = isinstance(error, OSError) or bool(getattr(error, "sqlite_errorcode", 0))
+        if not known and isinstance(error, sqlite3.OperationalError | UnicodeDecodeError):  # text that is none
             raise damaged(path, error) from error
-        why = error.strerror if isinstance(error, OSError) else error
-        state = ADVICE.get(code, "cannot be read or written")
-        raise SurveyError(f"{path} {state}: {why}", hint="check the folder, its rights and the disk") from error
+        if not known:
+            raise  # a mistake of ours
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path, error: Exception) -> SurveyError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return SurveyError(
+            f"the disk is full: {path} holds all that was saved before, and nothing of the last batch",
+            hint="free some space and run the same command again",
+        )
+    if code and code not in ADVICE:
+        return damaged(path, error)
+    why = error.strerror if isinstance(error, OSError) else error
+    state = ADVICE.get(code, "cannot be read or written")
+    return SurveyError(f"{path} {state}: {why}", hint="check the folder, its rights and the disk")
 
 
 def damaged(path: Path, why: object) -> SurveyError:

@@ -1,0 +1,254 @@
+"""A crawl without sockets, time or chance, of which the disk can be kept as it was at any moment.
+
+`Setting` is a web, a clock that moves only when nothing else can happen, and a client that asks the web directly and
+gets its answers one after the other in an order drawn from a seed. `Image` is what a crash leaves: the files as the
+operating system has them, the time, and what the server remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from surveyor.config import Settings
+from surveyor.crawling.live import run
+from surveyor.crawling.start import start
+from surveyor.crawling.survey import Survey
+from surveyor.graph.synthetic_shapes import WebShape
+from surveyor.hosts import Hosts
+from surveyor.sources.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
+from surveyor.sources.web import EmbeddedWeb
+from surveyor.sources.web_http import Asked
+from surveyor.sources.web_settings import WebSettings
+from surveyor.stopping import parse
+from surveyor.store.journal import Journal
+from surveyor.store.survey import Folder
+
+HTML = ("text/html", "application/xhtml+xml")
+SHAPE = WebShape(
+    pages=48, smallest_site=3, largest_site=8, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.2,
+    farms=0.0, exchanges=0.0,
+)  # fmt: skip
+SOME = dict.fromkeys(("moved", "printed", "loops", "nowhere", "reset", "down", "documents"), 0.03)
+RULES = dict.fromkeys(("robots_rules", "robots_agents", "robots_error", "robots_moved"), 0.06)
+# answers the same whenever it is asked, and has an end
+STEADY = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=2, robots_missing=0.4, **SOME, **RULES)
+# answers depend on how often and how fast it is asked, and there is a trap
+MOODY = WebSettings.plain(
+    rng=9, web=SHAPE, port=80, seeds=2, robots_missing=0.4, **SOME, **RULES,
+    flaky=0.2, strict=0.1, dying=0.05, returning=0.4, calendar=0.02, sessions=0.05, soft=0.05,
+)  # fmt: skip
+SETTINGS: dict[str, Any] = {
+    "delay": 0.0, "pause": 10.0, "archive": False, "contact": "me@example.org", "rng": 5, "scope": "any",
+}  # fmt: skip
+
+
+class Clock:
+    """Stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_750_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class DirectClient:
+    """Asks a web without a network; whoever asks waits until `release`."""
+
+    def __init__(self, web: EmbeddedWeb, clock: Clock, seed: int = 0) -> None:
+        self.web, self.clock, self._rng = web, clock, random.Random(seed)  # noqa: S311
+        self._waiting: list[asyncio.Future[None]] = []
+        self.asked: list[str] = []  # URLs, in the order in which the server saw them
+
+    def release(self) -> bool:
+        """Let one of those who wait be answered; false if nobody does."""
+        self._waiting = [future for future in self._waiting if not future.done()]
+        if not self._waiting:
+            return False
+        self._waiting.pop(self._rng.randrange(len(self._waiting))).set_result(None)
+        return True
+
+    async def wait(self, event: asyncio.Event, until: float) -> None:
+        """Wait for an answer, or let time pass if none is due."""
+        for _ in range(3):
+            await asyncio.sleep(0)  # all get to where they ask
+        if until <= self.clock():
+            return
+        while not event.is_set() and self.release():
+            for _ in range(3):
+                await asyncio.sleep(0)
+        if not event.is_set():
+            assert until < float("inf"), "nothing can happen any more"
+            self.clock.now = max(self.clock.now, until)
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+        parts = urlsplit(request.url)
+        if parts.hostname not in self.web.hosts:
+            return Fetched(request.url, error="dns", detail=f"{parts.hostname} does not resolve: no such host")
+        known = {"if-none-match": request.etag, "if-modified-since": request.last_modified}
+        headers = {name: value for name, value in known.items() if value}
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        self.asked.append(request.url)
+        reply = self.web.answer(Asked("GET", parts.hostname, target, headers))
+        if reply.status == 0:
+            return Fetched(request.url, error="reset", detail="the connection was closed without an answer")
+        lines = [line.partition(b": ") for line in reply.head.split(b"\r\n")[1:] if line]
+        told = {name.lower().decode(): value.decode() for name, _, value in lines}
+        kind, wait = told.get("content-type", ""), told.get("retry-after")
+        read = accepts(request.types or HTML, kind)
+        return Fetched(
+            request.url,
+            status=reply.status,
+            version="1.1",
+            headers=tuple((name, value) for name, _, value in lines),
+            body=reply.body if read else b"",
+            raw=reply.body if read else b"",
+            target=told["location"] if reply.status in REDIRECTS else None,
+            skipped="" if read else media_type(kind),
+            retry_after=retry_after(wait, self.clock()) if wait else None,
+            etag=told.get("etag"),
+            last_modified=told.get("last-modified"),
+            not_modified=reply.status == 304,
+        )
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a crash leaves behind."""
+
+    folder: Path
+    now: float
+    memory: Any  # of the server
+    asked: int  # requests that the server has seen
+    position: int  # visits that were committed
+
+
+Hook = Callable[[Folder], None]
+
+
+@dataclass
+class Setting:
+    """All that is outside the process."""
+
+    web_settings: WebSettings
+    concurrency: int = 1
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clock = Clock()
+        self.web = EmbeddedWeb(self.web_settings, clock=self.clock)
+        self.client = DirectClient(self.web, self.clock, self.seed)
+
+    def crawl(self, path: Path, until: str, *, before: Hook | None = None, after: Hook | None = None) -> str:
+        """Begin a survey or go on with it; the hooks are called around each commit."""
+        chosen = {**SETTINGS, "concurrency": self.concurrency, **self.options}
+        folder, settings = start(path, self.web.seeds, Settings(**chosen), dict.fromkeys(chosen, "argument"))
+        with folder:
+            _hook(folder, before, after)
+            hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
+            work = run(
+                folder, settings, parse(until), client=self.client, hosts=hosts, wait=self.client.wait, patience=0.0
+            )
+            return asyncio.run(work)
+
+    def image(self, folder: Folder, to: Path) -> Image:
+        """Keep everything as it is now."""
+        shutil.copytree(folder.folder, to)
+        web = self.web
+        memory = copy.deepcopy((web._visits, web._failed, web._last))
+        return Image(to, self.clock.now, memory, len(self.client.asked), folder.journal.position)
+
+    def go_back(self, image: Image, *, seed: int | None = None) -> None:
+        """Make the outside what it was; the client is a new one."""
+        web = self.web
+        web._visits, web._failed, web._last = copy.deepcopy(image.memory)
+        self.clock.now = image.now
+        self.client = DirectClient(web, self.clock, self.seed if seed is None else seed)
+
+
+def _hook(folder: Folder, before: Hook | None, after: Hook | None) -> None:
+    commit = folder.commit
+
+    def hooked(*args: Any, **kwargs: Any) -> None:
+        if before is not None:
+            before(folder)
+        commit(*args, **kwargs)
+        if after is not None:
+            after(folder)
+
+    folder.commit = hooked  # type: ignore[method-assign]
+
+
+def rows(path: Path) -> dict[str, list[Any]]:
+    """Return all that a journal holds, but for what names it."""
+    journal = Journal.open(path / "journal.sqlite", write=False)
+    try:
+        tables = {
+            table: journal._ask(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
+            for table in ("urls", "visits", "robots", "events")
+        }
+    finally:
+        journal.close()
+    return tables
+
+
+def accounts(path: Path) -> dict[str, Any]:
+    """Return what follows from a journal, as bytes: coverage, residuals, ranks."""
+    with Survey(path) as survey:
+        state, ranking = survey._derived, survey.rank()
+    ledger, known = state.crawl.ledger, len(state.urls)
+    waiting = state.crawl.frontier.standing()
+    return {
+        "coverage": ledger.coverage().to_dict(),
+        "residual": ledger.residual[:known].tobytes(),
+        "settled": ledger.mass.settled[:known].tobytes(),
+        "state": ledger.state[:known].tobytes(),
+        "waiting": waiting.pages.tobytes(),
+        "priorities": waiting.priorities.tobytes(),
+        "ranks": ranking.scores.tobytes(),
+        "tally": (state.tally.pages, state.tally.bytes),
+    }
+
+
+def read_urls(path: Path) -> set[str]:
+    """Return the URLs of the pages that were read."""
+    with Folder.open(path, write=False) as folder:
+        return {url for _, url, visit in folder.pages() if visit is not None and visit.kind == "read"}
+
+
+def is_prefix(short: Sequence[Any], long: Sequence[Any]) -> bool:
+    """Say whether one list begins with another."""
+    return list(long[: len(short)]) == list(short)
+
+
+def difference(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> str:
+    """Name the first row in which two journals differ."""
+    for table, expected in one.items():
+        for number, (mine, its) in enumerate(zip(expected, other[table], strict=False)):
+            if mine != its:
+                return f"{table} {number}: {mine} != {its}"
+        if len(expected) != len(other[table]):
+            return f"{table}: {len(expected)} != {len(other[table])} rows; {(expected + other[table])[-1]}"
+    return ""
+
+
+def ranks_of(path: Path) -> tuple[dict[str, float], float]:
+    """Return the rank of each URL, and the error that is stated for all of them together."""
+    with Survey(path) as survey:
+        ranking = survey.rank()
+        names = [ranking.name(page) for page in range(ranking.scores.size)]
+    return dict(zip(names, np.asarray(ranking.scores).tolist(), strict=True)), ranking.error
