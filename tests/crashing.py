@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from surveyor.config import Settings
-from surveyor.crawling.live import run
+from surveyor.crawling.derived import Derived
+from surveyor.crawling.live import Run, run
 from surveyor.crawling.start import start
 from surveyor.crawling.survey import Survey
 from surveyor.graph.synthetic_shapes import WebShape
@@ -69,6 +70,7 @@ class DirectClient:
         self.web, self.clock, self._rng = web, clock, random.Random(seed)  # noqa: S311
         self._waiting: list[asyncio.Future[None]] = []
         self.asked: list[str] = []  # URLs, in the order in which the server saw them
+        self.down_until = 0.0  # no name can be looked up before
 
     def release(self) -> bool:
         """Let one of those who wait be answered; false if nobody does."""
@@ -96,7 +98,7 @@ class DirectClient:
         self._waiting.append(future)
         await future
         parts = urlsplit(request.url)
-        if parts.hostname not in self.web.hosts:
+        if parts.hostname not in self.web.hosts or self.clock() < self.down_until:
             return Fetched(request.url, error="dns", detail=f"{parts.hostname} does not resolve: no such host")
         known = {"if-none-match": request.etag, "if-modified-since": request.last_modified}
         headers = {name: value for name, value in known.items() if value}
@@ -159,11 +161,20 @@ class Setting:
         folder, settings = start(path, self.web.seeds, Settings(**chosen), dict.fromkeys(chosen, "argument"))
         with folder:
             _hook(folder, before, after)
-            hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
+            self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
             work = run(
-                folder, settings, parse(until), client=self.client, hosts=hosts, wait=self.client.wait, patience=0.0
-            )
+                folder, settings, parse(until), client=self.client, hosts=self.hosts, wait=self.client.wait,
+                watch=self._see, patience=0.0,
+            )  # fmt: skip
             return asyncio.run(work)
+
+    def _see(self, now: Run, _outcome: object) -> None:
+        self.state = now.state
+
+    @property
+    def host_names(self) -> list[str]:
+        """The hosts of the last run, by number."""
+        return [self.hosts[number].name for number in range(len(self.hosts))]
 
     def image(self, folder: Folder, to: Path) -> Image:
         """Keep everything as it is now."""
@@ -209,7 +220,11 @@ def rows(path: Path) -> dict[str, list[Any]]:
 def accounts(path: Path) -> dict[str, Any]:
     """Return what follows from a journal, as bytes: coverage, residuals, ranks."""
     with Survey(path) as survey:
-        state, ranking = survey._derived, survey.rank()
+        return {**sums(survey._derived), "ranks": survey.rank().scores.tobytes()}
+
+
+def sums(state: Derived) -> dict[str, Any]:
+    """Return the accounts of a state, as bytes."""
     ledger, known = state.crawl.ledger, len(state.urls)
     waiting = state.crawl.frontier.standing()
     return {
@@ -219,7 +234,6 @@ def accounts(path: Path) -> dict[str, Any]:
         "state": ledger.state[:known].tobytes(),
         "waiting": waiting.pages.tobytes(),
         "priorities": waiting.priorities.tobytes(),
-        "ranks": ranking.scores.tobytes(),
         "tally": (state.tally.pages, state.tally.bytes),
     }
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from surveyor.crawling.derived import Derived, derive, save
 from surveyor.crawling.start import http_settings
+from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
 from surveyor.loop import Ending, crawl, take_in
 from surveyor.outcome import Outcome
@@ -113,8 +114,8 @@ async def run(
         stack.push_async_callback(source.close)
         try:
             _recall(folder, queues, source)
-        except (KeyError, TypeError) as error:
-            raise damaged(journal.path, f"an event without {error}") from error
+        except (KeyError, TypeError, UsageError) as error:
+            raise damaged(journal.path, f"an event that means nothing: {error!r}") from error
         watch(now, None)
         stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
         ending: Result = "interrupted"

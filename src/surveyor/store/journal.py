@@ -3,7 +3,7 @@
     urls      id, url                     page ids are given from 0 upwards, in the order of discovery
     visits    visit, page, kind, …        one row per outcome, in the order in which they counted
     robots    origin, …, body             the latest robots.txt of each origin
-    events    event, visit, at, kind, …   what else is worth remembering (pause, resume, a changed setting)
+    events    event, visit, at, kind, …   what else happened (retry, wait, robots, offline, closed, change, …)
     meta      key, value                  the version of this layout, and what names this journal
     history   (a view)                    the visits with URLs and dates, for people
 
