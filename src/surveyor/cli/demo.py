@@ -156,9 +156,8 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     output.line()
     output.table(Table(("score", "share", "true share", "page"), cells, keys, records))
     output.line()
-    output.line(
-        f"captured {interval(coverage)}; in truth {percent(true)}, which is {'inside' if inside else 'OUTSIDE'}"
-    )
+    place = "inside" if inside else "OUTSIDE, which must not be"
+    output.line(f"captured {interval(coverage)}; in truth {percent(true)}: {place}")
     output.line(f"{survey.pages_read:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
 
 
