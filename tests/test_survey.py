@@ -30,10 +30,7 @@ from surveyor.store.survey import Folder, Manifest, toml
 from surveyor.visit import Exchange, Place, RobotsFile, Visit
 
 URLS = [
-    "https://a.example/",
-    "https://b.example:8080/x",
-    "https://a.example/y",
-    "http://a.example/z",
+    *("https://a.example/", "https://b.example:8080/x", "https://a.example/y", "http://a.example/z"),
     "https://c.example/",
 ]
 MANIFEST = Manifest(
