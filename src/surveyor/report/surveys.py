@@ -19,7 +19,7 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
             for row in rows
         ],
         keys=keys,
-        records=[tuple(row[key] for key in keys) for row in rows],
+        records=_records(rows, keys),
     )
 
 
@@ -30,7 +30,7 @@ def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         titles=("mass", "pages", "why"),
         cells=[(percent(row["mass"]), count(row["pages"]), row["reason"]) for row in rows],
         keys=keys,
-        records=[tuple(row[key] for key in keys) for row in rows],
+        records=_records(rows, keys),
     )
 
 
@@ -41,7 +41,7 @@ def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         titles=("mass", "page", "why"),
         cells=[(percent(row["mass"]), row["url"], row["reason"]) for row in rows],
         keys=keys,
-        records=[tuple(row[key] for key in keys) for row in rows],
+        records=_records(rows, keys),
         left=2,
     )
 
@@ -53,5 +53,9 @@ def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         titles=("mass", "links", "where to"),
         cells=[(percent(row["mass"]), count(row["links"]), row["where"]) for row in rows],
         keys=keys,
-        records=[tuple(row[key] for key in keys) for row in rows],
+        records=_records(rows, keys),
     )
+
+
+def _records(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [tuple(row[key] for key in keys) for row in rows]

@@ -6,6 +6,7 @@ as many pages are read as there are.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from surveyor.arrays import ByteArray
@@ -18,7 +19,7 @@ from surveyor.visit import News
 STEPS = 10  # in which the changes of an epoch come
 
 
-class Instant:
+class Instant(ABC):
     """A source whose answers are there as soon as they are asked for."""
 
     under_way = 0
@@ -31,9 +32,9 @@ class Instant:
         """Return the answers."""
         return self._news
 
+    @abstractmethod
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Answer for each page in turn."""
-        raise NotImplementedError
 
 
 class GraphSource(Instant):
