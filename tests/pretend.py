@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import urljoin
 
 from surveyor.config import Settings
-from surveyor.crawling.live import Result, Watch, run
+from surveyor.crawling.live import Result, Watch, hosts_of, run
 from surveyor.crawling.start import start
-from surveyor.hosts import Hosts
 from surveyor.sources.http import Fetched, FetchRequest
 from surveyor.stopping import parse
 from surveyor.store.survey import Folder
@@ -125,6 +124,6 @@ def crawled(
     given = {"until": "pages=1000000", **settings}
     folder, chosen = begun(path, seeds, **given)
     with folder:
-        hosts = Hosts(chosen.delay, clock=client.time, stored=folder.journal.robots)
+        hosts = hosts_of(folder, chosen, client.time)
         given = {"client": client, "hosts": hosts, "wait": client.time.wait, "watch": watch, "patience": 0.0}
         return asyncio.run(run(folder, chosen, parse(chosen.until), **given))

@@ -167,7 +167,7 @@ def test_a_seed_that_robots_forbid(web: EmbeddedWeb, capsys: pytest.CaptureFixtu
     seed = f"http://{host}:{web.port}/private/1.html"
     said = Said(capsys, "crawl", seed, *polite(web, "--out", "g.survey"))
     assert said.code == 5
-    assert f"{seed}: robots.txt disallows it." in said.err
+    assert f"{seed}: robots.txt disallows it (Disallow: /private/)." in said.err
     assert "ask its owner" in said.err
     assert not [request for request in web.log if request.path.startswith("/private/1") and request.host == host]
 

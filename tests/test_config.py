@@ -30,6 +30,7 @@ VALUES: dict[str, list[Any]] = {
     "depth": [0, 1, 2, 3, 4],
     "damping": [0.1, 0.2, 0.3, 0.4, 0.5],
     "delay": [0.0, 2.0, 3.0, 4.0, 5.0],
+    **{name: [0.0, 2.0, 3.0, 4.0, 5.0] for name in ("domain_delay", "max_delay", "max_wait")},
     "pause": [0.0, 2.0, 3.0, 4.0, 5.0],
     "concurrency": [1, 2, 3, 4, 5],
     "contact": [f"{name}@example.org" for name in "abcde"],
@@ -40,7 +41,7 @@ VALUES: dict[str, list[Any]] = {
     "proxy": [f"http://proxy{count}:1/" for count in range(5)],
     "ca_file": [f"{name}.pem" for name in "abcde"],
     "rng": [0, 1, 2, 3, 4],
-    **{name: [("a*",), ("b*", "c*"), (), ("d",), ("e", "f")] for name in ("include", "exclude", "allow")},
+    **{name: [("a*",), ("b*", "c*"), (), ("d",), ("e", "f")] for name in ("include", "exclude", "allow", "avoid")},
     **{name: [{"host": f"{name}:{count}"} for count in range(5)] for name in ("headers", "auth", "permission")},
 }
 
@@ -91,11 +92,15 @@ def test_each_place_replaces_the_one_before(
             here.environ |= {f"SURVEYOR_{name.upper()}": as_text(value) for name, value in given.items()}
         else:
             flags = given
+        before, known = dict(values), dict(origins)
         values |= given
         word = {"user": USER, "variable": "SURVEYOR_{}", "flag": "--{}"}.get(place, place)
         origins |= {
             name: word.format(name.upper() if place == "variable" else name.replace("_", "-")) for name in names
         }
+        if before.get("avoid") and "avoid" in given:  # places add to each other
+            values["avoid"] = tuple(dict.fromkeys((*before["avoid"], *given["avoid"])))
+            origins["avoid"] = f"{known['avoid']}, {origins['avoid']}"
     settings, found = here.load(flags)
     assert settings == Settings(**values)
     assert found == origins

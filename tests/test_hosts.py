@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surfing import Clock
-from surveyor.hosts import DAY, FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES, Hosts, Step, steady
+from surveyor.hosts import DAY, Hosts, Step, steady
+from surveyor.manners import Manners
+from surveyor.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES
 from surveyor.robots import Robots
 from surveyor.visit import RobotsFile
 
@@ -110,7 +112,8 @@ def worlds(draw: st.DrawFn) -> World:
     count = draw(st.integers(1, 6))
     names = [f"{number}.example" for number in range(count)]
     own = [name for name in names if chance.random() < 0.2]
-    hosts = Hosts(draw(st.sampled_from([0.0, 1.0, 2.5])), clock=clock, own=own)
+    manners = Manners(delay=draw(st.sampled_from([0.0, 1.0, 2.5])), own=frozenset(own))
+    hosts = Hosts(manners=manners, clock=clock)
     pages = draw(
         st.lists(
             st.lists(st.sampled_from(["http", "http", "https"]), min_size=1, max_size=5), min_size=count, max_size=count
@@ -132,7 +135,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 def gate(world: World, asked: Asked) -> str:
     name = world.hosts[asked.host].name
-    return "" if name in world.hosts._own else world.address[asked.host]
+    return "" if name in world.hosts.manners.own else world.address[asked.host]
 
 
 def check_apart(world: World) -> None:
@@ -228,7 +231,10 @@ def test_after_a_restart_all_wait_their_full_delay_and_stored_rules_hold_until_t
     assert hosts.wake() == [2]
     assert page(hosts, 2) == "page"
     assert hosts[2].delay == 10
-    assert hosts.why_not(2, "http://slow.example", "http://slow.example/secret") == "robots.txt disallows it"
+    assert (
+        hosts.why_not(2, "http://slow.example", "http://slow.example/secret")
+        == "robots.txt disallows it (Disallow: /secret)"
+    )
     assert hosts.why_not(2, "http://slow.example", "http://slow.example/") == ""
     clock.now += 50
     assert page(hosts, 2) == "robots"
@@ -282,13 +288,13 @@ def test_a_host_with_a_delay_keeps_its_address_though_others_there_have_none() -
 
 def test_permission_lifts_rules_but_not_silence() -> None:
     clock = Clock()
-    hosts = Hosts(1.0, clock=clock, permitted=["mine.example", "down.example"])
+    hosts = Hosts(clock=clock, manners=Manners(permitted=frozenset({"mine.example", "down.example"})))
     closed = Robots.from_text(b"User-agent: *\nDisallow: /")
     mine, other = known(hosts, "mine.example", closed), known(hosts, "other.example", closed)
     down = known(hosts, "down.example", Robots.from_answer(None, b""))
     hosts[down].rules["http://down.example"].trouble = "down.example does not resolve"
     reasons = [hosts.why_not(n, f"http://{hosts[n].name}", f"http://{hosts[n].name}/x") for n in (mine, other, down)]
-    assert reasons == ["", "robots.txt disallows it", "down.example does not resolve"]
+    assert reasons == ["", "robots.txt disallows it (Disallow: /)", "down.example does not resolve"]
 
 
 def test_names_are_hosts_whatever_they_look_like() -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
-from surveyor.crawling.live import _names, run
+from surveyor.crawling.live import run
+from surveyor.crawling.start import _names
 from surveyor.crawling.survey import Survey
-from surveyor.hosts import DAY, FIRST_PAUSE, LONGEST_PAUSE, PAUSES, Hosts
+from surveyor.hosts import DAY, Hosts
+from surveyor.offline import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
 from surveyor.queues import Batch
 from surveyor.scope import Scope
 from surveyor.sources.answers import Reader
@@ -153,7 +155,11 @@ def test_robots_is_asked_for_first_again_after_failures_and_pages_after_the_dela
     assert client.times(f"{SITE}/robots.txt") == [0.0, 10.1, 50.2]
     assert client.times(HOME) == [51.3]
     visits, _ = told(path)
-    assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == ("blocked", "robots.txt disallows it", "read")
+    assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == (
+        "blocked",
+        "robots.txt disallows it (Disallow: /x)",
+        "read",
+    )
 
 
 @pytest.mark.parametrize(
@@ -293,7 +299,7 @@ def test_close_gives_up_what_is_under_way() -> None:
 
 def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> None:
     """Real time, one second of it: who waits looks up now and then."""
-    client = sites({X: Fetched(X, 503, retry_after=50_000.0)}, seconds=0.0)
+    client = sites({X: Fetched(X, 503, retry_after=3_000.0)}, seconds=0.0)
     folder, settings = begun(path, [HOME], delay=0)
 
     async def instant(_seconds: float) -> None:
@@ -324,4 +330,4 @@ def test_fifty_redirects_and_a_thousand_hosts(path: Path) -> None:
 
 def test_hosts_that_the_user_named_are_spelt_as_in_urls() -> None:
     given = ["::1", "[::1]:8080", "localhost:8000", "Bücher.example", "127.1"]
-    assert _names(given) == ["[::1]", "[::1]", "localhost", "xn--bcher-kva.example", "127.0.0.1"]
+    assert _names(given) == {"[::1]", "localhost", "xn--bcher-kva.example", "127.0.0.1"}

@@ -24,7 +24,7 @@ from surveyor.robots import Robots
 from surveyor.strategies.strategy import Reorder
 
 RULES = Robots.from_text(b"User-agent: *\nDisallow: /no")
-FORBIDDEN = "robots.txt disallows it"
+FORBIDDEN = "robots.txt disallows it (Disallow: /no)"
 SMALL, LARGE, HOSTS = 9, 18, 3
 
 

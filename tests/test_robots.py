@@ -56,7 +56,7 @@ def test_reasons_delay_and_sitemaps() -> None:
     rules = Robots.from_text(b"Sitemap: https://example.org/map.xml\nUser-agent: *\nCrawl-delay: 1.5\nDisallow: /a")
     assert rules.crawl_delay == 1.5
     assert rules.sitemaps == ["https://example.org/map.xml"]
-    assert rules.why(SITE + "/a") == "robots.txt disallows it"
+    assert rules.why(SITE + "/a") == "robots.txt disallows it (Disallow: /a)"
     assert rules.why(SITE + "/b") == ""
     down = Robots.from_answer(None, b"")
     assert "could not be read" in down.why(SITE + "/b")

@@ -123,6 +123,14 @@ class Settings:
     depth: int | None = PERHAPS("Links from the nearest seed, at most.", None, NATURAL, "5")
     damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
     delay: float = SECONDS("Seconds between two requests to a host, at least.", 1.0, NATURAL, "1.5")
+    domain_delay: float = SECONDS("Seconds between two requests to a domain, if --delay is longer.", 0.25, NATURAL, "1")
+    max_delay: float = SECONDS(
+        "Longest Crawl-delay to keep to; hosts that ask for more are left out.", 60.0, NATURAL, "600"
+    )
+    max_wait: float = SECONDS(
+        "Longest Retry-After to wait for; hosts that ask for more are left out.", 3600.0, NATURAL, "7200"
+    )
+    avoid: tuple[str, ...] = LIST("Hosts and domains that are never asked.", (), ANY, "example.org")
     pause: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
     concurrency: int = WHOLE("Requests under way at once, at most.", 32, POSITIVE, "32")
     contact: str = TEXT("E-mail address or URL by which sites can reach you.", "", CALLER, "me@example.org")
@@ -157,6 +165,7 @@ class Settings:
         return f"Settings({', '.join(f'{name}={told[name]!r}' for name in told if told[name] != usual[name])})"
 
 
+ADDED = frozenset({"avoid"})  # each place adds to the others: nobody is asked who asked not to be
 FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}
 FLAGS = {"--" + name.replace("_", "-"): one for name, one in FIELDS.items()}
@@ -180,13 +189,16 @@ def load(
         (VARIABLES, "", variables),
         (FLAGS, "", {"--" + name.replace("_", "-"): value for name, value in (flags or {}).items()}),
     ]
-    values, origins = {}, dict.fromkeys(FIELDS, "default")
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(FIELDS, "default")
     for known, file, table in places:
         for name, value in table.items():
             one, label = _known(name, known, file), f"{file}: {name}" if file else name
             if known is not VARIABLES or value.strip():
-                values[one.name] = _checked(one, value, label, variable=known is VARIABLES)
-                origins[one.name] = file or name
+                checked, before = _checked(one, value, label, variable=known is VARIABLES), values.get(one.name)
+                adds = one.name in ADDED and before is not None
+                values[one.name] = tuple(dict.fromkeys((*(before or ()), *checked))) if adds else checked
+                origins[one.name] = f"{origins[one.name]}, {file or name}" if adds else file or name
     return Settings(**values), origins
 
 

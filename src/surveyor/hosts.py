@@ -1,34 +1,36 @@
 """When a host may be asked: a look-up, its robots.txt, then one page at a time with a pause after each answer.
 
 A host lives through: unknown, looked up, robots.txt read, asked now and then. All times are seconds since 1970 by one
-clock that never jumps. Two requests to a host, or to hosts at one address, are apart by the delay, counted from the
-end of the first: the delay of the settings, or the Crawl-delay of robots.txt if that is longer. With a delay of 0
-several requests may be under way at once. Retry-After and failures keep a host waiting for longer. The gate of an
-address does not hold for hosts that the user allowed by name: that network is the user's own.
+clock that never jumps.
+
+Two requests to a host, or to hosts at one address, are apart by its delay (`manners.py`), counted from the end of the
+first. Requests to all hosts of a registrable domain begin at least `domain_delay` apart. With a delay of 0 several
+requests may be under way at once. Gates of addresses and domains do not hold for hosts that the user allowed by name:
+that network is the user's own.
+
+**Left out** is a host for the rest of a run if it asks for a longer delay than `max_delay`, if it asks to be left
+alone for longer than `max_wait`, if it only fails, and from the start if the user says so (`avoid`). Its pages are
+refused with the reason, and a sentence about it is in `remarks`.
 
 robots.txt is read once a day. While it cannot be read, the host is asked for nothing else; it is tried again as often
 as a page would be, and after that no page of the host may be read.
-
-**Offline.** If hosts that have answered before cannot be reached, several in a row and none in between answers, it is
-the network here that is down: all pauses, each time for longer, and nobody is blamed. After `PAUSES` of them the
-hosts are taken to be gone after all.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Literal
 
+from surveyor.gates import Agenda, Gate
+from surveyor.manners import Host, Manners, Rules, spelt
+from surveyor.offline import Network
 from surveyor.robots import Robots
+from surveyor.urls import domain
 from surveyor.visit import RobotsFile
 
 DAY = 86_400.0
-NOBODY = 3  # hosts that cannot be reached, one after the other, before the network is taken to be down
-FIRST_PAUSE, LONGEST_PAUSE, PAUSES = 5.0, 300.0, 8  # seconds while the network is down, doubling
 Step = Literal["address", "robots", "page"]
 
 
@@ -38,63 +40,33 @@ def steady() -> Callable[[], float]:
     return lambda: time.monotonic() + offset
 
 
-@dataclass(slots=True)
-class Rules:
-    """What robots.txt of an origin says, until when, and how often it could not be read."""
-
-    robots: Robots | None = None  # None while it was not read, or is to be tried again
-    until: float = 0.0
-    tries: int = 0
-    trouble: str = ""  # why it could not be read, if no server said so
-
-
-@dataclass(slots=True)
-class Host:
-    """One host, and when it may be asked next."""
-
-    name: str
-    ready_at: float
-    delay: float
-    busy: int = 0  # requests under way
-    alone: bool = False  # the one under way allows no other beside it
-    holds: bool = False  # the gate of its address
-    reached: bool = False  # it has answered
-    address: str | None = None  # None: not looked up; empty: not known
-    rules: dict[str, Rules] = field(default_factory=dict)  # by origin
-
-
 class Hosts:
     """All hosts of a crawl, by number."""
 
     def __init__(
         self,
-        delay: float = 1.0,
+        delay: float | None = None,
         *,
+        manners: Manners | None = None,
         clock: Callable[[], float] | None = None,
-        own: Iterable[str] = (),
-        permitted: Iterable[str] = (),
         finds: bool = True,
         stored: Callable[[str], RobotsFile | None] = lambda _: None,
     ) -> None:
-        """Be polite to all; `own` hosts share no gate by address, without `finds` nothing is looked up.
+        """Treat all as `manners` say, or as usual with another delay; without `finds` nothing is looked up.
 
-        All pages of `permitted` hosts may be read: their owner is the user. `stored` returns what is known of the
-        robots.txt of an origin from before.
+        `stored` returns what is known of the robots.txt of an origin from before.
         """
         self.clock = clock or steady()
-        self.delay, self._own, self._finds, self._stored = delay, frozenset(own), finds, stored
-        self._permitted = frozenset(permitted)
+        self.manners = manners or Manners(delay=1.0 if delay is None else delay)
+        self.remarks: list[str] = []  # sentences for whoever watches
+        self._finds, self._stored = finds, stored
         self._began, self._resumed = self.clock(), -math.inf
         self._all: list[Host] = []
         self._ids: dict[str, int] = {}
-        self._free_at: dict[str, float] = {}  # by address
-        self._held: set[str] = set()  # addresses at which a request is under way that no other may follow yet
-        self._queues: dict[str, list[int]] = {}  # hosts that wait for an address
-        self._due: list[tuple[float, int]] = []  # when hosts wake
-        self._unreached: set[int] = set()
+        self._agenda = Agenda()
+        self._gates: dict[str, Gate] = {}  # by address and domain
+        self._network = Network()
         self._troubles: dict[str, str] = {}  # from before a restart: why robots.txt files could not be read
-        self._reached = self._pauses = 0
-        self.paused_until = 0.0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -104,105 +76,158 @@ class Hosts:
 
     def number(self, name: str) -> int:
         """Return the number of a host."""
-        if (host := self._ids.get(name)) is None:
-            host = self._ids[name] = len(self._all)
-            self._all.append(Host(name, self._began, self.delay, address=None if self._finds else ""))
-            heapq.heappush(self._due, (self._began, host))
-        return host
+        if (number := self._ids.get(name)) is None:
+            number = self._ids[name] = len(self._all)
+            host = Host(name, self._began, self.manners.delay, address=None if self._finds else "")
+            host.domain = self._gate(host, domain(name))
+            if self.manners.avoids(name):
+                host.refused = "it is on your list of hosts to avoid"
+            self._all.append(host)
+            self._agenda.wake(number, self._began)
+        return number
 
     def resumed(self) -> None:
         """Let every host wait its full delay first: when it was last asked is not known exactly."""
         self._resumed = self.clock()
-        self._began = self._resumed + self.delay
+        self._began = self._resumed + self.manners.delay
         for number, host in enumerate(self._all):
             self.wait(number, self._resumed + host.delay)
 
     def wake(self) -> list[int]:
         """Return the hosts whose time has come."""
-        woken, now = [], self.clock()
-        while self._due and self._due[0][0] <= now:
-            host = heapq.heappop(self._due)[1]
-            if self._all[host].ready_at <= now and self._has_room(host):
-                woken.append(host)
-        return woken
+        now = self.clock()
+        return [number for number in self._agenda.happened(now) if self._is_ready(self._all[number], now)]
 
     @property
     def next_wake(self) -> float:
         """When the next host wakes; inf if none does by itself."""
-        return self._due[0][0] if self._due else math.inf
+        soonest = self._agenda.next
+        return math.inf if soonest is None else soonest
 
     def step(self, number: int, origin: str) -> Step | None:
         """Say what to ask a host for before, or for, a page of this origin; None if it has to wait, and then wakes."""
         host, now = self._all[number], self.clock()
         rules = host.rules.get(origin) or self._from_before(number, origin)
+        if host.refused:
+            return "page"  # which is refused
         if host.ready_at > now:  # it was awake when it was told to wait
             return None
         if host.address is None:
             return "address"
-        gate = self._gate(host)
-        if gate in self._held:
-            self._queues.setdefault(gate, []).append(number)
-            return None
-        if (free_at := self._free_at.get(gate, 0.0)) > now:
-            heapq.heappush(self._due, (free_at, number))
+        if (gate := _closed(host, now)) is not None:
+            self._agenda.queue(number, gate)
             return None
         if rules.robots is not None and now < rules.until:
             return "page"
         if now < rules.until:
-            self.wait(number, rules.until)
+            if rules.until < math.inf:
+                self.wait(number, rules.until)
             return None
         return None if host.busy else "robots"  # when those under way have ended, it wakes
 
+    def turn(self, number: int) -> Step | None:
+        """Say whether a host may be asked now for what is not a page of its own: a robots.txt that lies there."""
+        host, now = self._all[number], self.clock()
+        if not self._is_ready(host, now) or (host.address is not None and _closed(host, now)):
+            return None
+        return "address" if host.address is None else "robots"
+
     def why_not(self, number: int, origin: str, url: str) -> str:
-        """Say why robots.txt forbids a page; empty if it does not."""
+        """Say why a page may not be read; empty if it may."""
         host = self._all[number]
+        if host.refused:
+            return host.refused
         rules = host.rules[origin]
         if rules.robots is None or rules.robots.permits(url):
             return ""
-        if host.name in self._permitted and rules.robots.standing == "rules":
+        if host.name in self.manners.permitted and rules.robots.standing == "rules":
             return ""
         return rules.trouble or rules.robots.why(url)
 
     def lease(self, number: int, step: Step) -> bool:
         """Note that a request begins; return whether another to this host may begin at once."""
-        host = self._all[number]
+        host, delay = self._all[number], self._all[number].delay
         host.busy += 1
-        host.alone = step != "page" or host.delay > 0
-        if step != "address" and host.delay > 0 and (gate := self._gate(host)):
-            self._held.add(gate)
-            host.holds = True
+        host.alone = step != "page" or delay > 0
+        if step != "address" and delay > 0:
+            if host.place is not None:
+                host.place.held += 1
+                host.holds = True
+            if host.domain is not None:
+                spacing = min(self.manners.domain_delay, delay)
+                host.domain.free_at = max(host.domain.free_at, self.clock() + spacing)
         return not host.alone
 
     def answered(self, number: int, *, asked: bool = True) -> None:
         """Note that a request has ended; if the host was asked for something, its delay runs from now on."""
         host, now = self._all[number], self.clock()
         host.busy -= 1
-        until, gate = now + host.delay * asked, self._gate(host)
-        if asked and gate and host.delay > 0:
-            self._free_at[gate] = max(until, self._free_at.get(gate, 0.0))
-        if host.holds:
+        until = now + host.delay * asked
+        if host.place is not None and asked and host.delay > 0:
+            host.place.free_at = max(until, host.place.free_at)
+        if host.holds and host.place is not None:
             host.holds = False
-            self._held.discard(gate)
-            for other in self._queues.pop(gate, []):
-                heapq.heappush(self._due, (max(self._free_at.get(gate, 0.0), self._all[other].ready_at), other))
+            self._agenda.release(host.place, host.place.free_at)
         self.wait(number, until)
 
     def wait(self, number: int, until: float) -> None:
         """Ask a host no earlier than that."""
         host = self._all[number]
         host.ready_at = max(host.ready_at, until)
-        heapq.heappush(self._due, (host.ready_at, number))
+        self._agenda.wake(number, host.ready_at)
+
+    def leave_alone(self, number: int, until: float, why: str) -> None:
+        """Keep to the wish of a host not to be asked before some time; if that is far, leave it out."""
+        self.wait(number, until)
+        if (seconds := until - self.clock()) > self.manners.max_wait:
+            name, most = self._all[number].name, spelt(self.manners.max_wait)
+            wish = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
+            self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{wish}: it is left out")
+
+    def felt(self, number: int, seconds: float | None, failure: float, why: str = "") -> float | None:
+        """Take in how a host bears being asked: how long an answer took, and how much of a failure it was.
+
+        Return until when it gets a break, if it does.
+        """
+        host, now = self._all[number], self.clock()
+        rest = host.bears(seconds, failure)
+        if failure:
+            self.wait(number, now + host.delay)
+        if not rest or host.refused:
+            return None
+        if rest == math.inf:
+            told = f"{host.name} only fails (last: {why})"
+            self._leave_out(number, told, f"{told}, and breaks have not helped: it is left out")
+            return None
+        self.remarks.append(f"{host.name} fails again and again (last: {why}): it gets {spelt(rest)} of rest")
+        self.wait(number, now + rest)
+        return now + rest
 
     def found(self, number: int, address: str) -> None:
         """Note where a host is; empty if that is not known."""
-        self._all[number].address = address
+        host = self._all[number]
+        host.address, host.place = address, self._gate(host, address)
 
     def ruled(self, number: int, origin: str, robots: Robots, until: float, *, trouble: str = "") -> None:
         """Take in what robots.txt says, until it is to be read again; `trouble` is why it could not be read."""
         host = self._all[number]
         host.rules[origin] = Rules(robots, until, trouble=trouble)
         delays = [rules.robots.crawl_delay or 0.0 for rules in host.rules.values() if rules.robots is not None]
-        host.delay = max(self.delay, *delays)
+        before, host.least = host.least, max(self.manners.delay, *delays)
+        if host.least == before:
+            return
+        pages = f"{spelt(host.least)} between two pages (Crawl-delay)"
+        if max(delays) > self.manners.max_delay:
+            most = f"more than max_delay ({spelt(self.manners.max_delay)})"
+            self._leave_out(
+                number, f"robots.txt asks for {pages}, {most}", f"{host.name} asks for {pages}, {most}: it is left out"
+            )
+        elif max(delays) > self.manners.delay:
+            self.remarks.append(f"{host.name} asks for {pages}: at most {3600 / host.least:,.0f} pages an hour")
+
+    def asked_elsewhere(self, number: int, origin: str) -> None:
+        """Note that robots.txt lies somewhere else, where it will be asked for."""
+        self._all[number].rules[origin].until = math.inf
 
     def unruled(self, number: int, origin: str, until: float, *, counts: bool = True) -> None:
         """Note that robots.txt could not be read, and when to try again."""
@@ -222,32 +247,35 @@ class Hosts:
 
     def reached(self, number: int) -> None:
         """Note that a host has answered: the network is there."""
-        host = self._all[number]
-        self._reached += not host.reached
-        host.reached = True
-        self._unreached.clear()
-        self._pauses = 0
+        self._network.reached(number)
 
     def unreached(self, number: int, *, offline: bool = False) -> bool:
         """Note that a host could not be reached; return whether the network here is down, until `paused_until`."""
-        if self._all[number].reached:
-            self._unreached.add(number)
-        if not (offline or 0 < min(NOBODY, self._reached) <= len(self._unreached)):
-            return False
-        if self.clock() >= self.paused_until:
-            if self._pauses >= PAUSES:
-                return False
-            self.paused_until = self.clock() + min(FIRST_PAUSE * 2**self._pauses, LONGEST_PAUSE)
-            self._pauses += 1
-        return True
+        return self._network.unreached(number, self.clock(), offline=offline)
 
-    def _has_room(self, number: int) -> bool:
+    @property
+    def paused_until(self) -> float:
+        """Until when nobody is asked, because the network here is down."""
+        return self._network.paused_until
+
+    def _is_ready(self, host: Host, now: float) -> bool:
+        return bool(host.refused) or (host.ready_at <= now and not (host.busy and host.alone))
+
+    def _gate(self, host: Host, name: str) -> Gate | None:
+        """Return the gate of an address or a domain, if it holds for a host."""
+        if not name or host.name in self.manners.own:
+            return None
+        if (gate := self._gates.get(name)) is None:
+            gate = self._gates[name] = self._agenda.gate()
+        return gate
+
+    def _leave_out(self, number: int, reason: str, remark: str) -> None:
+        """Refuse all pages of a host from now on."""
         host = self._all[number]
-        return not (host.busy and host.alone)
-
-    def _gate(self, host: Host) -> str:
-        """Return the address whose gate holds for a host, or nothing."""
-        return "" if host.name in self._own else host.address or ""
+        if not host.refused:
+            host.refused = reason
+            self.remarks.append(remark)
+        self._agenda.wake(number, self.clock())
 
     def _from_before(self, number: int, origin: str) -> Rules:
         """Return the rules that are known from before a restart, if they still hold; their delay does as well."""
@@ -259,3 +287,8 @@ class Hosts:
             rules = self._all[number].rules[origin]
             self.wait(number, self._resumed + self._all[number].delay)
         return rules
+
+
+def _closed(host: Host, now: float) -> Gate | None:
+    """Return a gate that is closed to a host."""
+    return next((gate for gate in (host.place, host.domain) if gate is not None and not gate.is_open(now)), None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray
+from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
 from surveyor.outcome import NO_LINKS, Outcome
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
@@ -202,6 +202,11 @@ class HostQueues:
         """Return a page of each host, in the order of their numbers: between equals, the smaller number is first."""
         numbers, pages = np.unique(self._forest.host, return_index=True)
         return pages[numbers >= 0].astype(np.int32)
+
+    def waiting(self) -> IntArray:
+        """Return how many pages wait on each host."""
+        hosts = self._forest.host[self._forest.before != ABSENT]
+        return np.bincount(hosts[hosts >= 0], minlength=len(self.hosts))
 
     def settle(self, pages: IdArray) -> None:
         """Number the hosts of pages, in this order."""

@@ -1,25 +1,78 @@
 r"""What a robots.txt permits, and how fast: text in, verdicts out (RFC 9309).
 
-The rules are parsed by Protego: groups for our product token or else for `*`, the longest match, `*` and `$`.
-What the RFC says about answers other than a text is here: no such file (4xx) permits everything, a server that
-fails or cannot be reached (5xx, 429, no answer) permits nothing. `/robots.txt` itself is always permitted.
+Groups that name our product token count, joined; if there is none, those for `*`. Of the rules that match, the longest
+decides, and of equals the one that allows. Lines that mean nothing here, between others too, are passed over. What the
+RFC says about answers other than a text: no such file (4xx) permits everything, a server that fails or cannot be
+reached (5xx, 429, no answer) permits nothing. `/robots.txt` itself is always permitted.
+
+Written here, not taken from a library, because a verdict has to name its rule, and those at hand take `User-agent: sur`
+to mean us, or let an unknown line end a group; docs/reference/robots.md goes through the RFC clause by clause.
 
     >>> rules = Robots.from_text(b"User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n")
-    >>> rules.permits("https://example.org/private/a"), rules.permits("https://example.org/a"), rules.crawl_delay
-    (False, True, 2.0)
+    >>> rules.permits("https://example.org/a"), rules.why("https://example.org/private/a"), rules.crawl_delay
+    (True, 'robots.txt disallows it (Disallow: /private/)', 2.0)
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 TOKEN = "surveyor"  # noqa: S105  # our product token
 LARGEST = 500 * 1024  # bytes that are read of a robots.txt: what the RFC asks for at least
+MISSPELT = {"dissallow", "dissalow", "disalow", "diasllow", "disallaw"}
+KINDS = {"user-agent": "agent", "useragent": "agent", "sitemap": "sitemap", "crawl-delay": "delay"} | {
+    "allow": "allow", "disallow": "disallow", "request-rate": "rate", **dict.fromkeys(MISSPELT, "disallow")
+}  # fmt: skip
+ENDS = re.compile(r"\r\n|\r|\n")
+ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+SPECIAL = {"*": "%2A", "$": "%24"}  # what stands for itself in a URL, and for something else in a rule
+DELIMITERS = {mark: f"%{ord(mark):02X}" for mark in ":/?#[]@"}  # in a query, escaped or not they mean the same
 
 Standing = Literal["rules", "absent", "unreachable"]
+
+
+class Rule(NamedTuple):
+    """One line that allows or disallows."""
+
+    allows: bool
+    value: str  # as written
+    pieces: tuple[str, ...]  # of its pattern, as compared; whatever may stand between them
+    is_whole: bool  # the URL must end with the last one
+
+    @property
+    def weight(self) -> tuple[int, bool]:
+        """How much it counts: by the octets of its pattern, and then if it allows."""
+        return sum(map(len, self.pieces)) + len(self.pieces) - 1 + self.is_whole, self.allows
+
+    def matches(self, target: str) -> bool:
+        """Say whether a path with its query begins like the pattern; each piece is looked for from the left."""
+        first, *rest = self.pieces
+        if not target.startswith(first):
+            return False
+        at = len(first)
+        for piece in rest[: len(rest) - self.is_whole]:
+            if (found := target.find(piece, at)) < 0:
+                return False
+            at = found + len(piece)
+        if not self.is_whole:
+            return True
+        return target.endswith(rest[-1]) and len(target) - len(rest[-1]) >= at if rest else target == first
+
+    def __str__(self) -> str:
+        return f"{'Allow' if self.allows else 'Disallow'}: {self.value}"
+
+
+@dataclass(slots=True)
+class Group:
+    """What a file says to some agent."""
+
+    rules: list[Rule] = field(default_factory=list)
+    delay: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +88,7 @@ class Robots:
         """Take the rules of a file; what is beyond the size limit does not count, the last line then neither."""
         cut = body[:LARGEST]
         if len(body) > LARGEST:
-            cut = cut[: cut.rfind(b"\n") + 1]
+            cut = cut[: max(cut.rfind(b"\n"), cut.rfind(b"\r")) + 1]
         return cls("rules", cut.decode("utf-8", "replace").lstrip("\ufeff"), token=token)
 
     @classmethod
@@ -49,20 +102,26 @@ class Robots:
 
     def permits(self, url: str) -> bool:
         """Say whether a URL of this origin may be read."""
-        if self.standing == "absent" or urlsplit(url).path == "/robots.txt":
+        if self.standing == "absent" or _target(url).partition("?")[0] == "/robots.txt":
             return True
-        return self.standing == "rules" and bool(self._parsed.can_fetch(url, self.token))
+        return self.standing == "rules" and ((rule := self.rule_for(url)) is None or rule.allows)
+
+    def rule_for(self, url: str) -> Rule | None:
+        """Return the rule that decides about a URL; None if none matches."""
+        if self.standing != "rules":
+            return None
+        targets = _spellings(url)
+        return next((rule for rule in self._group.rules if any(map(rule.matches, targets))), None)
 
     @property
     def crawl_delay(self) -> float | None:
-        """Seconds between two requests that the file asks for."""
-        delay = self._parsed.crawl_delay(self.token) if self.standing == "rules" else None
-        return None if delay is None or not delay >= 0 else float(delay)
+        """Seconds between two requests that the file asks for, by Crawl-delay or Request-rate."""
+        return self._group.delay if self.standing == "rules" else None
 
     @property
     def sitemaps(self) -> list[str]:
-        """Sitemaps that the file names."""
-        return list(self._parsed.sitemaps) if self.standing == "rules" else []
+        """Sitemaps that the file names, for whatever agent."""
+        return [value for kind, value in _lines(self.text) if kind == "sitemap" and value]
 
     def why(self, url: str) -> str:
         """Say in words why a URL may not be read; empty if it may."""
@@ -70,10 +129,107 @@ class Robots:
             return ""
         if self.standing == "unreachable":
             return "robots.txt could not be read, so nothing may be"
-        return "robots.txt disallows it"
+        return f"robots.txt disallows it ({self.rule_for(url)})"
 
     @cached_property
-    def _parsed(self) -> Any:
-        from protego import Protego
+    def _group(self) -> Group:
+        """All that the file says to us; the rules that count most come first."""
+        groups = _groups(self.text)
+        group = groups.get(self.token.lower()) or groups.get("*") or Group()
+        group.rules.sort(key=lambda rule: rule.weight, reverse=True)
+        return group
 
-        return Protego.parse(self.text)
+
+def _lines(text: str) -> list[tuple[str, str]]:
+    """Return the kind and the value of each line that means something; a forgotten colon is forgiven."""
+    lines = []
+    for line in ENDS.split(text):
+        said = line.partition("#")[0].strip()
+        name, colon, value = said.partition(":")
+        if not colon or name.strip().lower() not in KINDS:
+            name, _, value = said.partition(" ")
+        if (kind := KINDS.get(name.strip().lower())) is not None:
+            lines.append((kind, value.strip()))
+    return lines
+
+
+def _groups(text: str) -> dict[str, Group]:
+    """Return what the file says to each agent, by its token in lower case."""
+    groups: dict[str, Group] = {}
+    listed: list[Group] = []  # the agents of the group that is being read
+    is_open = False  # more of them may come: no rule has come yet
+    for kind, value in _lines(text):
+        if kind == "agent":
+            if not is_open:
+                listed = []
+            listed.append(groups.setdefault(_token(value), Group()))
+            is_open = True
+        elif kind in ("allow", "disallow"):
+            is_open = False
+            if value:
+                rule = _rule(value, allows=kind == "allow")
+                for group in listed:
+                    group.rules.append(rule)
+        elif kind in ("delay", "rate") and (seconds := _seconds(kind, value)) is not None:
+            for group in listed:
+                group.delay = max(seconds, group.delay or 0.0)
+    groups.pop("", None)
+    return groups
+
+
+def _token(value: str) -> str:
+    """Return the product token that a line names: surveyor of `Surveyor/1.0`; empty if it names none."""
+    if re.match(r"\*(\s|$)", value):
+        return "*"
+    end = re.search(r"[^A-Za-z_-]", value)
+    return value[: end.start() if end else None].lower()
+
+
+def _seconds(kind: str, value: str) -> float | None:
+    if kind == "delay":
+        found = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9})\s*s?", value.lower())
+        return float(found[1]) if found else None
+    found = re.match(r"(\d{1,9})/(\d{1,9})([smhd]?)(\s|$)", value.lower())  # so many in so long
+    if found is None or not int(found[1]):
+        return None
+    return int(found[2]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[3]] / int(found[1])
+
+
+def _rule(value: str, *, allows: bool) -> Rule:
+    """Make a rule; one that does not begin with a slash is taken as if it did, whole URLs by their path."""
+    pattern = re.sub(r"^https?://[^/]*", "", value)
+    if not pattern.startswith(("/", "*")):
+        pattern = f"/{pattern}"
+    is_whole = pattern.endswith("$")
+    pieces = pattern[: len(pattern) - is_whole].replace("$", SPECIAL["$"]).split("*")
+    return Rule(allows, value, tuple(map(_canonical, pieces)), is_whole)
+
+
+def _canonical(text: str) -> str:
+    """Spell octets in the one way: escaped where they are not ASCII, plain where nothing needs an escape."""
+
+    def once(found: re.Match[str]) -> str:
+        character = chr(int(found[1], 16))
+        return character if character in PLAIN else found[0].upper()
+
+    return ESCAPE.sub(once, quote(text, safe="!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~", errors="replace"))
+
+
+def _target(url: str) -> str:
+    """Return path and query of a URL."""
+    rest = url.partition("://")[2].partition("#")[0]
+    start = re.search(r"[/?]", rest)
+    target = rest[start.start() :] if start else ""
+    return target if target.startswith("/") else f"/{target}"
+
+
+def _spellings(url: str) -> set[str]:
+    """Return path and query as rules are compared with them: delimiters in a query may be escaped in a rule or not."""
+    target = _canonical(_target(url))
+    for mark, escape in SPECIAL.items():
+        target = target.replace(mark, escape)
+    path, question, query = target.partition("?")
+    plain = escaped = query
+    for mark, escape in DELIMITERS.items():
+        plain, escaped = plain.replace(escape, mark), escaped.replace(mark, escape)
+    return {target, path + question + plain, path + question + escaped}

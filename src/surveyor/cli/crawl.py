@@ -39,9 +39,17 @@ INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 )
 @click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [HOST.survey]")
 @click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
+@click.option("--again", is_flag=True, help="Give another try to what could not be read so far.")
 @settings.all_options
 def command(
-    output: Output, *, urls: Sequence[str], seeds: str | None, out: str | None, fresh: bool, **given: Any
+    output: Output,
+    *,
+    urls: Sequence[str],
+    seeds: str | None,
+    out: str | None,
+    fresh: bool,
+    again: bool,
+    **given: Any,
 ) -> int:
     """Crawl from URL... in order of importance until a share of it is certain to be captured.
 
@@ -58,7 +66,7 @@ def command(
     chosen = settings.with_contact(output, chosen)
     path = folder_for(start_at, out, fresh=fresh)
     is_new = not (path / "survey.toml").is_file()
-    folder, chosen = start(path, start_at, chosen, origins)
+    folder, chosen = start(path, start_at, chosen, origins, again=again)
     with folder:
         rule, ending, code, seconds = _crawl(output, folder, chosen, is_new=is_new)
     from surveyor.crawling.survey import Survey
@@ -84,7 +92,7 @@ def _from_file(path: str | None) -> list[str]:
 
 def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> tuple[Rule, Result, int, float]:
     """Run the crawl, with its display and with signals that stop it in good order."""
-    from surveyor.cli.display import Display
+    from surveyor.cli.display import Display, forecast_line
     from surveyor.crawling.live import run
     from surveyor.report.numbers import counted, share_at_least
     from surveyor.sources.http import run as run_loop
@@ -96,14 +104,17 @@ def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) 
     began = time.monotonic()
     caught: list[int] = []
 
-    greeted = is_new
+    greeted = False
 
     def watch(now: Run, outcome: Outcome | None) -> None:
         nonlocal greeted
         if not greeted:
             greeted = True
-            captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
-            output.say(f"Going on from {counted(now.before, 'page')} (at least {captured} captured).")
+            if not is_new:
+                captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
+                output.say(f"Going on from {counted(now.before, 'page')} (at least {captured} captured).")
+            if said := forecast_line(now.forecast()):
+                output.say(said)
         display(now, outcome)
 
     async def work() -> Result:

@@ -72,6 +72,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     output.next_steps({
         "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
+        **({"another try": ["surveyor", *_again(), "--again"]} if failed and coverage.blocked > 0 else {}),
         "more of the list": ["surveyor", "top", name, "-n", "50"],
     })  # fmt: skip
     return NOT_REACHED if failed else 0
@@ -79,7 +80,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
 
 def _again() -> list[str]:
     words = click.get_current_context().obj or ()
-    return [word for word in words if word != "--fresh"]
+    return [word for word in words if word not in ("--fresh", "--again")]
 
 
 def _show_top(output: Output, survey: Survey) -> None:

@@ -13,6 +13,7 @@ from surveyor.report.numbers import count, counted, duration, printable, size
 from surveyor.stopping import Coverage, Either, Rule
 
 if TYPE_CHECKING:
+    from surveyor.crawling.forecast import Forecast
     from surveyor.crawling.live import Run
     from surveyor.outcome import Outcome
 
@@ -34,6 +35,7 @@ class Display:
         self._latest = ""
         self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
         self._warned = False
+        self._said = 0  # remarks about hosts
 
     def __call__(self, run: Run, outcome: Outcome | None) -> None:
         """Take note of an outcome, and draw if it is time."""
@@ -42,6 +44,7 @@ class Display:
                 self._blocked.setdefault(outcome.reason, []).append(outcome.page)
             elif outcome.kind == "read":
                 self._latest = run.state.urls[outcome.page]
+        self._remark(run)
         now = time.monotonic()
         if self._silent or now - self._drawn < (DRAW_EVERY if self._terminal else LINE_EVERY):
             return
@@ -130,6 +133,16 @@ class Display:
         for line in hopeless_lines(goal, best, str(run.folder.folder)):
             self._stream.write(line + "\n")
 
+    def _remark(self, run: Run) -> None:
+        """Say what became of hosts."""
+        if self._silent or len(run.hosts.remarks) == self._said:
+            return
+        self.clear()
+        for remark in run.hosts.remarks[self._said :]:
+            self._stream.write(f"! {printable(remark)}\n")
+        self._said = len(run.hosts.remarks)
+        self._stream.flush()
+
     def _draw(self, text: str) -> None:
         from rich.console import Console
         from rich.live import Live
@@ -148,6 +161,24 @@ def goal_of(rule: Rule) -> float | None:
         return rule.share
     parts = [goal_of(part) for part in rule.rules] if isinstance(rule, Either) else []
     return min((part for part in parts if part is not None), default=None)
+
+
+def forecast_line(ahead: Forecast) -> str:
+    """Say how fast a crawl can be, and how long it takes at least; empty if nothing holds it up."""
+    if not ahead.hosts or ahead.rate == math.inf:
+        return ""
+    rate = (
+        f"{ahead.rate:.2g} page{'s' * (ahead.rate != 1)} a second"
+        if ahead.rate >= 1
+        else f"a page every {1 / ahead.rate:.2g} s"
+    )
+    line = f"at most {rate} from {counted(ahead.hosts, 'host')} known so far"
+    if ahead.seconds < 60:
+        return line
+    time = duration(ahead.seconds)
+    if ahead.is_goal:
+        return f"{line}; at that rate the goal takes {time}"
+    return f"{line}; the {counted(ahead.pages, 'page')} that wait take at least {time}"
 
 
 def hopeless_lines(goal: float, best: float, survey: str) -> list[str]:

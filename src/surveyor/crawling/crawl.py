@@ -26,6 +26,7 @@ def crawl(
     until: Rule | str | None = None,
     out: Path | str | None = None,
     fresh: bool = False,
+    again: bool = False,
     resolver: Resolver | None = None,
     client: Client | None = None,
     watch: Watch = lambda _run, _outcome: None,
@@ -34,14 +35,15 @@ def crawl(
     """Crawl from seeds in order of importance until a rule is met, and open the survey.
 
     The settings are those of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
-    concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is gone on with.
+    concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is gone on with,
+    and with `again` what could not be read gets another try.
     `survey.ending` says how it ended: reached, hopeless (too much may not be read), or empty (no page is left).
     """
     if isinstance(until, str):
         settings["until"] = until
     start_at = clean_seeds(seeds)
     path = folder_for(start_at, out, fresh=fresh)
-    folder, chosen = start(path, start_at, Settings(**settings), dict.fromkeys(settings, "argument"))
+    folder, chosen = start(path, start_at, Settings(**settings), dict.fromkeys(settings, "argument"), again=again)
     with folder:
         rule = until if isinstance(until, Rule) else parse(chosen.until)
         ending = finished(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))

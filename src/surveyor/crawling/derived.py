@@ -4,7 +4,8 @@ Coverage and ranks are functions of the log, the seeds and the settings, whoever
 survey, and the command that looks at it meanwhile, come to the same numbers. A checkpoint saves the replay of what it
 stands for; it is believed only if it was made under the same seeds and settings.
 
-If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong.
+If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong. If the
+user asked for another try (an event `again`), all that was blocked before it waits, as if it had never been tried.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from surveyor.urls import Urls, domain
 EFFORT = 5_000.0  # link updates per page read, on average: a quarter of a millisecond
 URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
+DELETED = "deleted"  # why pages of a host that was deleted are blocked, for good
 Queues = Callable[[int, Urls], OneQueue | HostQueues]
 ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
 
@@ -65,8 +67,11 @@ def derive(
     kept = None if watch is not None else _from_checkpoint(folder, queues, sent)
     derived, since, closed = kept or (_begun(folder, _urls(folder), queues, sent), 0, 0)
     closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
+    again = tried_again(folder)[0]
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
         _close(derived, closings[position])
+        if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
+            continue
         derived.reader.recall(outcome)
         derived.crawl.learn(outcome)
         if watch is not None:
@@ -74,6 +79,12 @@ def derive(
     _close(derived, closings[end])
     derived.tally.pages, derived.tally.bytes = folder.journal.cost()
     return derived
+
+
+def tried_again(folder: Folder) -> tuple[int, float]:
+    """Return after how many visits, and when, the user last asked for another try of what was blocked; 0 if never."""
+    asked = [(event.visit, event.at) for event in folder.journal.events() if event.kind == "again"]
+    return asked[-1] if asked else (0, 0.0)
 
 
 def _close(state: Derived, times: int) -> None:
@@ -90,13 +101,13 @@ def save(folder: Folder, state: Derived) -> bool:
     waiting = state.crawl.frontier.standing()
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
     more = {"closed": len(folder.journal.closings()), "seeds": state.crawl.ledger.seeds.tolist()}
-    return folder.save_checkpoint(arrays, {"made_under": _terms(folder.manifest), "frozen": about, **more})
+    return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
 def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | None) -> tuple[Derived, int, int] | None:
     """Return the latest state saved under these seeds and settings, its position, and how often it was closed."""
     kept = folder.load_checkpoint()
-    if kept is None or kept.about.get("made_under") != _terms(folder.manifest):
+    if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
     arrays = dict(kept.arrays)
     try:
@@ -117,10 +128,11 @@ def _parts(state: Derived) -> dict[str, object]:
     return {"urls": state.urls, "graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
 
 
-def _terms(manifest: Manifest) -> str:
+def _terms(folder: Folder) -> str:
     """Sum up what a state follows from, besides the journal."""
+    manifest = folder.manifest
     settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
-    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings]
+    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0]]
     return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 

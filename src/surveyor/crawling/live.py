@@ -8,32 +8,36 @@ for nothing.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from surveyor.crawling.derived import Derived, derive, save
-from surveyor.crawling.start import http_settings
+from surveyor.crawling.derived import Derived, derive, save, tried_again
+from surveyor.crawling.forecast import Forecast, forecast
+from surveyor.crawling.start import http_settings, manners_of
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
 from surveyor.loop import Ending, crawl, take_in
 from surveyor.outcome import Outcome
 from surveyor.queues import HostQueues
-from surveyor.sources.addresses import host_key
+from surveyor.robots import Robots
 from surveyor.sources.http import sent_by
 from surveyor.sources.live import LiveSource, Wait
+from surveyor.stopping import ENDLESS
 from surveyor.store.survey import damaged
 from surveyor.urls import host as host_of
-from surveyor.visit import Event, News, Visit
+from surveyor.visit import Event, News, RobotsFile, Visit
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
     from surveyor.sources.addresses import Resolver
     from surveyor.sources.http import Client
     from surveyor.stopping import Rule
+    from surveyor.store.journal import Journal
     from surveyor.store.survey import Folder
     from surveyor.urls import Urls
 
@@ -52,6 +56,13 @@ class Run:
     hosts: Hosts
     until: Rule
     before: int  # pages that were read in earlier runs
+    queues: HostQueues
+
+    def forecast(self) -> Forecast:
+        """Say how long it takes at least to read what is known to wait, or as many pages as the goal asks for."""
+        share, pages = self.until.limits() or (0.0, ENDLESS)
+        most = max(0, pages - self.before) if share == math.inf else math.inf
+        return forecast(self.queues.waiting(), [self.hosts[host].delay for host in range(len(self.hosts))], most)
 
 
 Watch = Callable[[Run, Outcome | None], None]
@@ -75,13 +86,7 @@ async def run(
     """
     journal, http = folder.journal, http_settings(settings)
     if hosts is None:  # one without hosts is empty, and would count as none
-        hosts = Hosts(
-            settings.delay,
-            own=_names(settings.allow),
-            permitted=_names(settings.permission),
-            finds=not settings.proxy,
-            stored=journal.robots,
-        )
+        hosts = hosts_of(folder, settings)
     if journal.url_count:
         hosts.resumed()
     made: list[HostQueues] = []
@@ -94,7 +99,7 @@ async def run(
     queues = made[-1]
     keeper = Keeper(folder, state, hosts.clock)
     keeper.commit(News())  # the seeds
-    now = Run(folder, state, hosts, until, state.tally.pages)
+    now = Run(folder, state, hosts, until, state.tally.pages, queues)
     state.tally.watch, state.tally.between = partial(watch, now), keeper.between
     async with AsyncExitStack() as stack:
         if client is None:
@@ -166,9 +171,17 @@ class Keeper:
             self._saved = here
 
 
-def _names(entries: Iterable[str]) -> list[str]:
-    """Return hosts that the user named, with or without a port, as URLs spell them."""
-    return [host_of(f"http://{host_key(entry)}/") for entry in entries]
+def hosts_of(folder: Folder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
+    """Return the hosts of a survey, none of which was asked yet."""
+    stored = partial(_stored, folder.journal, tried_again(folder)[1])
+    return Hosts(manners=manners_of(settings), clock=clock, finds=not settings.proxy, stored=stored)
+
+
+def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
+    """Return what is known of a robots.txt, unless it could not be read and is to be asked for again."""
+    kept = journal.robots(origin)
+    failed = kept is not None and Robots.from_answer(kept.status or None, b"").standing == "unreachable"
+    return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
 def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
@@ -178,13 +191,15 @@ def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
         hosts.reached(hosts.number(host_of(f"{origin}/")))
     retries: dict[int, Event] = {}
     unruled: dict[str, Event] = {}
+    again = tried_again(folder)[1]
     for event in journal.events():
         if event.kind == "retry":
             retries[event.detail["page"]] = event
-        elif event.kind == "robots":
+        elif event.kind == "robots" and event.at >= again:
             unruled[event.detail["origin"]] = event
         elif event.kind == "wait" and event.detail["until"] > hosts.clock():
-            hosts.wait(hosts.number(event.detail["host"]), event.detail["until"])
+            number, until = hosts.number(event.detail["host"]), event.detail["until"]
+            hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
     for page, event in retries.items():
         if not journal.visited_since(page, event.visit):
             queues.keep(page, event.detail["until"])

@@ -7,7 +7,7 @@ that are new are added. Another strategy or damping is a replay under it; anothe
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, count
 from pathlib import Path
@@ -17,6 +17,8 @@ import surveyor
 from surveyor.config import Settings
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.errors import UsageError
+from surveyor.manners import Manners
+from surveyor.sources.addresses import host_key
 from surveyor.sources.http import HttpSettings
 from surveyor.stopping import parse
 from surveyor.store.survey import Folder, Manifest
@@ -58,10 +60,18 @@ def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = Fa
     return next(name for name in names if not name.exists())
 
 
-def start(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> tuple[Folder, Settings]:
-    """Open a survey to go on with it, or make it; return it with the settings that now hold."""
+def start(
+    path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, again: bool = False
+) -> tuple[Folder, Settings]:
+    """Open a survey to go on with it, or make it; return it with the settings that now hold.
+
+    With `again`, what could not be read so far gets another try.
+    """
     if (path / "survey.toml").is_file():
-        return _go_on(path, seeds, settings, origins)
+        folder, settings = _go_on(path, seeds, settings, origins)
+        if again:
+            folder.note("again")
+        return folder, settings
     manifest = Manifest(
         seeds=tuple(seeds),
         rng=secrets.randbelow(1 << 31) if settings.rng is None else settings.rng,
@@ -124,6 +134,7 @@ def _check(manifest: Manifest, settings: Settings) -> None:
     by_name(settings.strategy)
     scope_of(manifest)
     http_settings(settings)
+    manners_of(settings)
 
 
 def http_settings(settings: Settings) -> HttpSettings:
@@ -147,3 +158,21 @@ def http_settings(settings: Settings) -> HttpSettings:
         ca_file=settings.ca_file or None,
         allow=settings.allow,
     )
+
+
+def manners_of(settings: Settings) -> Manners:
+    """Say how hosts are treated."""
+    return Manners(
+        delay=settings.delay,
+        domain_delay=settings.domain_delay,
+        max_delay=settings.max_delay,
+        max_wait=settings.max_wait,
+        own=_names(settings.allow),
+        permitted=_names(settings.permission),
+        avoid=_names(settings.avoid),
+    )
+
+
+def _names(entries: Iterable[str]) -> frozenset[str]:
+    """Return hosts that the user named, with or without a port, as URLs spell them."""
+    return frozenset(host(f"http://{host_key(entry)}/") for entry in entries)

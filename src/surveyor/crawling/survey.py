@@ -153,13 +153,20 @@ class Survey:
         ledger = self._derived.crawl.ledger
         mass: defaultdict[str, float] = defaultdict(float)
         pages = Counter[str]()
-        for outcome in self._folder.journal.blocked():
+        for outcome in self._blocked():
             pages[outcome.reason] += 1
             mass[outcome.reason] += max(0.0, float(ledger.residual[outcome.page]))
         return [
             {"reason": reason, "pages": pages[reason], "mass": mass[reason]}
             for reason in sorted(mass, key=mass.__getitem__)[::-1]
         ]
+
+    def _blocked(self) -> list[Outcome]:
+        """Return the pages that are blocked now: not those that get another try."""
+        from surveyor.kernels import mass
+
+        life = self._derived.crawl.ledger.state & mass.LIFE
+        return [one for one in self._folder.journal.blocked() if life[one.page] not in (mass.UNKNOWN, mass.WAITING)]
 
     def history(self) -> History:
         """Replay the crawl and return its coverage after each page read."""
@@ -183,7 +190,7 @@ class Survey:
     def refused(self, count: int = 20) -> list[dict[str, Any]]:
         """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
-        found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._folder.journal.blocked()]
+        found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._blocked()]
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
         return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
 

@@ -1,8 +1,11 @@
 """Pages over HTTP: what the frontier hands out is fetched, and what came of it is told as outcomes.
 
-Nothing is paced here: what is begun was allowed to begin, and `Hosts` is told of every answer. A failure that may pass
-is told as a retry, later each time; being offline is nobody's failure and costs no try. What an answer means is in
-`answers.py`.
+Nothing is paced here: what is begun was allowed to begin, and `Hosts` is told of every answer, how long it took and
+whether it was a failure. A failure that may pass is told as a retry, later each time; being offline is nobody's failure
+and costs no try. What an answer means is in `answers.py`.
+
+A robots.txt may lie elsewhere: each redirect is one more request, to be begun when the host that it leads to may be
+asked. More than `ROBOTS_HOPS` of them, or a circle, and there is no such file (RFC 9309, 2.3.1.2).
 """
 
 from __future__ import annotations
@@ -10,19 +13,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
 from surveyor.robots import Robots
 from surveyor.sources.answers import CUT, Answer, Reader, Verdict, judge
-from surveyor.sources.http import FIRST_PAUSE, Client, Fetched, FetchRequest, follow, next_try
+from surveyor.sources.http import FIRST_PAUSE, PASSING, REDIRECTS, Client, Fetched, FetchRequest, next_try
+from surveyor.urls import host as host_of
+from surveyor.urls import normalise
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
 UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
 ROBOTS_HOPS = 5
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
+TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
+
+
+class Hop(NamedTuple):
+    """A robots.txt that is to be asked for elsewhere."""
+
+    errand: Errand
+    host: int  # to be asked
+    url: str
+    before: tuple[str, ...]  # URLs that led there
 
 
 class LiveSource:
@@ -50,18 +66,21 @@ class LiveSource:
         self._news = News()
         self._something = asyncio.Event()
         self._failure: BaseException | None = None
+        self._hops: list[Hop] = []
         self._tries: dict[int, int] = {}
         self._missing: set[int] = set()  # pages that were answered to be gone, once
 
     @property
     def under_way(self) -> int:
         """How many fetches have begun and not ended."""
-        return len(self._tasks)
+        return len(self._tasks) + len(self._hops)
 
     def begin(self, batch: Batch) -> None:
         """Begin to fetch pages and to run errands."""
         for errand in batch.errands:
-            self._start(self._find(errand) if errand.kind == "address" else self._read_rules(errand))
+            hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
+            self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
+        self._hop()
         for page in batch.pages:
             self._start(self._fetch(page))
 
@@ -77,6 +96,10 @@ class LiveSource:
         final = []
         for answer in answers:
             verdict = judge(answer.fetched)
+            if verdict.again and self._is_down(answer.host, answer.fetched):
+                news.retries.append(self._after_the_pause(answer, verdict, news))
+                continue
+            self._feel(answer, verdict, news)
             if verdict.again and (retry := self._again(answer, verdict, news)) is not None:
                 news.retries.append(retry)
             else:
@@ -87,7 +110,8 @@ class LiveSource:
         return news
 
     async def news_within(self, seconds: float) -> News:
-        """Return what has ended, after at most so many seconds of real time."""
+        """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
+        self._hops.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._something.wait()
@@ -136,34 +160,65 @@ class LiveSource:
             self._hosts.answered(host)
         self._answers.append(Answer(page, host, fetched, at, known))
 
-    async def _find(self, errand: Errand) -> None:
+    async def _find(self, host: int) -> None:
         """Look a host up; a client that cannot do that leaves it open."""
         find, address = getattr(self._client, "address", None), ""
         try:
             if find is not None:
-                address = await find(self._hosts[errand.host].name)
+                address = await find(self._hosts[host].name)
         finally:
-            self._hosts.found(errand.host, address)
-            self._hosts.answered(errand.host, asked=False)
+            self._hosts.found(host, address)
+            self._hosts.answered(host, asked=False)
 
-    async def _read_rules(self, errand: Errand) -> None:
-        request = FetchRequest(f"{errand.origin}/robots.txt", types=("*/*",))
+    def _hop(self) -> None:
+        """Ask for each robots.txt that lies elsewhere, if the host there may be asked now."""
+        hosts, hops, self._hops = self._hosts, self._hops, []
+        for hop in hops:
+            if refused := hosts[hop.host].refused:
+                why = f"robots.txt of {hop.errand.origin} lies at {hosts[hop.host].name}: {refused}"
+                self._rule(hop, Fetched(hop.url, error="forbidden-address", detail=why))
+                continue
+            step = hosts.turn(hop.host)
+            if step is not None:
+                hosts.lease(hop.host, step)
+                self._start(self._find(hop.host) if step == "address" else self._ask_rules(hop))
+            if step != "robots":
+                self._hops.append(hop)
+
+    async def _ask_rules(self, hop: Hop) -> None:
         try:
-            self._rule(errand.host, errand.origin, await follow(self._client, request, ROBOTS_HOPS))
+            self._told_rules(hop, await self._client.fetch(FetchRequest(hop.url, types=("*/*",))))
         finally:
-            self._hosts.answered(errand.host)
+            self._hosts.answered(hop.host)  # after the rules are known: their delay counts from now on
 
-    def _rule(self, host: int, origin: str, fetched: Fetched) -> None:
+    def _told_rules(self, hop: Hop, fetched: Fetched) -> None:
+        """Take in an answer, or go where it leads."""
+        target = None if fetched.error or fetched.target is None else normalise(fetched.target)
+        before = (*hop.before, hop.url)
+        if fetched.status in REDIRECTS and (target is None or target in before or len(before) > ROBOTS_HOPS):
+            self._rule(hop, replace(fetched, status=404, error="", body=b""))
+        elif target is None:
+            self._rule(hop, fetched)
+        else:
+            self._hosts.reached(hop.host)
+            self._hosts.asked_elsewhere(hop.errand.host, hop.errand.origin)
+            self._heed(hop.host, fetched, self._news)
+            self._hops.append(Hop(hop.errand, self._hosts.number(host_of(target)), target, before))
+
+    def _rule(self, hop: Hop, fetched: Fetched) -> None:
         """Take in what came of asking for a robots.txt, or say when to ask again."""
         hosts, now = self._hosts, self._hosts.clock()
-        status = None if fetched.error and fetched.error not in CUT else fetched.status
+        host, origin = hop.errand.host, hop.errand.origin
+        status = None if fetched.error and not (fetched.error in CUT and fetched.body) else fetched.status
         robots = Robots.from_answer(status, fetched.body)
         if fetched.status is not None:
-            hosts.reached(host)
+            hosts.reached(hop.host)
+        if hop.before:  # it was asked for elsewhere, and nothing wakes the host itself
+            hosts.wait(host, now)
         trouble = ""
         if robots.standing == "unreachable":
             trouble = fetched.detail if fetched.error else ""
-            if self._is_down(host, fetched):
+            if self._is_down(hop.host, fetched):
                 hosts.unruled(host, origin, hosts.paused_until, counts=False)
                 return
             tries = hosts.tries(host, origin) + 1
@@ -171,20 +226,32 @@ class LiveSource:
             until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
             self._news.events.append(Event("robots", now, told))
+            self._heed(hop.host, fetched, self._news)
             if until is not None:
                 hosts.unruled(host, origin, until)
-                if fetched.retry_after:
-                    self._leave_alone(host, until, self._news)
                 return
         hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
 
+    def _feel(self, answer: Answer, verdict: Verdict, news: News) -> None:
+        """Tell how a host bears being asked, and heed what it asks for."""
+        fetched = answer.fetched
+        self._heed(answer.host, fetched, news)
+        failed = fetched.error in PASSING or (verdict.again and verdict.kind == "blocked")
+        failure = 1.0 if failed else TURNED_AWAY if fetched.status in (401, 403) else 0.0
+        until = self._hosts.felt(answer.host, fetched.timings.first_byte, failure, verdict.reason)
+        if until is not None:
+            self._note_wait(answer.host, until, verdict.reason, news)
+
+    def _after_the_pause(self, answer: Answer, verdict: Verdict, news: News) -> Retry:
+        """Try a page again when the network may be there again."""
+        until = self._hosts.paused_until
+        news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": verdict.reason}))
+        return Retry(answer.page, until)
+
     def _again(self, answer: Answer, verdict: Verdict, news: News) -> Retry | None:
         """Say when to try a page again; None to give up."""
         page, fetched, now = answer.page, answer.fetched, self._hosts.clock()
-        if self._is_down(answer.host, fetched):
-            news.events.append(Event("offline", now, {"until": self._hosts.paused_until, "why": verdict.reason}))
-            return Retry(page, self._hosts.paused_until)
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         missing = verdict.kind == "gone"
         if missing:  # only once it was answered twice, whatever else was answered before
@@ -193,9 +260,9 @@ class LiveSource:
         else:
             pause = next_try(tries, fetched.error or fetched.status or "")
         asked = fetched.retry_after or 0.0
-        if asked or fetched.status == 429:  # the host, not just the page, is to be left alone
-            self._leave_alone(answer.host, now + max(asked, self._scaled(pause or FIRST_PAUSE)), news)
-        if pause is None:
+        if fetched.status == 429 and not asked:  # the host, not just the page, is to be left alone
+            self._leave_alone(answer.host, now + self._scaled(pause or FIRST_PAUSE), verdict.reason, news)
+        if pause is None or self._hosts[answer.host].refused:
             return None
         until = now + max(asked, self._scaled(pause))
         known = page in self._missing
@@ -203,10 +270,19 @@ class LiveSource:
         news.events.append(Event("retry", now, told))
         return Retry(page, until)
 
-    def _leave_alone(self, host: int, until: float, news: News) -> None:
+    def _heed(self, host: int, fetched: Fetched, news: News) -> None:
+        """Keep to a Retry-After, whatever the answer is otherwise: it is the host that asks for it."""
+        if fetched.retry_after and fetched.status is not None and fetched.status >= 300:
+            self._leave_alone(host, self._hosts.clock() + fetched.retry_after, "Retry-After", news)
+
+    def _leave_alone(self, host: int, until: float, why: str, news: News) -> None:
         """Keep to the wish of a host not to be asked before some time, after a restart too."""
-        self._hosts.wait(host, until)
-        news.events.append(Event("wait", self._hosts.clock(), {"host": self._hosts[host].name, "until": until}))
+        self._hosts.leave_alone(host, until, why)
+        self._note_wait(host, until, why, news)
+
+    def _note_wait(self, host: int, until: float, why: str, news: News) -> None:
+        told = {"host": self._hosts[host].name, "until": until, "why": why}
+        news.events.append(Event("wait", self._hosts.clock(), told))
 
     def _is_down(self, host: int, fetched: Fetched) -> bool:
         """Say whether a failure is that of the network here."""
