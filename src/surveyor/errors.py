@@ -26,8 +26,8 @@ class SurveyorError(Exception):
 
     exit_code = 1
 
-    def __init__(self, problem: str, *, hint: str = "") -> None:
-        super().__init__(f"{problem}\n  hint: {hint}" if hint else problem)
+    def __init__(self, problem: str, *, hint: str) -> None:
+        super().__init__(f"{problem}\n  hint: {hint}")
         self.problem, self.hint = problem, hint
 
 
@@ -46,6 +46,9 @@ class MissingExtra(UsageError):
 
 class StrategyError(UsageError):
     """A strategy raised an error, or named pages that do not exist."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint="mend the strategy; docs/how-to/own-strategy.md tells what it must return")
 
 
 class InputError(SurveyorError):

@@ -161,10 +161,7 @@ class blame:  # noqa: N801  # reads as a statement
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, StrategyError):
-            raise StrategyError(f"strategy {self._name} failed {self._when}: {error.problem}", hint=HINT) from error
+            raise StrategyError(f"strategy {self._name} failed {self._when}: {error.problem}") from error
         if isinstance(error, Exception) and not isinstance(error, SurveyorError):
             problem = f"strategy {self._name} failed {self._when}: {type(error).__name__}: {error}"
-            raise StrategyError(problem, hint=HINT) from error
-
-
-HINT = "mend the strategy; docs/how-to/own-strategy.md tells what it must return"
+            raise StrategyError(problem) from error

@@ -68,7 +68,7 @@ def _run(args: Sequence[str]) -> int:
     except click.UsageError as error:
         return _fail(error.format_message(), f"see `{_path_of(error)} --help`", 2)
     except click.ClickException as error:
-        return _fail(error.format_message(), "", 2)
+        return _fail(error.format_message(), f"see `{_path_of(error)} --help`", 2)
     except SurveyorError as error:
         _trace(debug=debug)
         return _fail(error.problem, error.hint, error.exit_code)
@@ -99,7 +99,7 @@ def _stop(word: str, code: int) -> int:
 def _fail(problem: str, hint: str, code: int) -> int:
     from surveyor.report.numbers import printable
 
-    lines = [*problem.splitlines(), *([f"  hint: {hint}"] if hint else [])]
+    lines = [*problem.splitlines(), f"  hint: {hint}"]
     sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
     return code
 

@@ -54,6 +54,9 @@ Key = tuple[str, str]  # host, path
 class Lost(SurveyorError):
     """Something that was kept is not there, or something was asked for once more."""
 
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint="look at the survey that is named; the same --seed repeats the run")
+
 
 @dataclass(slots=True)
 class Figures:

@@ -305,5 +305,7 @@ class _Walk:
         while page in self.goals:
             page, steps = self.goals[page], steps + 1
             if steps > len(self.goals):
-                raise UsageError(f"{self.urls[start]} stands for itself, by a circle of canonical links")
+                raise UsageError(
+                    f"{self.urls[start]} stands for itself, by a circle of canonical links", hint="mend the site"
+                )
         return page

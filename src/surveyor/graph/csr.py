@@ -54,7 +54,9 @@ class Graph:
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         if indptr.size - 1 > MAX_PAGES:
-            raise UsageError(f"{indptr.size - 1:,} pages are more than page ids can number ({MAX_PAGES:,})")
+            raise UsageError(
+                f"{indptr.size - 1:,} pages are more than page ids can number ({MAX_PAGES:,})", hint="split the graph"
+            )
         if names is not None and len(names) != indptr.size - 1:
             raise UsageError(f"{len(names):,} names for {indptr.size - 1:,} pages", hint="give one name per page id")
         self.indptr: IntArray = read_only(indptr)

@@ -83,7 +83,8 @@ class GrowingGraph:
         """Return all that is known as an immutable graph; pages not read have no links."""
         pages = self.size if pages is None else pages
         if pages < self.size:
-            raise UsageError(f"page {self.size - 1:,} has been seen, and {pages:,} pages are too few for it")
+            problem = f"page {self.size - 1:,} has been seen, and {pages:,} pages are too few for it"
+            raise UsageError(problem, hint="leave pages out, or give a larger number")
         degrees = np.zeros(pages, np.int64)
         seen = min(pages, self._start.size)
         degrees[:seen] = (self._end - self._start)[:seen]

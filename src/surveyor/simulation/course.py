@@ -48,7 +48,7 @@ class Course:
         closure, eager = getattr(strategy, "closure", 0.1), getattr(strategy, "eager", True)
         if not isinstance(closure, int | float) or not closure > 0 or not isinstance(eager, bool):
             problem = f"strategy {name_of(strategy)} has closure {closure!r} and eager {eager!r}"
-            raise StrategyError(problem, hint="closure is a number above 0, eager True or False")
+            raise StrategyError(f"{problem}, not a number above 0 and True or False")
         return Ledger(
             graph,
             self.scenario.seeds,

@@ -160,13 +160,13 @@ class HttpSettings:
         check_headers(self.headers)
         for name in ("connections", "connect", "first_byte", "page", "max_bytes", "max_decoded", "max_header"):
             if not (math.isfinite(value := getattr(self, name)) and value > 0):
-                raise UsageError(f"{name} must be a number above 0, not {value}")
+                raise UsageError(f"{name} must be a number above 0, not {value}", hint="such as 60")
         for entry in (*self.allow, *self.auth):
             host_key(entry)
         if self.proxy and locate(self.proxy) is None:
             raise UsageError("the proxy is not a URL of http or https", hint="such as http://proxy.example.org:3128")
         if self.ca_file is not None and not Path(self.ca_file).is_file():
-            raise UsageError(f"there is no file {self.ca_file} of certificates")
+            raise UsageError(f"there is no file {self.ca_file} of certificates", hint="give the path of a PEM file")
 
 
 def accepts(types: tuple[str, ...], content_type: str) -> bool:
@@ -214,7 +214,7 @@ async def follow(client: Client, request: FetchRequest, limit: int = 10) -> Fetc
     What was known of the first page is not told to others, nor are credentials told to other hosts.
     """
     if not 0 <= limit <= 10:
-        raise UsageError(f"between 0 and 10 redirects can be followed, not {limit}")
+        raise UsageError(f"between 0 and 10 redirects can be followed, not {limit}", hint="5 is usual")
     hops: list[str] = []
     while True:
         fetched = replace(await client.fetch(request), hops=tuple(hops))
@@ -244,7 +244,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     """Refuse headers that cannot be sent, or that are not the caller's to set."""
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise UsageError(f"{name!r} is not the name of a header")
+            raise UsageError(f"{name!r} is not the name of a header", hint="such as Accept-Language")
         if name.lower() in OURS:
             raise UsageError(
                 f"the header {name} cannot be set", hint="user_agent and sender have settings of their own"
@@ -254,7 +254,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def _check_text(what: str, value: str) -> None:
     if not is_sendable(value):
-        raise UsageError(f"the {what} holds characters that cannot be sent: {value!r}")
+        raise UsageError(f"the {what} holds characters that cannot be sent: {value!r}", hint="use printable ASCII")
 
 
 def is_sendable(value: str) -> bool:

@@ -119,7 +119,8 @@ class Journal:
         goals = [visit.target if visit.kind == "moved" else max(visit.page, visit.target) for visit in visits]
         named = np.concatenate([NO_LINKS, [visit.page for visit in visits], goals, *lists])
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
-            raise UsageError(f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs")
+            problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
+            raise UsageError(problem, hint="commit the URLs with them")
         places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
         position = self.position + len(visits)
         with explained(self.path), _transaction(self._connection):
