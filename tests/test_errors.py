@@ -35,7 +35,8 @@ def test_each_class_is_told_with_its_exit_code() -> None:
 
 def test_no_error_can_be_made_without_a_hint() -> None:
     """Those that take none have one of their own; the type checker sees to the others."""
-    for one in (SurveyorError, *classes()):
+    every: list[type[SurveyorError]] = [SurveyorError, *classes()]
+    for one in every:
         hint = inspect.signature(one).parameters.get("hint")
         assert hint is None or hint.default is inspect.Parameter.empty, one
         assert hint is not None or "hint=" in inspect.getsource(one), one
