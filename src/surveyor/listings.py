@@ -1,0 +1,116 @@
+r"""Lists of pages that sites publish: sitemaps and their indexes, feeds, plain text; bytes in, URLs out.
+
+Sitemaps (sitemaps.org) and RSS, Atom and JSON feeds are told apart by what they hold, not by their names; any may be
+gzipped. What comes before a mistake counts. Declarations of entities end the reading: a list needs none, and a few
+lines of them can stand for gigabytes.
+
+    >>> read_listing(b"# mine\nhttps://example.org/a\n\nhttps://example.org/b\n").pages
+    ('https://example.org/a', 'https://example.org/b')
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urljoin
+from xml.parsers import expat
+
+MOST_BYTES = 100_000_000  # of a list, unpacked: twice what sitemaps may have
+MOST_PAGES = 1_000_000
+Kind = Literal["sitemap", "index", "feed", "text"]
+ROOTS: dict[str, Kind] = {"urlset": "sitemap", "sitemapindex": "index", "rss": "feed", "RDF": "feed", "feed": "feed"}
+PLACES = {("url", "loc"), ("sitemap", "loc"), ("item", "link"), ("entry", "link")}  # where a URL stands
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a list names: pages, or other lists."""
+
+    kind: Kind
+    pages: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+
+def read_listing(body: bytes, base: str = "") -> Listing | None:
+    """Read a list of any kind; relative URLs are resolved against `base`. None if it is no list."""
+    text = _unpacked(body)
+    start = text[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"<"):
+        return _Reader(base).read(text)
+    if start.startswith(b"{"):
+        return _json_feed(text, base)
+    lines = (line.strip() for line in text.decode("utf-8-sig", "replace").splitlines())
+    named = [line for line in lines if line and not line.startswith("#")]
+    return Listing("text", tuple(dict.fromkeys(named))[:MOST_PAGES])
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(b"\x1f\x8b"):
+        return body[:MOST_BYTES]
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, MOST_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _json_feed(text: bytes, base: str) -> Listing | None:
+    try:
+        items = json.loads(text)["items"]
+        urls = [urljoin(base, item["url"]) for item in items if isinstance(item, dict) and item.get("url")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Listing("feed", tuple(dict.fromkeys(urls))[:MOST_PAGES])
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads XML as it comes."""
+
+    base: str
+    kind: Kind | None = None
+    space: str = ""  # the namespace of the root
+    path: list[str] = field(default_factory=list)
+    text: list[str] | None = None  # of the URL that is being read
+    urls: dict[str, None] = field(default_factory=dict)
+
+    def read(self, body: bytes) -> Listing | None:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler, parser.EntityDeclHandler = self._characters, self._refuse
+        with suppress(expat.ExpatError, ValueError):  # what came before counts
+            parser.Parse(body, True)  # noqa: FBT003  # takes no name
+        if self.kind is None:
+            return None
+        found = tuple(self.urls)[:MOST_PAGES]
+        return Listing("index", lists=found) if self.kind == "index" else Listing(self.kind, found)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition(" ")
+        if not self.path:
+            self.kind, self.space = ROOTS.get(local), space
+        mine = space == self.space or local in ("item", "link")  # RSS 1.0 has its items in a space of their own
+        self.path.append(local if mine else f"{space} {local}")
+        if tuple(self.path[-2:]) in PLACES:
+            self.text = []
+            if self.path[-2] == "entry" and attributes.get("rel", "alternate") == "alternate":
+                self._found(attributes.get("href", ""))
+
+    def _characters(self, text: str) -> None:
+        if self.text is not None:
+            self.text.append(text)
+
+    def _end(self, _name: str) -> None:
+        if self.text is not None and tuple(self.path[-2:]) in PLACES:
+            self._found("".join(self.text))
+            self.text = None
+        self.path.pop()
+
+    def _found(self, url: str) -> None:
+        if self.kind is not None and url.strip():
+            self.urls[urljoin(self.base, url.strip())] = None
+
+    def _refuse(self, *_: Any) -> None:
+        raise ValueError("entities")
