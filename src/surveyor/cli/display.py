@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from surveyor.report.accounts import account_lines, by_kind, interval
 from surveyor.report.numbers import count, counted, duration, printable, size
-from surveyor.stopping import Coverage, Either, Rule
+from surveyor.stopping import goal_of
 
 if TYPE_CHECKING:
     from surveyor.crawling.live import Run
@@ -140,14 +140,6 @@ class Display:
             self._live = Live(console=console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
-
-
-def goal_of(rule: Rule) -> float | None:
-    """Return the coverage that a rule asks for, if it does."""
-    if isinstance(rule, Coverage):
-        return rule.share
-    parts = [goal_of(part) for part in rule.rules] if isinstance(rule, Either) else []
-    return min((part for part in parts if part is not None), default=None)
 
 
 def hopeless_lines(goal: float, best: float, survey: str) -> list[str]:
