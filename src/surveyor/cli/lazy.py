@@ -21,6 +21,10 @@ GROUPS: dict[str, Table] = {  # commands that have commands
         "info": ("graph_info", "Show what a graph holds and where it came from."),
         "convert": ("graph_convert", "Write a graph in another format."),
     },
+    "config": {
+        "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
+        "list": ("config_list", "List all settings: kind, default, meaning, flag, variable, example."),
+    },
 }
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
@@ -32,6 +36,8 @@ COMMANDS: Table = {
     "report": ("report", "Write a survey as one HTML file, to keep or to send."),
     "simulate": ("simulate", "Race crawling strategies over a known graph."),
     "demo": ("demo", "Crawl a small web on this machine, be killed, go on, compare with the truth."),
+    "init": ("init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
+    "config": ("", "Show settings, and where each came from."),
     "doctor": ("doctor", "Check this installation."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

@@ -247,7 +247,7 @@ def _method(report: SurveyReport) -> list[str]:
         f'<table class="plain"><tbody>{told}</tbody></table>',
         "<h2>Settings</h2>",
         page.grid(
-            surveys.settings_table(manifest),
+            surveys.values_table(manifest.settings, manifest.origins),
             "What the survey goes by, and where each value came from. Logins, headers, the proxy and certificates are "
             "not kept in a survey.",
         ),

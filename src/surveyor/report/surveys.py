@@ -135,11 +135,9 @@ def statuses_table(statuses: Mapping[str, int]) -> Table:
     return Table(("requests", "part", "answer"), cells, ("requests", "part", "answer"), rows)
 
 
-def settings_table(manifest: Manifest) -> Table:
-    """Lay out the settings that are kept in a survey, and where each came from."""
-    rows = [
-        (name, in_words(value), str(manifest.origins.get(name, "default"))) for name, value in manifest.settings.items()
-    ]
+def values_table(values: Mapping[str, Any], origins: Mapping[str, str]) -> Table:
+    """Lay settings out, and where each came from."""
+    rows = [(name, in_words(value), str(origins.get(name, ""))) for name, value in values.items()]
     return Table(("setting", "value", "from"), rows, ("setting", "value", "origin"), rows, left=3)
 
 
