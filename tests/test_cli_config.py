@@ -7,6 +7,7 @@ import io
 import os
 import re
 import select
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -316,23 +317,25 @@ def answered(given: Sequence[str], *turns: tuple[str, str]) -> str:
     """Run a command on a terminal of its own, give each answer once its question is there, and return what it said."""
     import pty
 
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "surveyor", *given])  # noqa: S606
-    said, seen, waiting = "", 0, list(turns)
-    while True:
-        if waiting and (at := said.find(waiting[0][0], seen)) >= 0 and said.rstrip(" ").endswith(":"):
-            seen = at + len(waiting[0][0])
-            os.write(terminal, f"{waiting.pop(0)[1]}\n".encode())
-        assert select.select([terminal], [], [], 60)[0], f"it waits: {said}"
-        try:
-            said += (more := os.read(terminal, 4096)).decode()
-        except OSError:  # it has ended
-            break
-        if not more:
-            break
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, said
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "surveyor", *given]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as child:
+        os.close(theirs)
+        said, seen, waiting = "", 0, list(turns)
+        while True:
+            if waiting and (at := said.find(waiting[0][0], seen)) >= 0 and said.rstrip(" ").endswith(":"):
+                seen = at + len(waiting[0][0])
+                os.write(ours, f"{waiting.pop(0)[1]}\n".encode())
+            assert select.select([ours], [], [], 60)[0], f"it waits: {said}"
+            try:
+                more = os.read(ours, 4096)
+            except OSError:  # it has ended
+                break
+            if not more:
+                break
+            said += more.decode()
+    os.close(ours)
+    assert child.returncode == 0, said
     return said
 
 
