@@ -116,7 +116,7 @@ def test_a_link_cannot_leave_its_quotes() -> None:
 def test_hosts_are_counted(made: Path) -> None:
     with sv.open(made) as survey:
         ranking, refused = survey.rank(), survey.refused(99)
-        taken = census(survey, ranking)
+        taken = census(survey, ranking, refused)
         keep_delays(survey, taken.hosts)
         by_name = {place.name: place for place in taken.hosts}
         home, blog = by_name["www.example.org"], by_name["blog.example.org"]
@@ -128,6 +128,8 @@ def test_hosts_are_counted(made: Path) -> None:
         assert (blog.requests, blog.errors) == (2, 0)
         assert home.errors == 4 + 2  # /broken four times, of which three were tried again later; /gone twice
         assert sum(place.share for place in taken.hosts) == pytest.approx(1)
+        assert sum(place.blocked for place in taken.hosts) == pytest.approx(survey.coverage.blocked)
+        assert home.blocked > 0
         assert sum(taken.statuses.values()) == sum(place.requests for place in taken.hosts)
         assert [place.name for place in by_domain(taken.hosts)] == ["example.org", "example.com"]
         rows = {(row["reason"], row["rule"]): row for row in blocked_by_rule(survey, refused)}
@@ -135,6 +137,17 @@ def test_hosts_are_counted(made: Path) -> None:
         assert (row["pages"], row["hosts"]) == (1, ["www.example.org"])
         assert sum(row["mass"] for row in rows.values()) == pytest.approx(survey.coverage.blocked)
         assert {kind: times.size for kind, times in taken.ended.items()} == {"read": 6, "moved": 1, "failed": 6}
+
+
+def test_pages_that_no_longer_belong(tmp_path: Path) -> None:
+    path = tmp_path / "a.survey"
+    answers = {**sites(), **rules(OTHER, "User-agent: *\nDisallow: /\n")}
+    crawled(path, [f"{HOME}/"], Sites(Time(), answers), scope="any", until="pages=99")
+    assert "www.example.com" in words(sv.write_report(path).read_text("utf-8"))
+    begun(path, [f"{HOME}/"], scope="host")[0].close()
+    seen = words(sv.write_report(path).read_text("utf-8"))
+    assert "0 % 2 2 0 % 2 0 3 s 3.10 s blog.example.org" in seen  # it was read, and holds nothing any more
+    assert "0 % 0 1 0 % 0 0 1 s – www.example.com" in seen
 
 
 @pytest.mark.parametrize(

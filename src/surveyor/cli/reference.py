@@ -106,10 +106,11 @@ SETTINGS = """\
 
 Made from the settings by `python -m surveyor.cli.reference`. The same word is an option (`--max-bytes`), a key of
 `surveyor.toml` or of `[tool.surveyor]` in `pyproject.toml` (`max_bytes`), a variable (`SURVEYOR_MAX_BYTES`) and an
-argument of `sv.crawl`. `surveyor config show` tells what holds where, `surveyor init` writes a file. What comes later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the
-project's file, variables, options. A name that is not below is an error. `headers`, `auth` and `permission` are tables
-and stand in files only; they and `proxy` and `ca_file` are not kept in the survey, but for `permission`. `seeds` are what
-`surveyor crawl` starts from if it is given no URL.
+argument of `sv.crawl`. `surveyor config show` tells what holds where, `surveyor init` writes a file. What comes
+later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file, variables, options. A
+name that is not below is an error. `headers`, `auth` and `permission` are tables and stand in files only; they and
+`proxy` and `ca_file` are not kept in the survey, but for `permission`. `seeds` are what `surveyor crawl` starts from
+if it is given no URL.
 
 | setting | default | example | meaning |
 |---|---|---|---|

@@ -66,8 +66,14 @@ class Census:
     last: dict[int, Visit]  # the latest visit to each page that was asked about
 
 
-def census(survey: Survey, ranking: Ranking, wanted: Collection[int] = ()) -> Census:
-    """Go over all visits once; `wanted` are pages of the journal whose latest visit is kept."""
+def census(
+    survey: Survey, ranking: Ranking, refused: Sequence[dict[str, Any]] = (), wanted: Collection[int] = ()
+) -> Census:
+    """Go over all visits once.
+
+    `refused` are the pages that could not be read, as the survey tells; `wanted` are pages of the journal whose
+    latest visit is kept.
+    """
     found = survey.as_graph()
     places: dict[str, Place] = {}
     for name, share, read in zip(found.graph.names or (), ranking.scores.tolist(), found.read.tolist(), strict=True):
@@ -75,6 +81,9 @@ def census(survey: Survey, ranking: Ranking, wanted: Collection[int] = ()) -> Ce
         place.known += 1
         place.read += read
         place.share += share
+    for row in refused:
+        if row["mass"] > 0:  # else it no longer belongs to the scope
+            _place(places, row["url"]).blocked += row["mass"]
     last: dict[int, Visit] = {}
     statuses = Counter[str]()
     ended: dict[str, list[float]] = {"read": [], "moved": [], "failed": []}
@@ -155,8 +164,9 @@ def _robots(kept: RobotsFile) -> Robots:
 def _retries(survey: Survey) -> Iterator[tuple[int, float]]:
     """Yield requests that failed and were not the last word: page and time."""
     for event in survey.journal.events():
-        if event.kind == "retry" and event.visit <= survey.visits:
-            yield int(event.detail["page"]), float(event.at)
+        page = event.detail.get("page")
+        if event.kind == "retry" and event.visit <= survey.visits and isinstance(page, int):
+            yield page, event.at
 
 
 def _elapsed(ended: dict[str, list[float]]) -> dict[str, FloatArray]:

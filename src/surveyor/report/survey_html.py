@@ -90,10 +90,7 @@ def render(report: SurveyReport) -> str:
     ranking, found = survey.rank(), survey.as_graph()
     refused = survey.refused(survey.visits)
     wanted = found.pages[ranking.top(PAGES)].tolist()
-    taken = census(survey, ranking, wanted)
-    masses = {place.name: place for place in taken.hosts}
-    for row in refused:
-        masses[host(row["url"])].blocked += row["mass"]
+    taken = census(survey, ranking, refused, wanted)
     parts = [
         *_headline(report, taken, refused),
         *_figures(report, taken),
