@@ -16,7 +16,7 @@ from console import Said, process
 from pretend import Sites, Time, begun, crawled, moved, page, rules
 from surveyor.report import page as html
 from surveyor.report.accounts import MEANING
-from surveyor.report.census import blocked_by_rule, by_domain, census, keep_delays
+from surveyor.report.census import by_domain, by_rule, census, keep_delays, with_rules
 from surveyor.report.rules import Rules
 from surveyor.report.survey_html import SurveyReport, render
 from surveyor.report.surveys import command_of
@@ -132,7 +132,7 @@ def test_hosts_are_counted(made: Path) -> None:
         assert home.blocked > 0
         assert sum(taken.statuses.values()) == sum(place.requests for place in taken.hosts)
         assert [place.name for place in by_domain(taken.hosts)] == ["example.org", "example.com"]
-        rows = {(row["reason"], row["rule"]): row for row in blocked_by_rule(survey, refused)}
+        rows = {(row["reason"], row["rule"]): row for row in by_rule(with_rules(survey, refused))}
         row = rows["robots.txt disallows it", "Disallow: /private/"]
         assert (row["pages"], row["hosts"]) == (1, ["www.example.org"])
         assert sum(row["mass"] for row in rows.values()) == pytest.approx(survey.coverage.blocked)

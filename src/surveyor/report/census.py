@@ -125,12 +125,10 @@ def by_domain(hosts: Sequence[Place]) -> list[Place]:
     return sorted(domains.values(), key=lambda place: (-place.share, place.name))
 
 
-def blocked_by_rule(survey: Survey, refused: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what keeps pages from being read, most mass first: why, rule, hosts, pages, mass."""
+def with_rules(survey: Survey, refused: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to pages that could not be read the rule of robots.txt that forbids each; empty where none does."""
     rules: dict[str, Rules] = {}
-    mass: defaultdict[tuple[str, str], float] = defaultdict(float)
-    pages = Counter[tuple[str, str]]()
-    hosts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    rows = []
     for number, row in enumerate(refused):
         url, rule = row["url"], ""
         if row["reason"] == DISALLOWED and number < LOOKED_UP:
@@ -138,10 +136,20 @@ def blocked_by_rule(survey: Survey, refused: Sequence[dict[str, Any]]) -> list[d
                 kept = survey.journal.robots(place)
                 rules[place] = Rules("" if kept is None else _robots(kept).text)
             rule = rules[place].against(url)
-        key = (row["reason"], rule)
+        rows.append({**row, "rule": rule})
+    return rows
+
+
+def by_rule(refused: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sum up what keeps pages from being read, most mass first: reason, rule, hosts, pages, mass."""
+    mass: defaultdict[tuple[str, str], float] = defaultdict(float)
+    pages = Counter[tuple[str, str]]()
+    hosts: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in refused:
+        key = (row["reason"], row["rule"])
         mass[key] += row["mass"]
         pages[key] += 1
-        hosts[key].add(host(url))
+        hosts[key].add(host(row["url"]))
     most = sorted(mass, key=lambda key: (-mass[key], key))
     return [
         {"reason": key[0], "rule": key[1], "hosts": sorted(hosts[key]), "pages": pages[key], "mass": mass[key]}

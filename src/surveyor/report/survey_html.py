@@ -16,7 +16,7 @@ import numpy as np
 from surveyor.crawling.survey import Survey
 from surveyor.report import page, surveys
 from surveyor.report.accounts import MEANING, by_kind
-from surveyor.report.census import Census, blocked_by_rule, by_domain, census, keep_delays
+from surveyor.report.census import Census, by_domain, by_rule, census, keep_delays, with_rules
 from surveyor.report.mass_bar import mass_bar
 from surveyor.report.numbers import at_most, count, counted, duration, percent, share_at_least, share_at_most, size
 from surveyor.report.pages import near_ties, order_in_words, top_pages
@@ -197,11 +197,12 @@ def _refused(survey: Survey, refused: list[dict[str, Any]]) -> list[str]:
     if not refused:
         parts.append("<p>Nothing: every page that was asked for could be read, moved or is gone.</p>")
     else:
-        rows = blocked_by_rule(survey, refused)
+        ruled = with_rules(survey, refused)
+        rows = by_rule(ruled)
         about = f"{_first(REASONS, len(rows))}Importance that waits behind each reason."
         parts.append(page.grid(surveys.rules_table(rows[:REASONS]), about))
         about = f"The pages with the most importance of {counted(len(refused), 'page')} that could not be read."
-        parts.append(page.grid(surveys.refused_table(refused[:REFUSED], url_last=True), about, links=True))
+        parts.append(page.grid(surveys.ruled_table(ruled[:REFUSED]), about, links=True))
     leaving = survey.leaving()
     if any(row["where"] != "in scope" for row in leaving):
         about = "Where links lead. Those out of scope are kept but carry no importance; here they count as if they did."

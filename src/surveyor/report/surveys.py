@@ -42,13 +42,12 @@ def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def refused_table(rows: Sequence[Mapping[str, Any]], *, url_last: bool = False) -> Table:
+def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out pages that could not be read."""
-    keys = ("mass", "reason", "url") if url_last else ("mass", "url", "reason")
-    titles = {"mass": "mass", "url": "page", "reason": "why"}
+    keys = ("mass", "url", "reason")
     return Table(
-        titles=[titles[key] for key in keys],
-        cells=[[percent(row["mass"]), *(row[key] for key in keys[1:])] for row in rows],
+        titles=("mass", "page", "why"),
+        cells=[(percent(row["mass"]), row["url"], row["reason"]) for row in rows],
         keys=keys,
         records=_records(rows, keys),
         left=2,
@@ -125,6 +124,13 @@ def rules_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         where = hosts[0] if len(hosts) == 1 else f"{count(len(hosts))} hosts"
         cells.append((percent(row["mass"]), count(row["pages"]), row["reason"], row["rule"], where))
     return Table(("mass", "pages", "why", "rule", "where"), cells, keys, _records(rows, keys), left=3)
+
+
+def ruled_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out pages that could not be read, with the rule that forbids each below the reason."""
+    keys = ("mass", "reason", "rule", "url")
+    cells = [(percent(row["mass"]), f"{row['reason']}\n{row['rule']}".strip(), row["url"]) for row in rows]
+    return Table(("mass", "why", "page"), cells, keys, _records(rows, keys), left=2)
 
 
 def statuses_table(statuses: Mapping[str, int]) -> Table:
