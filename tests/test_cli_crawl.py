@@ -280,5 +280,5 @@ def test_demo(tmp_path: Path) -> None:
     assert told["killed_after"] >= 100
     assert {"share", "true_share", "url"} <= set(told["pages"][0])
     report = (tmp_path / "demo" / "report.html").read_text("utf-8")
-    assert report.count("<svg") == 1
+    assert report.count("<figure>") == 2
     assert "true share" in report

@@ -41,7 +41,10 @@ VALUES: dict[str, list[Any]] = {
     "proxy": [f"http://proxy{count}:1/" for count in range(5)],
     "ca_file": [f"{name}.pem" for name in "abcde"],
     "rng": [0, 1, 2, 3, 4],
-    **{name: [("a*",), ("b*", "c*"), (), ("d",), ("e", "f")] for name in ("include", "exclude", "allow", "avoid")},
+    **{
+        name: [("a*",), ("b*", "c*"), (), ("d",), ("e", "f")]
+        for name in ("seeds", "include", "exclude", "allow", "avoid")
+    },
     **{name: [{"host": f"{name}:{count}"} for count in range(5)] for name in ("headers", "auth", "permission")},
 }
 

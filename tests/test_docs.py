@@ -59,14 +59,14 @@ def test_python_examples_run(page: str, code: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "code"), blocks("console"))
 def test_commands_shown_exist(page: str, code: str) -> None:
-    from surveyor.cli.lazy import COMMANDS, GRAPH, meant_by
+    from surveyor.cli.lazy import COMMANDS, GROUPS, meant_by
 
     for line in re.findall(r"^\$ surveyor (.*)$", code, re.MULTILINE):
         words = line.split()
         survey = words[0].endswith(".survey")  # is looked at
         assert survey or words[0] in COMMANDS or words[0].startswith("-") or meant_by(words[0]), f"{page}: {line}"
-        if words[0] == "graph":
-            assert words[1] in GRAPH, f"{page}: {line}"
+        if words[0] in GROUPS:
+            assert words[1] in GROUPS[words[0]], f"{page}: {line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

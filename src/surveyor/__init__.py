@@ -67,6 +67,7 @@ _HOME = {
     "simulate": "simulation.simulate",
     "synthetic_web": "graph.synthetic",
     "write_graph": "graph.formats",
+    "write_report": "report.survey_html",
 }
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "simulate",
     "synthetic_web",
     "write_graph",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
@@ -148,6 +150,7 @@ if TYPE_CHECKING:
     from surveyor.rank.explain import Explanation, explain
     from surveyor.rank.pagerank import pagerank
     from surveyor.rank.ranking import Ranking
+    from surveyor.report.survey_html import write_report
     from surveyor.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages

@@ -115,6 +115,7 @@ class Settings:
     Settings(delay=2.0, auth={'example.org': '***'})
     """
 
+    seeds: tuple[str, ...] = LIST("Pages to start from, if none are named.", (), ANY, "https://docs.example.org/")
     until: str = RULES("When to stop; of several rules, whichever comes first.", "coverage=0.95", ANY, "pages=5000")
     strategy: str = TEXT("In which order to read.", "rankmass", ANY, "rankmass")
     scope: str = TEXT("What belongs: host, domain, prefix or any; by the seeds if empty.", "", SCOPE, "host")

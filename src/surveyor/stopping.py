@@ -219,6 +219,18 @@ def uses(rule: Rule, kind: type[Rule]) -> bool:
     return isinstance(rule, kind) or any(uses(part, kind) for part in getattr(rule, "rules", ()))
 
 
+def goal_of(rule: Rule) -> float | None:
+    """Return the coverage that a rule asks for, if it does.
+
+    >>> goal_of(Coverage(0.95) | Pages(5_000)), goal_of(Pages(5_000))
+    (0.95, None)
+    """
+    if isinstance(rule, Coverage):
+        return rule.share
+    parts = [goal_of(part) for part in rule.rules] if isinstance(rule, Either) else []
+    return min((part for part in parts if part is not None), default=None)
+
+
 def parse(text: str) -> Rule:
     """Read rules as the command line has them; a comma or `|` means either, `&` (which binds tighter) both.
 

@@ -7,15 +7,17 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surveyor.cli import crawled, options, settings
+from surveyor.cli.settings import not_asked_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
@@ -54,27 +56,39 @@ def command(
     """Crawl from URL... in order of importance until a share of it is certain to be captured.
 
     Everything is kept in a folder, the survey. Stopping is safe at any time: the same command goes on. robots.txt
-    is obeyed, and hosts are asked one page at a time. Settings may also stand in surveyor.toml or in SURVEYOR_…
-    variables.
+    is obeyed, and hosts are asked one page at a time. Settings, and seeds, may also stand in surveyor.toml or in
+    SURVEYOR_… variables.
     """
     from surveyor.config import load
     from surveyor.crawling.start import clean_seeds, folder_for, start
 
-    start_at = clean_seeds([*urls, *_from_file(seeds)])
-    flags = {name: value for name, value in given.items() if value is not None and value != ()}
-    chosen, origins = load(flags)
+    named = [*urls, *_from_file(seeds)]
+    chosen, origins = load(settings.given(given))
+    if named:
+        chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
+    start_at = clean_seeds(named) if named else _kept_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
     path = folder_for(start_at, out, fresh=fresh)
     is_new = not (path / "survey.toml").is_file()
     folder, chosen = start(path, start_at, chosen, origins, again=again)
     with folder:
-        rule, ending, code, seconds = _crawl(output, folder, chosen, is_new=is_new)
+        rule, ending, code, seconds = _crawl(output, folder, chosen, origins, is_new=is_new)
     from surveyor.crawling.survey import Survey
 
     with Survey(path) as survey:
         if not survey.pages_read:
             raise crawled.nothing(survey, is_new=is_new)
         return crawled.tell(output, survey, rule, ending, code, seconds)
+
+
+def _kept_seeds(chosen: Settings) -> list[str]:
+    from surveyor.crawling.start import clean_seeds
+    from surveyor.errors import UsageError
+
+    if not chosen.seeds:
+        hint = "name at least one page to start from, or write seeds in surveyor.toml (`surveyor init` does)"
+        raise UsageError("there are no seeds", hint=hint)
+    return clean_seeds(chosen.seeds)
 
 
 def _from_file(path: str | None) -> list[str]:
@@ -90,7 +104,9 @@ def _from_file(path: str | None) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> tuple[Rule, Result, int, float]:
+def _crawl(
+    output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
+) -> tuple[Rule, Result, int, float]:
     """Run the crawl, with its display and with signals that stop it in good order."""
     from surveyor.cli.display import Display, forecast_line
     from surveyor.crawling.live import run
@@ -99,7 +115,7 @@ def _crawl(output: Output, folder: Folder, settings: Settings, *, is_new: bool) 
     from surveyor.stopping import parse
 
     rule = parse(settings.until)
-    _introduce(output, folder, settings, is_new=is_new)
+    _introduce(output, folder, settings, origins, is_new=is_new)
     display = Display(silent=output.quiet, color=output.color)
     began = time.monotonic()
     caught: list[int] = []
@@ -141,7 +157,7 @@ def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> Non
         task.cancel()
 
 
-def _introduce(output: Output, folder: Folder, settings: Settings, *, is_new: bool) -> None:
+def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool) -> None:
     manifest = folder.manifest
     hosts = ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else "")
     told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}, delay {settings.delay:g} s"
@@ -150,6 +166,8 @@ def _introduce(output: Output, folder: Folder, settings: Settings, *, is_new: bo
         output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
     else:
         output.say(f"{folder.folder}   {told}")
+    for line in not_asked_for(settings, origins):
+        output.say(line)
     for host, reason in settings.permission.items():
         output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
     if settings.delay < 0.1 and not settings.allow and not settings.proxy:

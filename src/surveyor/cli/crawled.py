@@ -47,9 +47,9 @@ def _advice(reason: str) -> str:
 
 def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, seconds: float) -> int:
     """Say how the crawl ended, and show the best pages."""
-    from surveyor.cli.display import goal_of
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, duration
+    from surveyor.stopping import goal_of
 
     name, coverage = str(survey.folder), survey.coverage
     reached = ending == "reached"
@@ -74,6 +74,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
         **({"another try": ["surveyor", *_again(), "--again"]} if failed and coverage.blocked > 0 else {}),
         "more of the list": ["surveyor", "top", name, "-n", "50"],
+        "keep it": ["surveyor", "report", name],
     })  # fmt: skip
     return NOT_REACHED if failed else 0
 
@@ -93,7 +94,12 @@ def _show_top(output: Output, survey: Survey) -> None:
 
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:
-    """Return what JSON says about a survey."""
+    """Return what JSON says about a survey, with its best pages."""
+    return {**headline(survey), "pages": survey.top(top)}
+
+
+def headline(survey: Survey) -> dict[str, Any]:
+    """Return the numbers of a survey that matter most."""
     return {
         "survey": str(survey.folder),
         "coverage": survey.coverage.to_dict(),
@@ -101,5 +107,4 @@ def fields_of(survey: Survey, top: int) -> dict[str, Any]:
         "pages_known": survey.pages_known,
         "rng": survey.manifest.rng,
         "seeds": list(survey.manifest.seeds),
-        "pages": survey.top(top),
     }

@@ -161,13 +161,10 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     output.line(f"{survey.pages_read:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
 
 
-def _write(output: Output, survey: Survey, truth: Truth, path: Path, title: str) -> None:
-    from importlib.util import find_spec
+def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: str) -> None:
+    from surveyor.report.survey_html import write_report
 
-    from surveyor.report.survey_html import SurveyReport, write_report
-
-    plots = find_spec("matplotlib") is not None
-    write_report(SurveyReport("A made-up web", survey, title, GOAL, truth, plots), path)
+    write_report(survey, path, title="A made-up web", command=command, truth=truth)
     output.say(f"report written to {path}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from surveyor.report.accounts import account_lines, by_kind, interval
 from surveyor.report.numbers import count, counted, duration, printable, size
-from surveyor.stopping import Coverage, Either, Rule
+from surveyor.stopping import goal_of
 
 if TYPE_CHECKING:
     from surveyor.crawling.forecast import Forecast
@@ -155,23 +155,12 @@ class Display:
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
-def goal_of(rule: Rule) -> float | None:
-    """Return the coverage that a rule asks for, if it does."""
-    if isinstance(rule, Coverage):
-        return rule.share
-    parts = [goal_of(part) for part in rule.rules] if isinstance(rule, Either) else []
-    return min((part for part in parts if part is not None), default=None)
-
-
 def forecast_line(ahead: Forecast) -> str:
     """Say how fast a crawl can be, and how long it takes at least; empty if nothing holds it up."""
     if not ahead.hosts or ahead.rate == math.inf:
         return ""
-    rate = (
-        f"{ahead.rate:.2g} page{'s' * (ahead.rate != 1)} a second"
-        if ahead.rate >= 1
-        else f"a page every {1 / ahead.rate:.2g} s"
-    )
+    many = f"{ahead.rate:.2g} page{'s' * (ahead.rate != 1)} a second"
+    rate = many if ahead.rate >= 1 else f"a page every {1 / ahead.rate:.2g} s"
     line = f"at most {rate} from {counted(ahead.hosts, 'host')} known so far"
     if ahead.seconds < 60:
         return line

@@ -15,10 +15,16 @@ from surveyor import __version__
 
 Table = dict[str, tuple[str, str]]  # name -> (module, one line of help)
 
-GRAPH: Table = {
-    "build": ("graph_build", "Turn a file of links, or a made-up web, into a graph folder."),
-    "info": ("graph_info", "Show what a graph holds and where it came from."),
-    "convert": ("graph_convert", "Write a graph in another format."),
+GROUPS: dict[str, Table] = {  # commands that have commands
+    "graph": {
+        "build": ("graph_build", "Turn a file of links, or a made-up web, into a graph folder."),
+        "info": ("graph_info", "Show what a graph holds and where it came from."),
+        "convert": ("graph_convert", "Write a graph in another format."),
+    },
+    "config": {
+        "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
+        "list": ("config_list", "List all settings: kind, default, meaning, flag, variable, example."),
+    },
 }
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
@@ -27,8 +33,11 @@ COMMANDS: Table = {
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "explain": ("explain", "Show where the score of a page comes from."),
+    "report": ("report", "Write a survey as one HTML file, to keep or to send."),
     "simulate": ("simulate", "Race crawling strategies over a known graph."),
     "demo": ("demo", "Crawl a small web on this machine, be killed, go on, compare with the truth."),
+    "init": ("init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
+    "config": ("", "Show settings, and where each came from."),
     "doctor": ("doctor", "Check this installation."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
@@ -49,10 +58,9 @@ class LazyGroup(click.Group):
         """Import a command."""
         if name not in self.table:
             return None
-        module = self.table[name][0]
-        if not module:
-            return graph
-        command: click.Command = import_module(f"surveyor.cli.{module}").command
+        if self.table is COMMANDS and name in GROUPS:
+            return group(name)
+        command: click.Command = import_module(f"surveyor.cli.{self.table[name][0]}").command
         return command
 
     def resolve_command(
@@ -95,6 +103,25 @@ def meant_by(word: str) -> str:
     return "crawl" if looks_like_host else ""
 
 
+def group(name: str) -> LazyGroup:
+    """Make a command that has commands."""
+    return LazyGroup(
+        GROUPS[name],
+        name=name,
+        context_settings=SETTINGS,
+        no_args_is_help=False,
+        invoke_without_command=True,
+        help=COMMANDS[name][1],
+        callback=_help_when_alone,
+    )
+
+
+def _help_when_alone() -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 surveyor = LazyGroup(
@@ -106,21 +133,5 @@ surveyor = LazyGroup(
     help="Crawl the part of the web that matters, know how much of it you have, and rank it.",
     epilog="Try it: surveyor demo. A URL alone is crawled, a survey alone is looked at.",
 )
-graph = LazyGroup(
-    GRAPH,
-    name="graph",
-    context_settings=SETTINGS,
-    no_args_is_help=False,
-    invoke_without_command=True,
-    help=COMMANDS["graph"][1],
-)
-
-
-def _help_when_alone() -> None:
-    context = click.get_current_context()
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-
-
-surveyor.callback = graph.callback = _help_when_alone
+surveyor.callback = _help_when_alone
 click.version_option(__version__, prog_name="surveyor", message="%(prog)s %(version)s")(surveyor)

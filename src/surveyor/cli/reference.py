@@ -41,14 +41,19 @@ and `command`.
 
 | field | in | meaning |
 |---|---|---|
-| `survey` | `crawl`, `status`, `demo` | the folder of the survey |
+| `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
 | `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
-| `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status` | counts, and what it began with |
+| `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
 | `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `read` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | what was asked for; reached, hopeless, empty or interrupted |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
+| `report`, `bytes`, `plots` | `report` | where the file is, its size, whether it has plots |
+| `settings` | `config show` | a list; each has `setting`, `value` (secrets are `***`), `origin` |
+| `user_agent`, `files` | `config show` | what sites see (empty without a contact); files looked at: `path`, `state` |
+| `settings` | `config list` | a list; each has `setting`, `kind`, `default`, `flag`, `variable`, `example`, `meaning` |
+| `path`, `settings` | `init` | the file written, and what it sets |
 | `true_coverage`, `inside`, `killed_after` | `demo` | the truth, whether it lies between the bounds |
 | `graph` | `graph`, `rank`, `top`, `explain`, `simulate` | the graph; in rankings and races an object of `path`, |
 | | | `pages`, `links` |
@@ -101,9 +106,11 @@ SETTINGS = """\
 
 Made from the settings by `python -m surveyor.cli.reference`. The same word is an option (`--max-bytes`), a key of
 `surveyor.toml` or of `[tool.surveyor]` in `pyproject.toml` (`max_bytes`), a variable (`SURVEYOR_MAX_BYTES`) and an
-argument of `sv.crawl`. What comes later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the
-project's file, variables, options. A name that is not below is an error. `headers`, `auth` and `permission` are tables
-and stand in files only; they and `proxy` and `ca_file` are not kept in the survey, but for `permission`.
+argument of `sv.crawl`. `surveyor config show` tells what holds where, `surveyor init` writes a file. What comes
+later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file, variables, options. A
+name that is not below is an error. `headers`, `auth` and `permission` are tables and stand in files only; they and
+`proxy` and `ca_file` are not kept in the survey, but for `permission`. `seeds` are what `surveyor crawl` starts from
+if it is given no URL.
 
 | setting | default | example | meaning |
 |---|---|---|---|

@@ -13,13 +13,14 @@ from surveyor.cli import options
 from surveyor.config import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from dataclasses import Field
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
 
-TABLES = frozenset({"headers", "auth", "permission"})  # only in files
+NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; and seeds are what a crawl is given
+TOLD = ("seeds", "strategy", "scope", "delay", "allow", "proxy", "permission")  # what a crawl must not do unnoticed
 
 
 def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
@@ -39,7 +40,27 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
     )  # fmt: skip
 
 
-all_options = options.stacked(*(_option(name, field) for name, field in FIELDS.items() if name not in TABLES))
+all_options = options.stacked(*(_option(name, field) for name, field in FIELDS.items() if name not in NO_OPTIONS))
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None and value != ()}
+
+
+def not_asked_for(settings: Settings, origins: Mapping[str, str]) -> list[str]:
+    """Say what holds though no flag says so, by where it came from, so that nothing is obeyed in silence."""
+    from surveyor.report.surveys import in_words
+
+    values, usual = settings.shown(), config.Settings().shown()
+    told: dict[str, list[str]] = {}
+    for name in TOLD:
+        origin = origins.get(name, "default")
+        if origin.startswith("--") or (origin == "default" and values[name] == usual[name]):
+            continue
+        place = "the survey" if origin == "default" else origin  # one that is gone on with keeps its settings
+        told.setdefault(place, []).append(f"{name} {in_words(values[name]) or 'none'}")
+    return [f"from {place}: {', '.join(parts)}" for place, parts in told.items()]
 
 
 def with_contact(output: Output, settings: Settings) -> Settings:

@@ -63,6 +63,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
             output.table(blocked_table(blocked[:BLOCKED]))
         output.next_steps({
             "the best pages": ["surveyor", "top", survey],
+            "all of it": ["surveyor", "report", survey],
             "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
         })  # fmt: skip
     return 0

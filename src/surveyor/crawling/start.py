@@ -26,7 +26,7 @@ from surveyor.strategies import by_name
 from surveyor.urls import host, normalise
 
 SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
-KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng"})
+KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
 
 
 def clean_seeds(seeds: Sequence[str] | str) -> list[str]:

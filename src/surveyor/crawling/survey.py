@@ -28,6 +28,7 @@ from surveyor.outcome import Outcome
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.scope import IN_SCOPE
+from surveyor.store.journal import Journal
 from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
 
@@ -62,6 +63,11 @@ class Survey:
     def manifest(self) -> Manifest:
         """Seeds, settings and where they came from."""
         return self._folder.manifest
+
+    @property
+    def journal(self) -> Journal:
+        """What happened, in the order in which it counted; it may go on after `visits`."""
+        return self._folder.journal
 
     @cached_property
     def _derived(self) -> Derived:

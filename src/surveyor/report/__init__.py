@@ -9,6 +9,8 @@ tables    rows to the terminal and to CSV
 svg       a figure that follows the colours of the page
 plots     the figures of a ranking; race_plots: those of a race
 page      what every HTML file is made of
-html      the report of a ranking; race_html: that of a race
+html      the report of a ranking; race_html: that of a race; survey_html: that of a survey
+census    hosts, answers and rules of a survey; surveys: its tables; mass_bar, survey_plots: its pictures
+rules     which line of a robots.txt forbids a page
 race      a race of strategies as tables
 """

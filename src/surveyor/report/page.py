@@ -14,11 +14,12 @@ from surveyor import __version__
 from surveyor.report.numbers import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from surveyor.report.tables import Table
 
 MADE_WITH = f"surveyor {__version__}"
+LONGEST = 300  # characters of one cell
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -67,14 +68,37 @@ def figure(svg: str, title: str, about: str) -> str:
     return f"<figure>{svg}<figcaption><b>{text(title)}</b> {text(about)}</figcaption></figure>"
 
 
-def grid(table: Table, about: str) -> str:
-    """Show the cells of a table and what they say; numbers stand right, text left, and in sight."""
+def short(value: str) -> str:
+    """Cut what is too long to be shown, so that no name makes a page large."""
+    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+
+
+def link(url: str) -> str:
+    """Lead to a page of the web; only http and https, and nothing that is too long to be seen whole."""
+    if not url.startswith(("http://", "https://")) or len(url) > LONGEST:
+        return text(short(url))
+    return f'<a href="{text(url)}" rel="noopener noreferrer">{text(url)}</a>'
+
+
+def grid(table: Table, about: str, *, links: bool = False) -> str:
+    """Show the cells of a table and what they say; numbers stand right, text left, and in sight.
+
+    With `links`, cells of the last column that are URLs lead there.
+    """
     titles = "".join(f"<th>{text(title)}</th>" for title in table.titles)
-    rows = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>\n" for row in table.cells)
+    rows = "".join(f"<tr>{''.join(_cells(row, links=links))}</tr>\n" for row in table.cells)
     return (
-        f'<div class="scroll"><table class="keyed"><thead><tr>{titles}</tr></thead>\n<tbody>{rows}</tbody></table>'
-        f'</div>\n<p class="soft">{text(about)}</p>'
+        f'<div class="scroll"><table class="keyed left{table.left}"><thead><tr>{titles}</tr></thead>\n'
+        f'<tbody>{rows}</tbody></table></div>\n<p class="soft">{text(about)}</p>'
     )
+
+
+def _cells(row: Sequence[str], *, links: bool) -> Iterator[str]:
+    for place, cell in enumerate(row, 1):
+        first, *more = cell.split("\n")  # what follows stands below, smaller
+        head = link(first) if links and place == len(row) else text(short(first))
+        tail = "".join(f'<div class="soft">{text(short(line))}</div>' for line in more)
+        yield f"<td>{head}{tail}</td>"
 
 
 def method(values: Mapping[str, str], command: str) -> list[str]:

@@ -1,12 +1,20 @@
-"""Tables of a survey: the best pages, and what could not be read."""
+"""Tables of a survey: the best pages, hosts, what could not be read, and the settings."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
 from surveyor.report.numbers import count, percent
 from surveyor.report.tables import Table
+
+if TYPE_CHECKING:
+    from surveyor.report.census import Place
+    from surveyor.report.pages import Page
+    from surveyor.store.survey import Manifest
+    from surveyor.visit import Visit
 
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -55,6 +63,111 @@ def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         keys=keys,
         records=_records(rows, keys),
     )
+
+
+def ranked_table(
+    rows: Sequence[Page], visits: Sequence[Visit | None], true: Mapping[str, float] | None = None
+) -> Table:
+    """Lay the best pages out with what became of each; `visits` are the latest ones, `true` shares by URL."""
+    known = true is not None
+    titles = ("score", "share", *(["true share"] if known else []), "in-links", "status", "page")
+    cells, records = [], []
+    for row, visit in zip(rows, visits, strict=True):
+        truth = [] if true is None else [true.get(row.name, 0.0)]
+        title = "" if visit is None else " ".join(visit.title.split())
+        page = f"{row.name}\n{title}" if title else row.name
+        became = status(visit)
+        cells.append((f"{row.score:.0f}", percent(row.share), *map(percent, truth), count(row.in_links), became, page))
+        records.append((row.score, row.share, *truth, row.in_links, became.partition("\n")[0], row.name))
+    keys = ("score", "share", *(["true_share"] if known else []), "in_links", "status", "url")
+    return Table(titles, cells, keys, records, left=2)
+
+
+def status(visit: Visit | None) -> str:
+    """Say what became of a page: waiting, read, or why not."""
+    if visit is None:
+        return "waiting"
+    return f"{visit.kind}\n{visit.reason}" if visit.kind in ("blocked", "gone") and visit.reason else visit.kind
+
+
+def hosts_table(places: Sequence[Place]) -> Table:
+    """Lay hosts out, and how they were treated."""
+    titles = ("share", "read", "known", "blocked", "requests", "errors", "delay", "kept", "host")
+    keys = ("share", "read", "known", "blocked", "requests", "errors", "delay", "pause", "name")
+    cells = [
+        (
+            percent(one.share), count(one.read), count(one.known), percent(one.blocked), count(one.requests),
+            count(one.errors), f"{one.delay:g} s", "–" if one.pause is None else f"{one.pause:.2f} s", one.name,
+        )
+        for one in places
+    ]  # fmt: skip
+    return Table(titles, cells, keys, [tuple(getattr(one, key) for key in keys) for one in places])
+
+
+def domains_table(places: Sequence[Place]) -> Table:
+    """Lay registrable domains out."""
+    keys = ("share", "read", "known", "blocked", "requests", "errors", "name")
+    cells = [
+        (percent(one.share), count(one.read), count(one.known), percent(one.blocked), count(one.requests),
+         count(one.errors), one.name)
+        for one in places
+    ]  # fmt: skip
+    return Table((*keys[:-1], "domain"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in places])
+
+
+def reasons_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out what keeps pages from being read, and where."""
+    keys = ("mass", "pages", "reason", "hosts")
+    cells = []
+    for row in rows:
+        hosts = row["hosts"]
+        where = hosts[0] if len(hosts) == 1 else f"{count(len(hosts))} hosts"
+        cells.append((percent(row["mass"]), count(row["pages"]), row["reason"], where))
+    return Table(("mass", "pages", "why", "where"), cells, keys, _records(rows, keys), left=2)
+
+
+def statuses_table(statuses: Mapping[str, int]) -> Table:
+    """Lay out how requests ended."""
+    total = sum(statuses.values()) or 1
+    rows = [(number, number / total, word) for word, number in statuses.items()]
+    cells = [(count(number), percent(part), word) for number, part, word in rows]
+    return Table(("requests", "part", "answer"), cells, ("requests", "part", "answer"), rows)
+
+
+def values_table(values: Mapping[str, Any], origins: Mapping[str, str]) -> Table:
+    """Lay settings out, and where each came from."""
+    rows = [(name, in_words(value), str(origins.get(name, ""))) for name, value in values.items()]
+    return Table(("setting", "value", "from"), rows, ("setting", "value", "origin"), rows, left=3)
+
+
+def in_words(value: object) -> str:
+    """Write the value of a setting as people write it: lists with commas, tables as name: value."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {item}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return "" if value is None else str(value)
+
+
+def command_of(manifest: Manifest) -> str:
+    """Return a command that makes such a survey: its seeds, and every setting that is not the default."""
+    words = ["surveyor", "crawl", *manifest.seeds]
+    for name, value in manifest.settings.items():
+        if manifest.origins.get(name, "default") == "default" or name not in FIELDS:
+            continue
+        kind, flag = FIELDS[name].metadata["kind"], "--" + name.replace("_", "-")
+        if kind is SWITCH:
+            words.append(flag if value else f"--no-{flag[2:]}")
+        elif kind in (LIST, RULES):
+            items = value.split(", ") if isinstance(value, str) else value
+            words += [word for item in items for word in (flag, str(item))]
+        elif kind is not TABLE:  # which no flag can hold
+            words += [flag, in_words(value)]
+    return shlex.join([*words, "--rng", str(manifest.rng)])
 
 
 def _records(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:

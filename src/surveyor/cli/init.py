@@ -1,0 +1,173 @@
+"""`surveyor init`: write a surveyor.toml that says what each of its lines means."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from surveyor.cli.output import Output
+
+TEMPLATES: dict[str, tuple[str, dict[str, Any]]] = {  # what for, and what it sets
+    "site": ("one site: the hosts of the seeds", {"scope": "host", "until": ["coverage=0.95"]}),
+    "folder": ("a part of a site: the folders of the seeds", {"scope": "prefix", "until": ["coverage=0.95"]}),
+    "domain": ("all hosts of a domain", {"scope": "domain", "until": ["coverage=0.95", "pages=10000"]}),
+    "topic": ("whatever the seeds lead to", {"scope": "any", "until": ["coverage=0.8", "pages=5000"]}),
+}
+FILE = Path("surveyor.toml")
+
+
+@options.command(
+    "init",
+    kernels=False,
+    epilog="\b\nsurveyor init --seed https://docs.example.org --contact me@example.org && surveyor crawl\n\b\n"
+    + "\n".join(f"{name:<8} {about}" for name, (about, _) in TEMPLATES.items()),
+)
+@click.option("--template", type=click.Choice(tuple(TEMPLATES)), help="What to crawl; see below.  [site]")
+@click.option("--seed", "seeds", multiple=True, metavar="URL", help="Page to start from; may be repeated.")
+@click.option("--contact", metavar="TEXT", help="E-mail address or URL by which sites can reach you.")
+@click.option("--until", multiple=True, metavar="RULE", help="When to stop.  [by the template]")
+@click.option("--delay", type=float, metavar="X", help="Seconds between two requests to a host, at least.  [1]")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing; take what options and the template say.")
+@click.option("--force", is_flag=True, help="Replace a surveyor.toml that is there.")
+def command(output: Output, *, template: str | None, yes: bool, force: bool, **given: Any) -> int:
+    """Write surveyor.toml in this folder; on a terminal, ask for what no option says.
+
+    With it `surveyor crawl` needs no options. All other settings stand in it too, as comments with their defaults.
+    """
+    from surveyor.errors import UsageError
+
+    if FILE.exists() and not force:
+        raise UsageError(
+            f"{FILE} exists already", hint="--force replaces it; `surveyor config show` tells what it says"
+        )
+    asks = not yes and not output.quiet and output.mode == "text" and sys.stdin.isatty() and sys.stderr.isatty()
+    values = {name: value for name, value in given.items() if value is not None and value != ()}
+    chosen = _asked(values, template) if asks else _filled(values, template or "site")
+    write(chosen, force=force)
+    output.object("init", {"path": str(FILE), "settings": chosen})
+    output.line(f"{FILE} written")
+    if _hides_pyproject():
+        output.warn("[tool.surveyor] in pyproject.toml is no longer read: surveyor.toml takes its place")
+    missing = [name for name in ("seeds", "contact") if not chosen.get(name)]
+    if missing and not (missing == ["contact"] and _known_contact()):
+        output.say(f"It names no {' and no '.join(missing)} yet; a crawl needs them.")
+    output.next_steps({"begin": ["surveyor", "crawl"], "what holds now": ["surveyor", "config", "show"]})
+    return 0
+
+
+def write(values: Mapping[str, Any], *, force: bool = False) -> None:
+    """Write the file, at once or not at all."""
+    from surveyor.errors import UsageError
+    from surveyor.store.survey import write_whole
+
+    text = as_toml(values)
+    if force:
+        write_whole(FILE, text)
+        return
+    try:
+        with FILE.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{FILE} exists already", hint="--force replaces it") from None
+
+
+def as_toml(values: Mapping[str, Any]) -> str:
+    """Write settings with what each of them means, and all others as comments."""
+    from surveyor.config import FIELDS, TABLE
+    from surveyor.store.survey import toml
+
+    lines = ["# Settings of `surveyor crawl` in this folder. Flags and SURVEYOR_… variables replace what is here.", ""]
+    plain = [name for name in FIELDS if FIELDS[name].metadata["kind"] is not TABLE]
+    for name in [name for name in plain if name in values]:
+        lines += [f"# {FIELDS[name].metadata['help']}", toml({name: values[name]}).strip(), ""]
+    lines += ["# Everything below is as it is anyway, or an example; take away the # to change it.", ""]
+    for name in [name for name in plain if name not in values]:
+        lines += [f"# {FIELDS[name].metadata['help']}", f"# {toml({name: _example(name)}).strip()}", ""]
+    for name in [name for name in FIELDS if name not in plain]:
+        facts = FIELDS[name].metadata
+        lines += [f"# {facts['help']}", f"# [{name}]", f"# {facts['example']}", ""]
+    return "\n".join(lines)
+
+
+def _example(name: str) -> Any:
+    """Return the default of a setting, or where that is nothing, an example."""
+    from surveyor.config import FIELDS, LIST
+
+    field = FIELDS[name]
+    if field.default not in (None, "", ()):
+        return field.default
+    kind, text = field.metadata["kind"], field.metadata["example"]
+    value = kind.accept(kind.parse(text))
+    return list(value) if kind is LIST else value
+
+
+def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
+    """Return the settings that options and a template make, checked as a crawl would check them."""
+    from surveyor.config import Settings
+    from surveyor.crawling.start import clean_seeds
+    from surveyor.stopping import parse
+
+    made = {**TEMPLATES[template][1], **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}}
+    if made.get("seeds"):
+        made["seeds"] = clean_seeds(made["seeds"])
+    parse(Settings(**made).until)
+    return {name: made[name] for name in ("seeds", "contact", "scope", "until", "delay") if name in made}
+
+
+def _asked(values: Mapping[str, Any], template: str | None) -> dict[str, Any]:
+    """Ask for what is not given; an answer that does not do is asked for again."""
+    answers = dict(values)
+    if template is None:
+        for name, (about, _) in TEMPLATES.items():
+            click.echo(f"  {name:<8} {about}", err=True)
+        template = click.prompt("what to crawl", default="site", type=click.Choice(tuple(TEMPLATES)), err=True)
+    usual = TEMPLATES[template][1]
+    if "seeds" not in answers:
+        answers["seeds"] = _ask("pages to start from (URLs)", None, "seeds", str.split)
+    if "contact" not in answers and not _known_contact():
+        answers["contact"] = _ask("contact (e-mail or URL)", None, "contact", str.strip)
+    if "until" not in answers:
+        answers["until"] = _ask("until", ", ".join(usual["until"]), "until", _split)
+    if "delay" not in answers:
+        answers["delay"] = _ask("seconds between two requests to a host", "1", "delay", float)
+    return _filled(answers, template)
+
+
+def _ask(question: str, default: str | None, name: str, read: Callable[[str], Any]) -> Any:
+    from surveyor.errors import SurveyorError
+
+    def check(text: str) -> Any:
+        try:
+            value = read(text)
+            _filled({name: value}, "site")
+        except ValueError:
+            raise click.UsageError(f"{text!r} is not a number.") from None
+        except SurveyorError as error:
+            raise click.UsageError(f"{error.problem}; {error.hint}.") from None
+        return value
+
+    return click.prompt(question, default=default, value_proc=check, err=True)
+
+
+def _split(text: str) -> Sequence[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _known_contact() -> str:
+    """Return the contact that is known without the files of this folder: of those one is being replaced."""
+    from surveyor.config import load
+
+    return load(folder=FILE)[0].contact  # there is no such folder
+
+
+def _hides_pyproject() -> bool:
+    project = Path("pyproject.toml")
+    return project.is_file() and "[tool.surveyor" in project.read_text("utf-8", "replace")
