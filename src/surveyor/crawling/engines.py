@@ -107,7 +107,7 @@ class _Sqlite:
         self._connection.close()
 
 
-def _may(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+def _may(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
     function = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in WAYS_OUT
     return sqlite3.SQLITE_OK if action in READS or function else sqlite3.SQLITE_DENY
 

@@ -95,7 +95,7 @@ def ask(
     chosen: Engine = engine or ("duckdb" if find_spec("duckdb") else "sqlite")
     text = query.strip().rstrip(";").strip()
     if not text:
-        raise UsageError("there is no query", hint=f"such as: SELECT url FROM pages; there are {', '.join(TABLES)}")
+        raise UsageError("there is no query", hint=HELP)
     named = _named(text)
     database = open_database(chosen)
     try:

@@ -32,7 +32,8 @@ from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
 
 if TYPE_CHECKING:
-    from surveyor.crawling.sql import Engine, QueryResult
+    from surveyor.crawling.engines import Engine
+    from surveyor.crawling.sql import QueryResult
     from surveyor.crawling.tables import Tables
 
 Teleport = Literal["seeds", "uniform"]

@@ -110,13 +110,14 @@ class Tables:
         """Return how many links each page of the graph is from the nearest seed; -1 if none lead there."""
         graph = self._ranked.graph
         depth = np.full(graph.pages, -1, np.int64)
-        here, steps = np.flatnonzero(self._ranked.teleport), 0  # the seeds
+        here: IntArray = np.flatnonzero(self._ranked.teleport)  # the seeds
+        steps = 0
         while here.size:
             depth[here] = steps
             steps += 1
             rows = [graph.indices[graph.indptr[page] : graph.indptr[page + 1]] for page in here.tolist()]
             near = np.unique(np.concatenate(rows))
-            here = near[depth[near] < 0]
+            here = near[depth[near] < 0].astype(np.int64)
         return depth
 
     def _links(self) -> Iterator[Batch]:
