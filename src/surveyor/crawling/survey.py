@@ -33,6 +33,7 @@ from surveyor.visit import Visit
 
 if TYPE_CHECKING:
     from surveyor.crawling.engines import Engine
+    from surveyor.crawling.fate import Fate
     from surveyor.crawling.sql import QueryResult
     from surveyor.crawling.tables import Tables
 
@@ -190,6 +191,12 @@ class Survey:
         """Return the title of a page of the journal as it was last read, or nothing."""
         visit = self._folder.journal.last_visit(page, "read")
         return visit.title if visit else ""
+
+    def fate(self, url: str) -> Fate:
+        """Say what became of a URL and why; a path is enough if one known page has it."""
+        from surveyor.crawling.fate import fate, find
+
+        return fate(self._folder.journal, self._derived, self.tables, find(self.tables, url))
 
     def refused(self, count: int = 20) -> list[dict[str, Any]]:
         """Return pages that could not be read: url, the importance that waits on it, and why, most first."""

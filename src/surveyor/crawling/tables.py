@@ -78,6 +78,10 @@ class Tables:
         known = self._state.crawl.ledger.state[: self.size] & LIFE
         return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # the rest has no account
 
+    def out_of_scope(self, url: str) -> str | None:
+        """Say why a URL, however near, does not belong; None if it may."""
+        return self._scope.why_not(url)
+
     def why_outside(self, url: str) -> str:
         """Say why a URL that is known does not belong."""
         deep = self._scope.depth
