@@ -32,6 +32,7 @@ from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
 
 if TYPE_CHECKING:
+    from surveyor.crawling.compared import Difference
     from surveyor.crawling.engines import Engine
     from surveyor.crawling.fate import Fate
     from surveyor.crawling.sql import QueryResult
@@ -233,6 +234,12 @@ class Survey:
         from surveyor.crawling.tables import Tables
 
         return Tables(self._folder, self._derived, self._all, lambda: self.ranking)
+
+    def diff(self, newer: Survey) -> Difference:
+        """Say what changed from this survey to a newer one, and how sure that is."""
+        from surveyor.crawling.compared import compare
+
+        return compare(self, newer)
 
     def sql(
         self, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None

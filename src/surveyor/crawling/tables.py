@@ -78,6 +78,11 @@ class Tables:
         known = self._state.crawl.ledger.state[: self.size] & LIFE
         return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # the rest has no account
 
+    def hashes(self) -> dict[int, bytes]:
+        """Return the hash of each page as it was last read."""
+        visits = islice(self._journal.visits(), self._journal.position)
+        return {visit.page: visit.hash for visit in visits if visit.kind == "read"}
+
     def out_of_scope(self, url: str) -> str | None:
         """Say why a URL, however near, does not belong; None if it may."""
         return self._scope.why_not(url)
