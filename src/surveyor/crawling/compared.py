@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MEASURED = (*SCOPE, "damping")  # settings that change what is measured
 BEST = 100  # pages whose overlap and order are compared
 KINDS = (
-    "new", "first seen", "gone", "moved", "blocked", "unlinked", "not seen", "risen", "fallen", "perhaps risen", "perhaps fallen", "changed"
+    "new", "first seen", "gone", "moved", "blocked", "unlinked", "not seen", "risen", "fallen",
+    "perhaps risen", "perhaps fallen", "changed",
 )  # fmt: skip
 
 
@@ -68,6 +69,7 @@ class Difference:
     changes: dict[str, list[Change]]  # by kind, those that matter most first
     margin: float  # differences of shares that are smaller may be due to what was not captured
     both: int  # pages ranked in both
+    best: int  # pages at the top of both rankings whose overlap and order are compared
     overlap: float  # of the best pages, the share that is in both lists
     kendall: float  # how alike the order of pages in either list is, from -1 to 1
     l1: float  # the sum of all differences of shares, from 0 to 2
@@ -76,8 +78,9 @@ class Difference:
         """Return everything by name, at most `count` pages of each kind."""
         return {
             "differing": {name: list(values) for name, values in self.differing.items()},
-            "margin": self.margin, "pages_in_both": self.both, "overlap": self.overlap, "kendall": self.kendall,
-            "l1": self.l1, "counts": {kind: len(found) for kind, found in self.changes.items()},
+            "margin": self.margin, "pages_in_both": self.both, "best": self.best, "overlap": self.overlap,
+            "kendall": self.kendall, "l1": self.l1,
+            "counts": {kind: len(found) for kind, found in self.changes.items()},
             "changes": {kind: [one.to_dict() for one in found[:count]] for kind, found in self.changes.items()},
         }  # fmt: skip
 
@@ -151,15 +154,14 @@ def _change(kind: str, before: _Side, after: _Side, url: str) -> Change:
     return Change(kind, url, before.share(url), after.share(url), before.position(url), after.position(url))
 
 
-def _alike(before: _Side, after: _Side) -> tuple[int, float, float, float]:
+def _alike(before: _Side, after: _Side) -> tuple[int, int, float, float, float]:
     """Compare the ranks over all pages that either has; a page that one does not have has no share there."""
     urls = list(dict.fromkeys([*before.number, *after.number]))
     old, new = (np.array([side.share(url) or 0.0 for url in urls]) for side in (before, after))
     both = sum(url in after.number for url in before.number)
-    if not urls:
-        return 0, 1.0, 1.0, 0.0
-    best = np.union1d(np.argsort(-old, kind="stable")[:BEST], np.argsort(-new, kind="stable")[:BEST])
-    return both, overlap(old, new, BEST), kendall(old[best], new[best]), l1(old, new)
+    best = max(1, min(BEST, len(before.number), len(after.number)))  # of fewer pages all would be the best
+    listed = np.union1d(np.argsort(-old, kind="stable")[:best], np.argsort(-new, kind="stable")[:best])
+    return both, best, overlap(old, new, best), kendall(old[listed], new[listed]), l1(old, new)
 
 
 def _differing(old: Survey, new: Survey) -> dict[str, tuple[Any, Any]]:

@@ -125,7 +125,9 @@ def _nearest(state: Derived, url: str) -> list[str]:
 
     def alike(known: str) -> tuple[int, int]:
         other = known.partition("://")[2].rstrip("/").removeprefix("www.")
-        same = next((at for at, (a, b) in enumerate(zip(bare, other, strict=False)) if a != b), min(len(bare), len(other)))
+        same = next(
+            (at for at, (a, b) in enumerate(zip(bare, other, strict=False)) if a != b), min(len(bare), len(other))
+        )
         return -same, abs(len(other) - len(bare))
 
     some = sorted(state.urls.added(0), key=alike)[:CANDIDATES]

@@ -48,7 +48,8 @@ def _numbers(row: Change) -> tuple[str, str, str, str]:
 def differing_lines(found: Difference) -> list[str]:
     """Say what makes two surveys measure different things."""
     return [
-        f"they differ in {name}: {_value(old)} before, {_value(new)} now" for name, (old, new) in found.differing.items()
+        f"they differ in {name}: {_value(old)} before, {_value(new)} now"
+        for name, (old, new) in found.differing.items()
     ]
 
 
