@@ -4,9 +4,9 @@ Pages are matched by URL. What a survey has not read it does not know, so a diff
 what both could be wrong by:
 
 - **risen, fallen**: the shares differ by more than `margin`. The share of a page, were all pages read, is at least what
-  the page has captured, and at most that plus all that is not captured anywhere; the ranks shown lie between the two.
-  So two of them that differ by more than what both surveys have not captured (and by the errors of both rankings)
-  differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*: those of the links as fetched.
+  has settled on it, and at most that plus all that has settled nowhere yet, because it waits, is blocked or still moves;
+  the share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
+  (and the errors of both rankings) differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*.
 - **new**: read in the new survey; the old one, though no page waited in it any more, had not heard of it.
   If pages were still waiting, it is *first seen*: it may have been there.
 - **gone**: read in the old survey, and the new one was told that it is gone. *Not seen*: the new one has not heard of
@@ -106,11 +106,11 @@ class _Side:
     """One of the two surveys, by URL."""
 
     def __init__(self, survey: Survey) -> None:
-        ranked, ranking, coverage = survey.as_graph(), survey.ranking, survey.coverage
+        ranked, ranking = survey.as_graph(), survey.ranking
         self.scores, self.positions = ranking.scores, positions(ranking.scores)
         self.number = {url: page for page, url in enumerate(ranked.graph.names or ())}
         self.finished = survey.pages_waiting == 0
-        self.unsure = 1.0 - min(coverage.captured, coverage.at_least) + ranking.error
+        self.unsure = survey.unsettled + ranking.error
         self.error = ranking.error
         hashes = survey.tables.hashes()
         pages = zip(ranked.pages.tolist(), ranked.read.tolist(), self.number, strict=True)

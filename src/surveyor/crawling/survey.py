@@ -80,6 +80,14 @@ class Survey:
         return self._derived.crawl.ledger.coverage()
 
     @property
+    def unsettled(self) -> float:
+        """How much importance has settled nowhere: it waits, is blocked or still moves. No share is surer than that."""
+        from surveyor.kernels.mass import POOL, total
+
+        ledger = self._derived.crawl.ledger
+        return float(np.abs(ledger.residual).sum()) + abs(float(total(ledger.mass, POOL)))
+
+    @property
     def pages_read(self) -> int:
         """How many pages were read and are not gone."""
         return self._derived.crawl.ledger.read

@@ -21,8 +21,8 @@ MEANS = {
     "not seen": "the new survey has not heard of it, but has not read all it knows",
     "risen": "by more than both surveys can be wrong by",
     "fallen": "by more than both surveys can be wrong by",
-    "perhaps risen": "over the links as fetched, by less than what is not captured",
-    "perhaps fallen": "over the links as fetched, by less than what is not captured",
+    "perhaps risen": "over the links as fetched, by less than both surveys can be wrong by",
+    "perhaps fallen": "over the links as fetched, by less than both surveys can be wrong by",
     "changed": "other bytes",
 }
 
@@ -71,5 +71,5 @@ def margin_line(found: Difference) -> str:
     """Say which differences of shares are not called changes."""
     return (
         f"Shares that differ by less than {share_at_most(found.margin)} are not called risen or fallen: "
-        "so much, in both surveys together, is not captured."
+        "so much, in both surveys together, waits, is blocked or still moves."
     )

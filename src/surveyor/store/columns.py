@@ -21,7 +21,7 @@ ROWS = 1 << 15  # pages or visits at a time
 VISIT = {
     "kind": "string",
     "reason": "string",
-    "target": "int32",
+    "moved_to": "int32",
     "status": "int32",
     "fetched_at": "timestamp",
     "seconds": "float64",
