@@ -86,6 +86,20 @@ def test_what_is_not_captured_is_no_change(old: Path, tmp_path: Path) -> None:
     assert not back.changes["new"]
 
 
+def test_a_web_that_stays_as_it_is_has_no_changes(tmp_path: Path) -> None:
+    """However little of it either survey has read."""
+    links = {"": ["library/", "news/"], "news/": ["a", "b", ""], "a": ["b"], "b": ["a", "library/"], "library/": []}
+    parts = [
+        survey_of(tmp_path / f"{pages}.survey", harmless(site(links)), until=f"pages={pages}", concurrency=1)
+        for pages in (1, 2, 3, 5, 100)
+    ]
+    for one in parts:
+        for other in parts:
+            difference = found(one, other)
+            certain = ("new", "gone", "moved", "blocked", "unlinked", "risen", "fallen", "changed")
+            assert not any(difference.changes[kind] for kind in certain)
+
+
 def test_moved_and_blocked(old: Path, tmp_path: Path) -> None:
     answers = harmless(site()) | {f"{HOME}news/": Fetched(f"{HOME}news/", 403)}
     answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 301, target=f"{HOME}library/")
@@ -114,7 +128,7 @@ def test_command(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "surveyor explain" in said.err
     told = Said(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
     assert told["counts"]["unlinked"] == 1
-    assert told["new_coverage"]["at_least"] > 0.99
+    assert told["new_coverage"]["at_least"] > 0.9
     assert all(len(changes) <= 1 for changes in told["changes"].values())
     lines = Said(capsys, "diff", str(old), str(new), "--csv").out.splitlines()
     assert lines[0] == "kind,old_share,new_share,old_position,new_position,url"

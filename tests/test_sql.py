@@ -41,7 +41,7 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_both_engines_answer_alike(survey: Path, query: str) -> None:
     with sv.open(survey) as opened:
-        one, other = (opened.sql(query, engine=engine) for engine in ENGINES)
+        one, other = opened.sql(query, engine="duckdb"), opened.sql(query, engine="sqlite")
     assert one.engine == "duckdb" != other.engine
     assert len(one) == len(other)
     for left, right in zip(one.rows, other.rows, strict=True):

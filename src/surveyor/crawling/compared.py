@@ -4,8 +4,8 @@ Pages are matched by URL. What a survey has not read it does not know, so a diff
 what both could be wrong by:
 
 - **risen, fallen**: the shares differ by more than `margin`. The share of a page, were all pages read, is at least what
-  has settled on it, and at most that plus all that has settled nowhere yet, because it waits, is blocked or still moves;
-  the share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
+  has settled on it, and at most that plus all that has settled nowhere yet: it waits, is blocked or still moves. The
+  share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
   (and the errors of both rankings) differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*.
 - **new**: read in the new survey; the old one, though no page waited in it any more, had not heard of it.
   If pages were still waiting, it is *first seen*: it may have been there.
