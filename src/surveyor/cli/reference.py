@@ -65,15 +65,15 @@ and `command`.
 | `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
 | | | `in_links`, `out_links`, `name` |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
-| `engine`, `columns`, `rows`, `seconds` | `sql` | what answered, names, all rows; without a query `tables`: columns by name |
+| `engine`, `columns`, `rows`, `seconds` | `sql` | what answered, and all rows; without a query `tables` |
 | `files` | `export` | what was written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
 | `differing`, `margin` | `diff` | settings that make the two measure different things; how far shares can be wrong |
 | `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | how alike the ranks are; of so many `best` pages |
 | `counts`, `changes` | `diff` | by kind: how many, and the pages (`url`, `old_share`, `new_share`, `old_position`, |
 | | | `new_position`) |
-| `url`, `final`, `robots`, `hops`, `kind`, `reason`, `again`, `fetched` | `try` | what was asked, where it led, and what a |
-| | | crawl would make of it |
+| `url`, `final`, `robots`, `hops` | `try` | what was asked for, and where it led |
+| `kind`, `reason`, `again`, `fetched` | `try` | what a crawl would make of it |
 | `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `wishes` | `try` | the page |
 | `scope`, `links`, `link_counts` | `try` | what would belong; each link: `url`, `where`, `why` |
 | `fate` | `explain` of a survey | what became of the page: `kind`, `reason`, `rule`, `target`, `mass`, `queue`, … |
