@@ -100,6 +100,13 @@ def test_a_web_that_stays_as_it_is_has_no_changes(tmp_path: Path) -> None:
             assert not any(difference.changes[kind] for kind in certain)
 
 
+def test_a_page_behind_one_that_is_blocked_may_have_been_there(tmp_path: Path) -> None:
+    before = survey_of(tmp_path / "old.survey")  # robots.txt forbids a page of it
+    after = survey_of(tmp_path / "new.survey", site(LINKS | {"news/": ["hidden"], "hidden": []}))
+    assert urls(found(before, after), "first seen") == ["hidden"]
+    assert urls(found(after, before), "not seen") == ["hidden"]
+
+
 def test_moved_and_blocked(old: Path, tmp_path: Path) -> None:
     answers = harmless(site()) | {f"{HOME}news/": Fetched(f"{HOME}news/", 403)}
     answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 301, target=f"{HOME}library/")

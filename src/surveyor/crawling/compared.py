@@ -7,10 +7,10 @@ what both could be wrong by:
   has settled on it, and at most that plus all that has settled nowhere yet: it waits, is blocked or still moves. The
   share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
   (and the errors of both rankings) differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*.
-- **new**: read in the new survey; the old one, though no page waited in it any more, had not heard of it.
-  If pages were still waiting, it is *first seen*: it may have been there.
+- **new**: read in the new survey; the old one, though no page waited or was blocked in it, had not heard of it.
+  If some were, it is *first seen*: it may have been there.
 - **gone**: read in the old survey, and the new one was told that it is gone. *Not seen*: the new one has not heard of
-  it; *unlinked* if no page waits there, so that no link leads to it.
+  it; *unlinked* if no page waits or is blocked there, so that no link leads to it.
 - **moved**, **blocked**: read in the old survey; in the new one it stands for another page, or could not be read.
 - **changed**: read in both, with other bytes (by their hash). Pages that show the time of day change always.
 
@@ -109,7 +109,7 @@ class _Side:
         ranked, ranking = survey.as_graph(), survey.ranking
         self.scores, self.positions = ranking.scores, positions(ranking.scores)
         self.number = {url: page for page, url in enumerate(ranked.graph.names or ())}
-        self.finished = survey.pages_waiting == 0
+        self.finished = survey.pages_waiting == 0 and not survey.blocked()  # no link can have been missed
         self.unsure = survey.unsettled + ranking.error
         self.error = ranking.error
         hashes = survey.tables.hashes()
