@@ -351,9 +351,9 @@ def test_a_crawl_can_be_run_where_a_loop_runs_already() -> None:
         return 7
 
     async def notebook() -> int:
-        return finished(work())  # type: ignore[arg-type, return-value]
+        return finished(work())
 
-    assert asyncio.run(notebook()) == finished(work()) == 7  # type: ignore[arg-type, comparison-overlap]
+    assert asyncio.run(notebook()) == finished(work()) == 7
 
 
 def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from surveyor.sources.http import (
     FetchRequest,
     HttpSettings,
     accepts,
-    follow,
     next_try,
     retry_after,
     run,
@@ -305,28 +304,6 @@ def test_redirects_are_answers(location: str | None, target: str | None) -> None
     assert page.status == 301
     assert page.target == (target and target.replace("HERE", here))
     assert page.error == ("" if target else "protocol")
-
-
-def test_following_redirects() -> None:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        step = int(request.path[1:])
-        if step == 0 or "If-None-Match" in request.headers:
-            return web.Response(body=PAGE, content_type="text/html")
-        return web.Response(status=302, headers={"Location": f"/{step if step == 99 else step - 1}"})
-
-    async def work() -> None:
-        async with site(handle) as root, client() as http:
-            page = await follow(http, FetchRequest(f"{root}/3"))
-            assert (page.status, page.url, page.body) == (200, f"{root}/0", PAGE)
-            assert page.hops == (f"{root}/3", f"{root}/2", f"{root}/1")
-            assert (await follow(http, FetchRequest(f"{root}/10"))).error == ""
-            long = await follow(http, FetchRequest(f"{root}/12"))
-            assert (long.error, long.status, len(long.hops)) == ("redirect-loop", 302, 10)
-            assert (await follow(http, FetchRequest(f"{root}/99"))).error == "redirect-loop"
-            with pytest.raises(UsageError, match="between 0 and 10"):
-                await follow(http, FetchRequest(root), limit=11)
-
-    within(work())
 
 
 def test_pages_that_have_not_changed() -> None:

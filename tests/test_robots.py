@@ -81,3 +81,21 @@ def test_nothing_that_a_server_sends_raises(body: bytes, path: str) -> None:
     assert rules.permits(f"{SITE}/{path}") in (True, False)
     assert rules.crawl_delay is None or rules.crawl_delay >= 0
     assert isinstance(rules.sitemaps, list)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "told"),
+    [
+        ("User-agent: *\nDisallow: /a", "/a/b", "2 Disallow: /a"),
+        ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b", "3 Allow: /a/b"),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: surveyor\nAllow: /", "/a", "5 Allow: /"),
+        ("User-agent: x\r\nUser-agent: *\r\nDisallow: /*.pdf$  # no papers", "/a.pdf", "3 Disallow: /*.pdf$"),
+        ("User-agent: *\nDisallow: /a", "/b", ""),
+        ("User-agent: x\nDisallow: /", "/b", ""),
+        ("User-agent: *\nDisallow:", "/b", ""),
+    ],
+)
+def test_the_line_that_decides(text: str, path: str, told: str) -> None:
+    rule = Robots.from_text(text.encode()).rule_for(SITE + path)
+    assert ("" if rule is None else f"{rule.line} {rule}") == told
+    assert Robots("absent").rule_for(SITE) is Robots("unreachable").rule_for(SITE) is None

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Outcome
+from surveyor.store import columns
 from surveyor.store import survey as module
-from surveyor.store.columns import export
 from surveyor.store.journal import Journal
 from surveyor.store.survey import Folder, Manifest, toml
 from surveyor.visit import Exchange, Place, RobotsFile, Visit
@@ -369,27 +369,22 @@ def test_tables(survey: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         Visit(2, "gone", status=410),
     ]
     survey.commit(visits, URLS)
-    paths = export(survey.journal, tmp_path / "tables")
-    pages, links, told = (parquet.read_table(path).to_pylist() for path in paths)
-    assert [(row["page"], row["url"], row["kind"], row["status"]) for row in pages] == [
-        (0, URLS[0], "blocked", 503),
-        (1, URLS[1], "moved", None),
-        (2, URLS[2], "gone", 410),
-        (3, URLS[3], "waiting", None),
-        (4, URLS[4], "waiting", None),
-    ]
-    assert [tuple(row.values()) for row in links] == [
+    links = [row for batch in columns.links(survey.journal) for row in zip(*batch.values(), strict=True)]
+    assert links == [
         (0, 2, "followed"),
         (0, 3, "followed"),
         (0, 4, "nofollow"),
         (0, 1, "out of scope"),
     ]
+    path = tmp_path / "visits.parquet"
+    columns.write(path, columns.VISITS, columns.batched(columns.VISITS, columns.visits(survey.journal)))
+    told = parquet.read_table(path).to_pylist()
     assert [row["visit"] for row in told] == [1, 2, 3, 4, 5, 6]
     assert told[0]["fetched_at"] == datetime.fromtimestamp(1.5, UTC)
-    assert (told[3]["target"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
+    assert (told[3]["moved_to"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="pyarrow"):
-        export(survey.journal, tmp_path / "tables")
+        columns.write(path, columns.VISITS, [])
 
 
 def test_mistakes_of_ours_are_not_explained_away(survey: Folder) -> None:

@@ -80,10 +80,12 @@ def test_its_graph_is_that_of_the_pages_read(made: tuple[EmbeddedWeb, Path]) -> 
 def test_tables(made: tuple[EmbeddedWeb, Path], tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     with sv.open(made[1]) as survey:
-        pages, links, visits = (parquet.read_table(path) for path in survey.to_parquet(tmp_path))
+        pages, links, ranks, hosts, visits = (parquet.read_table(path) for path in survey.to_parquet(tmp_path))
         kinds = pages["kind"].to_pylist()
         assert kinds.count("read") == survey.pages_read
         assert visits.num_rows == survey.visits
+        assert ranks.num_rows == survey.graph().pages
+        assert sum(hosts["share"].to_pylist()) == pytest.approx(1)
         assert set(links["kind"].to_pylist()) <= {"followed", "nofollow", "out of scope"}
 
 

@@ -59,6 +59,7 @@ _HOME = {
     "due_times": "revisits",
     "explain": "rank.explain",
     "freshness": "revisits",
+    "look": "crawling.look",
     "open": "crawling.survey",
     "optimal_rates": "revisits",
     "pagerank": "rank.pagerank",
@@ -114,6 +115,7 @@ __all__ = [
     "due_times",
     "explain",
     "freshness",
+    "look",
     "open",
     "optimal_rates",
     "pagerank",
@@ -127,6 +129,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from surveyor.crawling.crawl import crawl
+    from surveyor.crawling.look import look
     from surveyor.crawling.survey import Survey, open  # noqa: A004
     from surveyor.errors import (
         GraphError,

@@ -43,6 +43,7 @@ class Rule(NamedTuple):
     value: str  # as written
     pieces: tuple[str, ...]  # of its pattern, as compared; whatever may stand between them
     is_whole: bool  # the URL must end with the last one
+    line: int = 0  # of the file, from 1
 
     @property
     def weight(self) -> tuple[int, bool]:
@@ -121,7 +122,7 @@ class Robots:
     @property
     def sitemaps(self) -> list[str]:
         """Sitemaps that the file names, for whatever agent."""
-        return [value for kind, value in _lines(self.text) if kind == "sitemap" and value]
+        return [value for _, kind, value in _lines(self.text) if kind == "sitemap" and value]
 
     def why(self, url: str) -> str:
         """Say in words why a URL may not be read; empty if it may."""
@@ -140,16 +141,16 @@ class Robots:
         return group
 
 
-def _lines(text: str) -> list[tuple[str, str]]:
-    """Return the kind and the value of each line that means something; a forgotten colon is forgiven."""
+def _lines(text: str) -> list[tuple[int, str, str]]:
+    """Return number, kind and value of each line that means something; a forgotten colon is forgiven."""
     lines = []
-    for line in ENDS.split(text):
+    for number, line in enumerate(ENDS.split(text), 1):
         said = line.partition("#")[0].strip()
         name, colon, value = said.partition(":")
         if not colon or name.strip().lower() not in KINDS:
             name, _, value = said.partition(" ")
         if (kind := KINDS.get(name.strip().lower())) is not None:
-            lines.append((kind, value.strip()))
+            lines.append((number, kind, value.strip()))
     return lines
 
 
@@ -158,7 +159,7 @@ def _groups(text: str) -> dict[str, Group]:
     groups: dict[str, Group] = {}
     listed: list[Group] = []  # the agents of the group that is being read
     is_open = False  # more of them may come: no rule has come yet
-    for kind, value in _lines(text):
+    for line, kind, value in _lines(text):
         if kind == "agent":
             if not is_open:
                 listed = []
@@ -167,7 +168,7 @@ def _groups(text: str) -> dict[str, Group]:
         elif kind in ("allow", "disallow"):
             is_open = False
             if value:
-                rule = _rule(value, allows=kind == "allow")
+                rule = _rule(value, line, allows=kind == "allow")
                 for group in listed:
                     group.rules.append(rule)
         elif kind in ("delay", "rate") and (seconds := _seconds(kind, value)) is not None:
@@ -195,14 +196,14 @@ def _seconds(kind: str, value: str) -> float | None:
     return int(found[2]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[3]] / int(found[1])
 
 
-def _rule(value: str, *, allows: bool) -> Rule:
+def _rule(value: str, line: int, *, allows: bool) -> Rule:
     """Make a rule; one that does not begin with a slash is taken as if it did, whole URLs by their path."""
     pattern = re.sub(r"^https?://[^/]*", "", value)
     if not pattern.startswith(("/", "*")):
         pattern = f"/{pattern}"
     is_whole = pattern.endswith("$")
     pieces = pattern[: len(pattern) - is_whole].replace("$", SPECIAL["$"]).split("*")
-    return Rule(allows, value, tuple(map(_canonical, pieces)), is_whole)
+    return Rule(allows, value, tuple(map(_canonical, pieces)), is_whole, line)
 
 
 def _canonical(text: str) -> str:

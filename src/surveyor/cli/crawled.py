@@ -30,12 +30,15 @@ def nothing(survey: Survey, *, is_new: bool) -> Exception:
     others = f"All {len(seeds)} seeds failed" if len(seeds) > 1 else "Other seeds: none"
     if is_new:
         shutil.rmtree(survey.folder, ignore_errors=True)
-    return NothingFetched(f"{told}.", hint=f"{_advice(why)} {others}, so nothing was fetched.")
+    return NothingFetched(f"{told}.", hint=f"{advice(why)} {others}, so nothing was fetched.")
 
 
-def _advice(reason: str) -> str:
+def advice(reason: str) -> str:
+    """Say what to do about a page that could not be read."""
     if "no such host" in reason:
         return "Check the spelling."
+    if reason.startswith("robots.txt could not be read"):
+        return "Without its robots.txt nothing of a site may be read; try again later."
     if reason.startswith("robots"):
         return "The site does not want to be crawled there; start elsewhere, or ask its owner."
     if "ertificate" in reason or "SSL" in reason:

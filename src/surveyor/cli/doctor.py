@@ -22,6 +22,7 @@ EXTRAS = {
     "formats": ("networkx", "pyarrow", "scipy", "zstandard"),
     "report": ("matplotlib",),
     "frames": ("polars",),
+    "sql": ("duckdb",),
 }
 
 

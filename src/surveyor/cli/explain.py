@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,8 +10,11 @@ import click
 from surveyor.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from surveyor.cli.output import Output
     from surveyor.cli.ranked import Ranked
+    from surveyor.crawling.fate import Fate
 
 
 @options.command("explain", table=True)
@@ -22,24 +26,55 @@ def command(output: Output, *, graph: str, page: str, count: int, **settings: An
     """Show which links gave PAGE of GRAPH its score, and how much each gave.
 
     PAGE is a name as `surveyor top` prints it, or '#3' (in quotes) for the page with id 3; in a graph without
-    names 3 is enough. The graph is ranked first.
+    names 3 is enough. The graph is ranked first. Of a survey, every URL can be asked for, by its path alone if only
+    one page has it: if it was not read, the answer says why.
     """
-    from surveyor.cli.pages import find
-    from surveyor.cli.ranked import rank_graph
+    from surveyor.cli.pages import ID, find, page_of
+    from surveyor.cli.ranked import is_survey, rank_graph
 
+    fate = fate_of(output, graph, page) if is_survey(graph) and not ID.fullmatch(page) else None
     ranked = rank_graph(output, graph, **settings)
-    show(output, ranked, find(ranked.graph, page), count)
+    if fate is not None and page_of(ranked.graph, fate.url) is None:
+        output.object("explain", {**ranked.fields(), "fate": fate.to_dict()})
+        if fate.target:
+            output.next_steps({"the page it stands for": ["surveyor", "explain", graph, fate.target]})
+        return 0
+    if fate is not None:
+        output.line()
+        page = fate.url
+    show(output, ranked, find(ranked.graph, page), count, {} if fate is None else {"fate": fate.to_dict()})
     output.line()
     ranked.say(output)
     return ranked.exit_code
 
 
-def show(output: Output, ranked: Ranked, page: int, number: int) -> None:
+def fate_of(output: Output, survey: str, text: str) -> Fate:
+    """Say what became of a page of a survey; refuse one that nobody has heard of."""
+    from surveyor.crawling.survey import Survey
+    from surveyor.errors import UsageError
+    from surveyor.report.fates import fate_lines
+
+    with Survey(survey) as opened:
+        fate = opened.fate(text)
+    if fate.kind == "unknown":
+        outside = f", and it would be out of scope: {fate.reason}" if fate.reason else ""
+        near = f"near: {', '.join(fate.nearest)}" if fate.nearest else "see `surveyor top`"
+        raise UsageError(f"{fate.url} is not known: no page that was read links to it{outside}", hint=near)
+    if fate.url != text:
+        output.line(fate.url)
+    for line in fate_lines(fate):
+        output.line(line)
+    return fate
+
+
+def show(
+    output: Output, ranked: Ranked, page: int, number: int, more: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Print where the score of a page comes from."""
     from surveyor.report.explained import fields, link_rows, origin_rows, rows_table, title
 
     told = ranked.explain(page, number)
-    output.object("explain", {**ranked.fields(), **fields(ranked.ranking, told)})
+    output.object("explain", {**ranked.fields(), **more, **fields(ranked.ranking, told)})
     output.line(title(ranked.ranking, told))
     output.line()
     output.table(rows_table(link_rows(told), "came over a link from"))

@@ -70,6 +70,18 @@ and `command`.
 | `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
 | | | `in_links`, `out_links`, `name` |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
+| `engine`, `columns`, `rows`, `seconds` | `sql` | what answered, and all rows; without a query `tables` |
+| `files` | `export` | what was written: `path`, `bytes` |
+| `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
+| `differing`, `margin` | `diff` | settings that make the two measure different things; how far shares can be wrong |
+| `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | how alike the ranks are; of so many `best` pages |
+| `counts`, `changes` | `diff` | by kind: how many, and the pages (`url`, `old_share`, `new_share`, `old_position`, |
+| | | `new_position`) |
+| `url`, `final`, `robots`, `hops` | `try` | what was asked for, and where it led |
+| `kind`, `reason`, `again`, `fetched` | `try` | what a crawl would make of it |
+| `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `wishes` | `try` | the page |
+| `scope`, `links`, `link_counts` | `try` | what would belong; each link: `url`, `where`, `why` |
+| `fate` | `explain` of a survey | what became of the page: `kind`, `reason`, `rule`, `target`, `mass`, `queue`, … |
 | `explanation` | `explain` | an object; all parts are fractions of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
 | – `links`, `other_links`, `stuck`, `teleport` | | what came over links (each: `page`, `name`, `part`, |

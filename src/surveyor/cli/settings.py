@@ -40,7 +40,12 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
     )  # fmt: skip
 
 
-all_options = options.stacked(*(_option(name, field) for name, field in FIELDS.items() if name not in NO_OPTIONS))
+def some_options(*names: str) -> Callable[[Any], Any]:
+    """Make the options of some settings."""
+    return options.stacked(*(_option(name, FIELDS[name]) for name in names))
+
+
+all_options = some_options(*(name for name in FIELDS if name not in NO_OPTIONS))
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from surveyor.config import Settings
-from surveyor.crawling.live import Result, Watch, run
+from surveyor.crawling.live import Watch, run
 from surveyor.crawling.start import clean_seeds, folder_for, start
 from surveyor.crawling.survey import Survey
 from surveyor.sources import http
@@ -18,6 +18,8 @@ from surveyor.stopping import Rule, parse
 if TYPE_CHECKING:
     from surveyor.sources.addresses import Resolver
     from surveyor.sources.http import Client
+
+Done = TypeVar("Done")
 
 
 def crawl(
@@ -52,8 +54,8 @@ def crawl(
     return survey
 
 
-def finished(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a crawl to its end, in a thread of its own if an event loop runs here already (a notebook)."""
+def finished(work: Coroutine[Any, Any, Done]) -> Done:
+    """Run work to its end, in a thread of its own if an event loop runs here already (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,13 @@ from surveyor.scope import IN_SCOPE
 from surveyor.store.journal import Journal
 from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
+
+if TYPE_CHECKING:
+    from surveyor.crawling.compared import Difference
+    from surveyor.crawling.engines import Engine
+    from surveyor.crawling.fate import Fate
+    from surveyor.crawling.sql import QueryResult
+    from surveyor.crawling.tables import Tables
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
@@ -77,6 +84,14 @@ class Survey:
     def coverage(self) -> CoverageInterval:
         """How much of all importance the pages read hold, at least and at most."""
         return self._derived.crawl.ledger.coverage()
+
+    @property
+    def unsettled(self) -> float:
+        """How much importance has settled nowhere: it waits, is blocked or still moves. No share is surer than that."""
+        from surveyor.kernels.mass import POOL, total
+
+        ledger = self._derived.crawl.ledger
+        return float(np.abs(ledger.residual).sum()) + abs(float(total(ledger.mass, POOL)))
 
     @property
     def pages_read(self) -> int:
@@ -135,7 +150,7 @@ class Survey:
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
         """Return the best pages, best first: url, share, score from 0 to 100, and whether it was read."""
-        ranking, marks = self._ranking, self._ranking.marks()
+        ranking, marks = self.ranking, self.ranking.marks()
         return [
             {
                 "url": ranking.name(page),
@@ -147,7 +162,8 @@ class Survey:
         ]
 
     @cached_property
-    def _ranking(self) -> Ranking:
+    def ranking(self) -> Ranking:
+        """The pages that are known, ranked with jumps to the seeds, as `top` lists them."""
         return self.rank()
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
@@ -193,6 +209,17 @@ class Survey:
         """Return the URL of a page of the journal."""
         return self._derived.urls[page]
 
+    def title(self, page: int) -> str:
+        """Return the title of a page of the journal as it was last read, or nothing."""
+        visit = self._folder.journal.last_visit(page, "read")
+        return visit.title if visit else ""
+
+    def fate(self, url: str) -> Fate:
+        """Say what became of a URL and why; a path is enough if one known page has it."""
+        from surveyor.crawling.fate import fate, find
+
+        return fate(self._folder.journal, self._derived, self.tables, find(self.tables, url))
+
     def refused(self, count: int = 20) -> list[dict[str, Any]]:
         """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
@@ -206,7 +233,7 @@ class Survey:
         A link carries its equal part of the importance of its page, as if links out of scope counted too.
         """
         scope, urls, found = scope_of(self.manifest), self._derived.urls, self._all
-        share = dict(zip(found.pages.tolist(), self._ranking.scores.tolist(), strict=True))
+        share = dict(zip(found.pages.tolist(), self.ranking.scores.tolist(), strict=True))
         mass: defaultdict[str, float] = defaultdict(float)
         links = Counter[str]()
         for page, _, visit in self._folder.pages():
@@ -222,16 +249,49 @@ class Survey:
         most = sorted(mass, key=mass.__getitem__, reverse=True)
         return [{"where": why, "links": links[why], "mass": mass[why] / whole} for why in most if links[why]]
 
-    def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
-        """Write pages, links and visits as Parquet tables, into the survey or elsewhere; return where they are."""
-        from surveyor.store.columns import export
+    @cached_property
+    def tables(self) -> Tables:
+        """The survey as tables; see `surveyor sql`."""
+        from surveyor.crawling.tables import Tables
 
-        return export(self._folder.journal, self.folder if folder is None else Path(folder))
+        return Tables(self._folder, self._derived, self._all, lambda: self.ranking)
+
+    def diff(self, newer: Survey) -> Difference:
+        """Say what changed from this survey to a newer one, and how sure that is."""
+        from surveyor.crawling.compared import compare
+
+        return compare(self, newer)
+
+    def sql(
+        self, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None
+    ) -> QueryResult:
+        """Answer a SELECT over the tables of the survey (docs/reference/surveys.md), within so many seconds.
+
+        DuckDB answers if it is installed, else SQLite; nothing outside the tables can be read or written.
+        """
+        from surveyor.crawling.sql import ask
+
+        return ask(self.tables, query, seconds=seconds, limit=limit, engine=engine)
+
+    def export(self, to: Path | str, **settings: Any) -> list[Path]:
+        """Write it as Parquet, CSV, JSON lines, GEXF, GraphML or an index of its WARC files; return the files.
+
+        Settings are those of `surveyor export`: format, table, top, level, raw, replace.
+        """
+        from surveyor.crawling.export import export
+
+        return export(self, to, **settings)
+
+    def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
+        """Write all tables as Parquet files, into the survey or elsewhere; return where they are."""
+        from surveyor.crawling.export import parquet_files
+
+        return parquet_files(self.tables, self.folder if folder is None else Path(folder))
 
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""
         self._folder.journal.refresh()
-        for name in ("_derived", "_all", "_ranking"):
+        for name in ("_derived", "_all", "ranking", "tables"):
             self.__dict__.pop(name, None)
         self._folder.journal.refresh()
 

@@ -2,7 +2,7 @@
 
 A fetch never raises because of what is out there. Whatever goes wrong is one of a few words (`Trouble`) and a
 sentence, and what came before it went wrong is kept: a status, headers, the first part of a body. Redirects are
-answers, not followed: a crawl counts each hop. Only `follow`, for robots.txt, goes on to where they lead.
+answers, not followed: a crawl counts each hop.
 
 `client.HttpClient` does the fetching; anything with `async fetch(request) -> Fetched` may take its place. Nothing here
 waits or tries again: `next_try` says when another try is worth it, and whoever paces the crawl decides.
@@ -19,7 +19,7 @@ import asyncio
 import math
 import re
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -56,7 +56,6 @@ CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
 OURS = frozenset(  # headers that other settings make, or that nobody may
     {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
 )
-SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})  # headers for one host only
 Headers = tuple[tuple[bytes, bytes], ...]
 Result = TypeVar("Result")
 
@@ -97,7 +96,6 @@ class Fetched:
     raw: bytes = b""  # as transferred (chunks joined), for the archive
     ip: str = ""  # empty behind a proxy
     target: str | None = None  # where a redirect leads: an absolute URL
-    hops: tuple[str, ...] = ()  # URLs that led here, if redirects were followed
     timings: Timings = Timings()
     error: Trouble = ""
     detail: str = ""
@@ -206,28 +204,6 @@ def next_try(tries: int, trouble: Trouble | int) -> float | None:
         return min(pause, LONGEST_PAUSE)
     passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in PASSING
     return pause if passes and tries < TRIES else None
-
-
-async def follow(client: Client, request: FetchRequest, limit: int = 10) -> Fetched:
-    """Fetch a page, and where it is redirected to what it leads to, over at most so many hops.
-
-    What was known of the first page is not told to others, nor are credentials told to other hosts.
-    """
-    if not 0 <= limit <= 10:
-        raise UsageError(f"between 0 and 10 redirects can be followed, not {limit}", hint="5 is usual")
-    hops: list[str] = []
-    while True:
-        fetched = replace(await client.fetch(request), hops=tuple(hops))
-        if fetched.target is None or fetched.error:
-            return fetched
-        hops.append(fetched.url)
-        if fetched.target in hops or len(hops) > limit:
-            why = "leads back to where it came from" if fetched.target in hops else f"goes on after {limit} redirects"
-            return replace(fetched, error="redirect-loop", detail=f"{hops[0]} {why}")
-        here, there = locate(fetched.url), locate(fetched.target)
-        same = here and there and (here.host, here.port) == (there.host, there.port)
-        headers = {name: value for name, value in request.headers.items() if same or name.lower() not in SECRET}
-        request = FetchRequest(fetched.target, headers=headers, types=request.types)
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:

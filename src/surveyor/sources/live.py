@@ -5,7 +5,7 @@ whether it was a failure. A failure that may pass is told as a retry, later each
 and costs no try. What an answer means is in `answers.py`.
 
 A robots.txt may lie elsewhere: each redirect is one more request, to be begun when the host that it leads to may be
-asked. More than `ROBOTS_HOPS` of them, or a circle, and there is no such file (RFC 9309, 2.3.1.2).
+asked.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
-from surveyor.robots import Robots
-from surveyor.sources.answers import CUT, Answer, Reader, Verdict, judge
-from surveyor.sources.http import FIRST_PAUSE, PASSING, REDIRECTS, Client, Fetched, FetchRequest, next_try
+from surveyor.sources.answers import Answer, Reader, Verdict, judge
+from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
+from surveyor.sources.rules import next_hop, rules_in
 from surveyor.urls import host as host_of
-from surveyor.urls import normalise
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
 UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
-ROBOTS_HOPS = 5
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
 TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
@@ -193,24 +190,21 @@ class LiveSource:
 
     def _told_rules(self, hop: Hop, fetched: Fetched) -> None:
         """Take in an answer, or go where it leads."""
-        target = None if fetched.error or fetched.target is None else normalise(fetched.target)
         before = (*hop.before, hop.url)
-        if fetched.status in REDIRECTS and (target is None or target in before or len(before) > ROBOTS_HOPS):
-            self._rule(hop, replace(fetched, status=404, error="", body=b""))
-        elif target is None:
+        target, fetched = next_hop(fetched, before)
+        if not target:
             self._rule(hop, fetched)
-        else:
-            self._hosts.reached(hop.host)
-            self._hosts.asked_elsewhere(hop.errand.host, hop.errand.origin)
-            self._heed(hop.host, fetched, self._news)
-            self._hops.append(Hop(hop.errand, self._hosts.number(host_of(target)), target, before))
+            return
+        self._hosts.reached(hop.host)
+        self._hosts.asked_elsewhere(hop.errand.host, hop.errand.origin)
+        self._heed(hop.host, fetched, self._news)
+        self._hops.append(Hop(hop.errand, self._hosts.number(host_of(target)), target, before))
 
     def _rule(self, hop: Hop, fetched: Fetched) -> None:
         """Take in what came of asking for a robots.txt, or say when to ask again."""
         hosts, now = self._hosts, self._hosts.clock()
         host, origin = hop.errand.host, hop.errand.origin
-        status = None if fetched.error and not (fetched.error in CUT and fetched.body) else fetched.status
-        robots = Robots.from_answer(status, fetched.body)
+        status, robots = rules_in(fetched)
         if fetched.status is not None:
             hosts.reached(hop.host)
         if hop.before:  # it was asked for elsewhere, and nothing wakes the host itself

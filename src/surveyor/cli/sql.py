@@ -1,0 +1,62 @@
+"""`surveyor sql`: questions to a survey."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import options
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+
+EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by 1 order by s desc"
+
+
+@options.command("sql", table=True, epilog=f'\b\nsurveyor sql my.survey "{EXAMPLE}"\nsurveyor sql my.survey')
+@click.argument("survey", type=click.Path(), metavar="SURVEY")
+@click.argument("query", default="", metavar="[QUERY]")
+@options.count(40, "Rows to show on the screen; --json and --csv give all.")
+@click.option(
+    "--seconds", type=float, default=60.0, show_default=True, metavar="S", help="Time that the query may take."
+)
+@click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="What answers.  [DuckDB if it is installed]")
+def command(output: Output, *, survey: str, query: str, count: int, seconds: float, engine: Any) -> int:
+    """Answer QUERY, one SELECT over the tables of SURVEY; without one, list the tables. `-` reads it from stdin.
+
+    Nothing can be written, and nothing but the survey can be read: no files, no network, no extensions.
+    """
+    text = sys.stdin.read() if query == "-" and not sys.stdin.isatty() else query.removeprefix("-")
+    if not text.strip():
+        return show_tables(output, survey)
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.queries import query_table
+
+    with Survey(survey) as opened:
+        found = opened.sql(text, seconds=seconds, engine=engine, limit=count if output.mode == "text" else None)
+    output.object("sql", {
+        "survey": survey, "engine": found.engine, "columns": list(found.columns), "rows": found.rows,
+        "seconds": round(found.seconds, 4),
+    })  # fmt: skip
+    output.table(query_table(found))
+    if not found.rows:
+        output.say("No row.")
+    if found.more:
+        output.say(f"There are more rows: these are the first {count}. -n shows more, --csv and --json give all.")
+    return 0
+
+
+def show_tables(output: Output, survey: str) -> int:
+    """List the tables and their columns."""
+    from surveyor.crawling.tables import TABLES
+    from surveyor.report.queries import tables_table
+    from surveyor.store.survey import Folder
+
+    Folder.open(Path(survey), write=False).close()  # the tables of what is no survey would be a riddle
+    output.object("sql", {"survey": survey, "tables": {name: list(columns) for name, columns in TABLES.items()}})
+    output.table(tables_table(TABLES))
+    output.next_steps({"the hosts that matter": ["surveyor", "sql", survey, EXAMPLE]})
+    return 0

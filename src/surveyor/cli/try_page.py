@@ -1,0 +1,73 @@
+"""`surveyor try`: one page as a crawl would see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import options, settings
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+    from surveyor.crawling.look import Look
+
+NAMES = (
+    "contact", "scope", "include", "exclude", "depth", "delay", "allow", "follow_nofollow", "timeout", "max_bytes",
+    "proxy", "ca_file",
+)  # fmt: skip
+
+
+@options.command("try", epilog="\b\nsurveyor try https://docs.example.org/library/ --contact me@example.org")
+@click.argument("url", metavar="URL")
+@options.count(5, "Links of each kind to list.")
+@settings.some_options(*NAMES)
+def command(output: Output, *, url: str, count: int, **given: Any) -> int:
+    """Look at the one page URL as a crawl would: robots.txt, redirects, what it is, which links would be followed.
+
+    There is no crawl, and nothing is saved. robots.txt is asked for first and obeyed, and the delay is kept. The exit
+    code is 5 if the page could not be fetched. Settings may also stand in surveyor.toml or in SURVEYOR_… variables.
+    """
+    from surveyor.config import load
+    from surveyor.crawling.look import looked
+    from surveyor.report.looks import ending, look_facts
+    from surveyor.sources.http import run
+
+    flags = {name: value for name, value in given.items() if value is not None and value != ()}
+    chosen = settings.with_contact(output, load(flags)[0])
+    found = run(looked(url, chosen, say=output.say))
+    output.object("try", found.to_dict())
+    output.line(found.final)
+    output.facts(look_facts(found))
+    show_links(output, found, count)
+    output.line()
+    output.line(ending(found))
+    advise(output, found)
+    return 0 if found.fetched else 5
+
+
+def show_links(output: Output, found: Look, number: int) -> None:
+    """Print some links of each kind."""
+    for kind in ("in scope", "out of scope", "nofollow"):
+        links = [link for link in found.links if link.where == kind]
+        if not links:
+            continue
+        output.line()
+        output.line(f"{kind}:")
+        for link in links[:number]:
+            output.line(f"  {link.url}" + (f"  ({link.why})" if link.why else ""))
+        if len(links) > number:
+            output.line(f"  and {len(links) - number:,} more")
+
+
+def advise(output: Output, found: Look) -> None:
+    """Suggest what to do next."""
+    target = found.hops[-1].target if found.hops else None
+    if found.fetched:
+        output.next_steps({"crawl from here": ["surveyor", "crawl", found.final]})
+    elif target is not None:
+        output.next_steps({"look at where it leads": ["surveyor", "try", target]})
+    elif not found.hops or found.hops[-1].status is None:
+        from surveyor.cli.crawled import advice
+
+        output.say(f"  hint: {advice(found.reason)}")

@@ -1,0 +1,126 @@
+"""One request after the other, as polite as a crawl: for `try`, and for lists of pages to start from.
+
+Hosts are looked up, robots.txt is read wherever it lies and obeyed, every gate is waited for. Nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from surveyor.config import Settings
+from surveyor.crawling.start import http_settings, manners_of
+from surveyor.hosts import DAY, Hosts
+from surveyor.robots import Robots
+from surveyor.sources.http import Fetched, FetchRequest
+from surveyor.sources.rules import next_hop, rules_in
+from surveyor.urls import host, origin
+
+if TYPE_CHECKING:
+    from surveyor.sources.addresses import Resolver
+    from surveyor.sources.http import Client
+    from surveyor.sources.live import Wait
+
+LONG = 2.0  # seconds of waiting that are worth a word
+Say = Callable[[str], None]
+
+
+class Guest:
+    """Who asks: knows what was asked of whom, and waits in between."""
+
+    def __init__(self, client: Client, hosts: Hosts, *, wait: Wait | None = None, say: Say = lambda _: None) -> None:
+        self.hosts = hosts
+        self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: the status, and the rules
+        self._client, self._say, self._wait = client, say, wait or self._sleep
+
+    async def ready(self, url: str) -> str:
+        """Do what comes before a page: look the host up, read its robots.txt, wait; return why it may not be read."""
+        hosts, number, there = self.hosts, self.hosts.number(host(url)), origin(url)
+        while (step := hosts.step(number, there)) != "page":
+            if step is None:
+                await self._wait_for(number)
+            elif step == "address":
+                await self._find(number)
+            else:
+                await self._read_rules(number, there)
+        return hosts.why_not(number, there, url)
+
+    async def fetch(self, url: str, types: tuple[str, ...] | None = None) -> Fetched:
+        """Ask for a page; `ready` comes before."""
+        return await self._ask(self.hosts.number(host(url)), FetchRequest(url, types=types))
+
+    async def rest(self) -> None:
+        """Wait until every host may be asked again: whoever comes next knows nothing of what was asked."""
+        until = max((self.hosts[number].ready_at for number in range(len(self.hosts))), default=0.0)
+        await self._wait(asyncio.Event(), until)
+
+    async def _ask(self, number: int, request: FetchRequest) -> Fetched:
+        self.hosts.lease(number, "page")
+        try:
+            fetched = await self._client.fetch(request)
+            if fetched.retry_after and (fetched.status or 0) >= 300:
+                self.hosts.leave_alone(number, self.hosts.clock() + fetched.retry_after, "Retry-After")
+            return fetched
+        finally:
+            self.hosts.answered(number)
+
+    async def _wait_for(self, number: int) -> None:
+        hosts = self.hosts
+        hosts.wake()
+        until = max(hosts[number].ready_at, min(hosts.next_wake, hosts.clock() + 1.0))
+        if until - hosts.clock() > LONG:
+            self._say(f"waiting {until - hosts.clock():.0f} s before {hosts[number].name} is asked again")
+        await self._wait(asyncio.Event(), until)
+
+    async def _find(self, number: int) -> None:
+        self.hosts.lease(number, "address")
+        find, address = getattr(self._client, "address", None), ""
+        try:
+            if find is not None:
+                address = await find(self.hosts[number].name)
+        finally:
+            self.hosts.found(number, address)
+            self.hosts.answered(number, asked=False)
+
+    async def _read_rules(self, number: int, there: str) -> None:
+        url, before, asked = f"{there}/robots.txt", [], number
+        while True:
+            answer = await self._ask(asked, FetchRequest(url, types=("*/*",)))
+            before.append(url)
+            url, answer = next_hop(answer, before)
+            if not url:
+                break
+            asked = self.hosts.number(host(url))
+            while (step := self.hosts.turn(asked)) != "robots":
+                await (self._find(asked) if step == "address" else self._wait_for(asked))
+        status, robots = rules_in(answer)
+        trouble = answer.detail if answer.error and robots.standing == "unreachable" else ""
+        self.robots[there] = status, robots
+        self.hosts.ruled(number, there, robots, self.hosts.clock() + DAY, trouble=trouble)
+        self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # which is known by now
+
+    async def _sleep(self, _: asyncio.Event, until: float) -> None:
+        await asyncio.sleep(max(0.0, until - self.hosts.clock()))
+
+
+@asynccontextmanager
+async def visiting(
+    settings: Settings,
+    *,
+    client: Client | None = None,
+    resolver: Resolver | None = None,
+    hosts: Hosts | None = None,
+    wait: Wait | None = None,
+    say: Say = lambda _: None,
+) -> AsyncIterator[Guest]:
+    """Be a guest with these settings; `say` is told of long waits."""
+    http = http_settings(settings)
+    hosts = Hosts(manners=manners_of(settings), finds=not settings.proxy) if hosts is None else hosts
+    async with AsyncExitStack() as stack:
+        if client is None:
+            from surveyor.sources.client import HttpClient
+
+            client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
+        yield Guest(client, hosts, wait=wait, say=say)

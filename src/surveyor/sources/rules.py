@@ -1,0 +1,32 @@
+"""What an answer to the request for a robots.txt means: go on elsewhere, or rules (RFC 9309, 2.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from surveyor.robots import Robots
+from surveyor.sources.answers import CUT
+from surveyor.sources.http import REDIRECTS, Fetched
+from surveyor.urls import normalise
+
+HOPS = 5  # redirects that are followed
+
+
+def next_hop(fetched: Fetched, before: Sequence[str]) -> tuple[str, Fetched]:
+    """Return where to ask next, if anywhere, and the answer as it counts; `before` are the URLs asked so far.
+
+    A redirect too many, in a circle, or to no page means that there is no such file.
+    """
+    if fetched.status not in REDIRECTS:
+        return "", fetched
+    target = None if fetched.error or fetched.target is None else normalise(fetched.target)
+    if target is None or target in before or len(before) > HOPS:
+        return "", replace(fetched, status=404, error="", body=b"")
+    return target, fetched
+
+
+def rules_in(fetched: Fetched) -> tuple[int | None, Robots]:
+    """Return the status that counts and the rules; what was cut off in the middle counts as far as it goes."""
+    status = None if fetched.error and not (fetched.error in CUT and fetched.body) else fetched.status
+    return status, Robots.from_answer(status, fetched.body)
