@@ -55,6 +55,17 @@ class Time:
             await _settle()
 
 
+class Alone(Time):
+    """A time that passes for the one who waits: nothing else goes on meanwhile."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def wait(self, _: asyncio.Event, until: float) -> None:
+        assert until < math.inf, "it waits for what will never happen"
+        self.now = max(self.now, until)
+
+
 async def _settle() -> None:
     for _ in range(6):
         await asyncio.sleep(0)

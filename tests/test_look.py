@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,7 +13,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from pretend import CONTACT, Sites, Time, moved, page, rules
+from pretend import CONTACT, Alone, Sites, moved, page, rules
 from small_sites import HOME, ROBOTS, site
 from surveyor.config import Settings
 from surveyor.crawling.look import Look, looked
@@ -22,17 +21,6 @@ from surveyor.crawling.start import manners_of
 from surveyor.hosts import Hosts
 from surveyor.sources.http import Fetched
 from surveyor.testing import EmbeddedWeb, WebSettings, running
-
-
-class Alone(Time):
-    """A time that passes for the one who waits: nothing else goes on meanwhile."""
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    async def wait(self, _: asyncio.Event, until: float) -> None:
-        assert until < math.inf, "it waits for what will never happen"
-        self.now = max(self.now, until)
 
 
 def look(url: str, answers: dict[str, Any], **settings: Any) -> tuple[Look, Sites]:

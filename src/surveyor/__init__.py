@@ -64,6 +64,7 @@ _HOME = {
     "optimal_rates": "revisits",
     "pagerank": "rank.pagerank",
     "read_graph": "graph.formats",
+    "read_seeds": "crawling.seeds",
     "rmat": "graph.synthetic",
     "simulate": "simulation.simulate",
     "synthetic_web": "graph.synthetic",
@@ -120,6 +121,7 @@ __all__ = [
     "optimal_rates",
     "pagerank",
     "read_graph",
+    "read_seeds",
     "rmat",
     "simulate",
     "synthetic_web",
@@ -130,6 +132,7 @@ __all__ = [
 if TYPE_CHECKING:
     from surveyor.crawling.crawl import crawl
     from surveyor.crawling.look import look
+    from surveyor.crawling.seeds import read_seeds
     from surveyor.crawling.survey import Survey, open  # noqa: A004
     from surveyor.errors import (
         GraphError,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,8 +35,13 @@ INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 )
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option(
-    "--seeds", type=click.Path(), metavar="FILE", help="Start from the URLs of a file too, one a line; - is stdin."
+    "--seeds",
+    "lists",
+    multiple=True,
+    metavar="PLACE",
+    help="Start from a list too, a file or URL: a sitemap, a feed, or text with one URL a line; - is stdin.",
 )
+@click.option("--sitemap", is_flag=True, help="Start from all pages in the sitemaps of the hosts of URL... too.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [HOST.survey]")
 @click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
 @click.option("--again", is_flag=True, help="Give another try to what could not be read so far.")
@@ -47,7 +50,8 @@ def command(
     output: Output,
     *,
     urls: Sequence[str],
-    seeds: str | None,
+    lists: Sequence[str],
+    sitemap: bool,
     out: str | None,
     fresh: bool,
     again: bool,
@@ -60,14 +64,20 @@ def command(
     SURVEYOR_… variables.
     """
     from surveyor.config import load
+    from surveyor.crawling.seeds import gathered
     from surveyor.crawling.start import clean_seeds, folder_for, start
+    from surveyor.sources.http import run as run_loop
 
-    named = [*urls, *_from_file(seeds)]
     chosen, origins = load(settings.given(given))
-    if named:
+    if urls or lists:
         chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
-    start_at = clean_seeds(named) if named else _kept_seeds(chosen)
+    start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
+    if lists or sitemap:
+        found = run_loop(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))
+        start_at = clean_seeds([*start_at, *found.urls])
+        if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
+            chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
     path = folder_for(start_at, out, fresh=fresh)
     is_new = not (path / "survey.toml").is_file()
     folder, chosen = start(path, start_at, chosen, origins, again=again)
@@ -89,19 +99,6 @@ def _kept_seeds(chosen: Settings) -> list[str]:
         hint = "name at least one page to start from, or write seeds in surveyor.toml (`surveyor init` does)"
         raise UsageError("there are no seeds", hint=hint)
     return clean_seeds(chosen.seeds)
-
-
-def _from_file(path: str | None) -> list[str]:
-    from surveyor.errors import InputError
-
-    if path is None:
-        return []
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise InputError(f"{path}: {why}", hint="give a file with one URL a line") from error
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def _crawl(
