@@ -31,6 +31,7 @@ from surveyor.urls import domain
 from surveyor.visit import RobotsFile
 
 DAY = 86_400.0
+SLOW = 2.0  # seconds between two pages that are worth a word
 Step = Literal["address", "robots", "page"]
 
 
@@ -222,7 +223,7 @@ class Hosts:
             self._leave_out(
                 number, f"robots.txt asks for {pages}, {most}", f"{host.name} asks for {pages}, {most}: it is left out"
             )
-        elif max(delays) > self.manners.delay:
+        elif max(delays) > max(SLOW, self.manners.delay):
             self.remarks.append(f"{host.name} asks for {pages}: at most {3600 / host.least:,.0f} pages an hour")
 
     def asked_elsewhere(self, number: int, origin: str) -> None:
