@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
-from surveyor.links import Page, read_page
+from surveyor.links import Addresses, Page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.scope import Scope
 from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
-from surveyor.urls import Urls, domain, host, normalise, normalise_all
+from surveyor.urls import Urls, domain, host, normalise
 from surveyor.visit import Exchange, Visit, head
 
 CUT = frozenset({"too-large", "decode"})  # what came before is read
@@ -106,7 +106,7 @@ class Reader:
     ) -> None:
         """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire."""
         self._urls, self._scope, self._sent = urls, scope, sent
-        self._follows = follow_nofollow
+        self._follows, self._addresses = follow_nofollow, Addresses(normalise)
         self._place: ByteArray = np.zeros(1024, np.uint8)  # of each page: UNKNOWN, INSIDE, OUTSIDE
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
@@ -165,19 +165,23 @@ class Reader:
     def _read(self, answer: Answer) -> _Reading:
         """Read the HTML of a page, if it is one, and gather the URLs that matter."""
         fetched, verdict, page = answer.fetched, judge(answer.fetched), NOTHING
-        goal, follow, found = None, {}, []
+        goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
             headers = _joined(fetched.headers)
-            kind = headers.get("content-type", "")
-            page = read_page(fetched.body, fetched.url, content_type=kind, headers=headers, text=False)
+            page = read_page(
+                fetched.body,
+                fetched.url,
+                content_type=headers.get("content-type", ""),
+                headers=headers,
+                text=False,
+                addresses=self._addresses,
+            )
             goal = self._canonical(answer.page, page)
-            found = normalise_all([link.url for link in page.links])
-            pairs = zip(found, page.links, strict=True)
-            follow = dict.fromkeys(url for url, link in pairs if url and (link.follow or self._follows))
-        other = dict.fromkeys(url for url in found if url and url not in follow)
-        return _Reading(answer, verdict, page, goal, list(follow), list(other))
+        follow = [link.url for link in page.links if link.follow or self._follows]
+        other = [link.url for link in page.links if not (link.follow or self._follows)]
+        return _Reading(answer, verdict, page, goal, follow, other)
 
     def _canonical(self, number: int, page: Page) -> str | None:
         """Return the page that a page names as canonical, if it is another one that is to be believed."""
