@@ -25,15 +25,16 @@ What this is not: a browser. Scripts do not run, style sheets do not hide text, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from surveyor.references import Addresses, resolve
 
 AGENT = "surveyor"
 MOST_LINKS = 50_000
@@ -45,7 +46,6 @@ MOST_FORMATTING = 400  # tags; where there are more, they are read as span
 MANY_TAGS = 1_000  # in a page worth searching for formatting
 MANY_LETTERS = 100_000  # in a page worth searching for crowded tags
 GUESSED = 1 << 16  # bytes that the charset is guessed from
-REMEMBERED = 1 << 16  # references whose addresses are kept
 
 _SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
 _NO_FOLLOW = frozenset(("nofollow", "ugc", "sponsored"))
@@ -69,7 +69,6 @@ _CROWDED = re.compile(
     r"<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     r"""(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+){1000}"""
 )
-_FOLDER = re.compile(r"(https?://[^/?#]+)[^?#]*/")
 _META_CHARSET = re.compile(
     rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|<\?xml\b[^>]{0,100}?\bencoding\s*=\s*["']"""
     rb"""([\w.:-]{1,40})""",
@@ -79,8 +78,6 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _REFRESH = re.compile(r"""[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL)
 _WISH = re.compile(r"(?:[^,:]+:\s*)?unavailable_after\s*:\s*(?:[a-z]+,)?[^,]*|[^,]+", re.IGNORECASE)
 _CANONICAL_HEADER = re.compile(r"""<([^<>]*)>([^<>]*)""")
-_PLAIN = re.compile(r"(?:/(?!/)|[A-Za-z0-9_~-])[A-Za-z0-9_.~/-]*(?:\?[A-Za-z0-9_.~=&-]*)?")
-_OF_FOLDER = re.compile(r"https?://|[A-Za-z0-9_~./-][^:]*\Z")  # leads to the same place from all pages of a folder
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _GUESSES = [
     *(f"cp{number}" for number in range(1250, 1258)),
@@ -130,50 +127,6 @@ class Page:
     cut: bool = False  # some tags, links or text were left out
 
 
-class Addresses:
-    """Where references on pages lead, remembered: most links of a site stand on many of its pages.
-
-    `spell` may write an address in another way, or say by None that it is none. When there are too many, all are
-    forgotten.
-    """
-
-    def __init__(self, spell: Callable[[str], str | None] = str) -> None:
-        self._spell, self._folders = spell, dict[str, _Folder]()
-
-    def seen_from(self, base: str) -> Mapping[str, str | None]:
-        """Return the addresses by reference, as seen from a page; for as long as no other page is asked for."""
-        place = _FOLDER.match(base)
-        name = place[0] if place else ""
-        if sum(map(len, self._folders.values())) > REMEMBERED:
-            self._folders.clear()
-        if (folder := self._folders.get(name)) is None:
-            folder = self._folders[name] = _Folder(place, self._spell)
-        folder.base, folder.here = base, self._spell(base)
-        return folder
-
-
-class _Folder(dict[str, str | None]):
-    """The addresses of references on the pages of one folder."""
-
-    def __init__(self, place: re.Match[str] | None, spell: Callable[[str], str | None]) -> None:
-        super().__init__()
-        self._place, self._spell, self.base, self.here = place, spell, "", None
-
-    def __missing__(self, reference: str) -> str | None:
-        plain = reference.partition("#")[0]
-        if plain != reference and (not plain or plain[-1] > " "):  # the parser drops white space at the end
-            return self[plain] if plain else self.here
-        if self._place and _PLAIN.fullmatch(reference) and "/." not in reference:
-            start = self._place[1] if reference[0] == "/" else self._place[0]
-            url: str | None = start + reference  # as the parser would, at a tenth of the time
-        else:
-            url = _resolve(reference, self.base)
-        url = None if url is None else self._spell(url)
-        if self._place and _OF_FOLDER.match(reference):
-            self[reference] = url
-        return url
-
-
 def read_page(
     body: bytes,
     url: str,
@@ -215,7 +168,7 @@ def read_page(
             more, long = _visible(tree.body)
             shown = f"{shown} {more}" if shown and more else shown or more
             long = long or len(shown) > MOST_TEXT
-    links, many = found.resolve(addresses or Addresses(), nofollow=wishes.nofollow)
+    links, many = found.addresses(addresses or Addresses(), nofollow=wishes.nofollow)
     return Page(
         links=links,
         title=found.title,
@@ -277,7 +230,7 @@ def _linked(header: str, url: str) -> str | None:
     for match in _CANONICAL_HEADER.finditer(header[:10_000]):
         rel = re.search(r"""\brel\s*=\s*(?:"([^"]*)"|([^\s;,]+))""", match[2], re.IGNORECASE)
         if rel and "canonical" in (rel[1] or rel[2]).lower().split():
-            return _resolve(match[1].strip(), url)
+            return resolve(match[1].strip(), url)
     return None
 
 
@@ -285,7 +238,7 @@ class _Found:
     """What the tags of a page say, in document order; addresses are resolved once the base is known."""
 
     def __init__(self, url: str) -> None:
-        self.base = self.url = _resolve(url, url) or ""
+        self.base = self.url = resolve(url, url) or ""
         self.title = self.language = ""
         self.canonical: str | None = None
         self.named: list[tuple[str, bool]] = []
@@ -311,7 +264,7 @@ class _Found:
             elif tag == "html":
                 self.language = self.language or told.get("lang") or told.get("xml:lang") or ""
             elif tag == "base" and not self._has_base:
-                self._has_base, self.base = True, _resolve(told["href"] or "", self.url) or self.url
+                self._has_base, self.base = True, resolve(told["href"] or "", self.url) or self.url
             elif tag == "title" and not self._has_title:
                 self._has_title, self.title = True, " ".join(node.text()[:10_000].split())[:1_000]
 
@@ -326,26 +279,17 @@ class _Found:
         elif header == "content-language" and not self.language:
             self.language = content.partition(",")[0]
 
-    def resolve(self, addresses: Addresses, *, nofollow: bool) -> tuple[tuple[Link, ...], bool]:
+    def addresses(self, table: Addresses, *, nofollow: bool) -> tuple[tuple[Link, ...], bool]:
         """Return the links as absolute addresses, and whether there were too many."""
         if self.canonical is not None:
-            self.canonical = _resolve(self.canonical, self.base)
+            self.canonical = resolve(self.canonical, self.base)
         links: dict[str, bool] = {}
-        leads_to = addresses.seen_from(self.base)
+        leads_to = table.seen_from(self.base)
         for reference, passes in self.named:
             if (url := leads_to[reference]) is not None:
                 links[url] = links.get(url, False) or passes
         found = tuple(Link(url, passes and not nofollow) for url, passes in islice(links.items(), MOST_LINKS))
         return found, len(links) > MOST_LINKS
-
-
-def _resolve(reference: str, base: str) -> str | None:
-    """Return an absolute http(s) address without its fragment, or None."""
-    try:
-        url = join_url(base, reference)
-    except ValueError:
-        return None
-    return url.partition("#")[0] if url.startswith(("http://", "https://")) else None
 
 
 def _visible(body: LexborNode | None) -> tuple[str, bool]:

@@ -52,7 +52,10 @@ _SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
 # not after a lone %, where decoding could put a new escape together
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PLAIN = re.compile(r"https?://[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z0-9_.~/-]*")
+_PLAIN = re.compile(
+    r"https?://(?:[a-z0-9.-]+\.[a-z]{2,}|127\.0\.0\.1|localhost)(?::(?!80/|443/)[1-9][0-9]{1,3}|:[1-5][0-9]{4})?/"
+    r"[A-Za-z0-9_.~/-]*"
+)
 
 
 def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) -> str | None:

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
-from surveyor.links import Addresses, Page, read_page
+from surveyor.links import Page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.references import Addresses
 from surveyor.scope import Scope
 from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
 from surveyor.urls import Urls, domain, host, normalise
