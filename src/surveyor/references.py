@@ -56,7 +56,7 @@ class _Folder(dict[str, str | None]):
         if reference[:1] == "#" and self._origin:
             return self._spell(self.base)
         named = reference.partition("#")[0]
-        if named != reference and named[-1] > " ":  # else the parser would find white space at the end
+        if named != reference and named[-1:] > " ":  # else the parser would find white space at the end
             return self[named]
         plain = _PLAIN.fullmatch(reference) if self._origin else None
         up = plain[1] if plain else None

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -200,34 +201,38 @@ class Reader:
     def _visit(self, reading: _Reading, ids: IdArray) -> Visit:
         answer, verdict, page = reading.answer, reading.verdict, reading.page
         fetched, known = answer.fetched, answer.known
-        told = Visit(
-            answer.page,
-            verdict.kind,
-            reason=verdict.reason,
-            status=fetched.status or 0,
-            fetched_at=answer.at,
-            seconds=fetched.timings.total,
-            etag=fetched.etag or "",
-            last_modified=fetched.last_modified or "",
-            title=page.title,
-            language=page.language,
-            size=len(fetched.raw),
-            exchange=None if page.noarchive else self._exchange(answer),
-        )
-        if reading.goal is not None:
-            return self._moved(told, int(ids[0]))
-        if verdict.kind == "moved":  # to what is no URL
-            return replace(told, kind="blocked", reason="redirects to no page")
+        told: dict[str, Any] = {
+            "status": fetched.status or 0,
+            "fetched_at": answer.at,
+            "seconds": fetched.timings.total,
+            "size": len(fetched.raw),
+        }
         if fetched.not_modified and known is not None:
-            again = {name: getattr(told, name) for name in ("status", "fetched_at", "seconds", "size")}
-            return self.judged(replace(known, **again))  # the scope may have changed since
+            return self.judged(replace(known, **told))  # the scope may have changed since
+        told |= {
+            "etag": fetched.etag or "",
+            "last_modified": fetched.last_modified or "",
+            "title": page.title,
+            "language": page.language,
+            "exchange": None if page.noarchive else self._exchange(answer),
+        }
+        if reading.goal is not None:
+            return self._moved(Visit(answer.page, "moved", **told), int(ids[0]))
+        if verdict.kind == "moved":  # to what is no URL
+            return Visit(answer.page, "blocked", reason="redirects to no page", **told)
         if verdict.kind != "read":
-            return told
-        count = len(reading.follow)
-        links = self._inside(answer.page, ids[:count])
-        inside = ids[:count][links & (ids[:count] != answer.page)]
-        digest = hashlib.blake2b(fetched.body, digest_size=16).digest()
-        return replace(told, links=inside, out_of_scope=ids[:count][~links], nofollow=ids[count:], hash=digest)
+            return Visit(answer.page, verdict.kind, reason=verdict.reason, **told)
+        follow, other = ids[: len(reading.follow)], ids[len(reading.follow) :]
+        inside = self._inside(answer.page, follow)
+        return Visit(
+            answer.page,
+            "read",
+            follow[inside & (follow != answer.page)],
+            out_of_scope=follow[~inside],
+            nofollow=other,
+            hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),
+            **told,
+        )
 
     def _moved(self, told: Visit, goal: int) -> Visit:
         """Say where a page moved to, if that belongs to the survey."""
