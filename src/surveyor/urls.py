@@ -212,6 +212,15 @@ class Urls:
                 self._grow(int(spans[done, 1] - spans[done, 0]))
         return ids
 
+    def host_keys(self, pages: IdArray) -> KeyArray:
+        """Return a number for the host of each page, the same for one host; 64 bits of a hash."""
+        from surveyor.kernels.intern import hash_hosts
+
+        self._check(pages)
+        keys = np.empty(pages.size, np.uint64)
+        hash_hosts(self._blob, self._offsets, pages, keys)
+        return keys
+
     def find(self, url: str) -> int | None:
         """Return the id of a URL, or None."""
         from surveyor.kernels.intern import hash_bytes

@@ -88,7 +88,7 @@ async def run(
     made: list[HostQueues] = []
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        made.append(HostQueues(pages, hosts, urls.__getitem__))
+        made.append(HostQueues(pages, hosts, urls.__getitem__, urls.host_keys))
         return made[-1]
 
     state = derive(folder, by_host, sent=sent_by(http) if settings.archive else None)
