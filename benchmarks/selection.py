@@ -3,7 +3,7 @@
     python -m benchmarks.selection HOSTS [WAITING]
 
 Pages are read, each with links to new pages, until so many wait, on one host or spread over many. Then the crawl goes
-on, and two things are timed: `take`, which chooses the pages to fetch, and what else the queue does for a page that
+on, and the medians of two things are taken: `take`, which chooses the pages to fetch, and what else the queue does for a page that
 was read (it leaves, and the priorities of all pages that it changed are set). Memory is what the process has grown by
 since the imports: URLs, graph, ledger, hosts and queue, all that a crawl holds but for pages under way.
 """
@@ -28,7 +28,8 @@ def main() -> None:
     hosts, waiting = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else WAITING
     _grown(min(hosts, 10), 2_000, 200)  # imports, compiles
     gc.collect()
-    before, _ = memory.status("RssAnon"), memory.forget_peak()
+    memory.forget_peak()
+    before = memory.status("VmRSS")
     print(json.dumps(_grown(hosts, waiting, STEPS, before)))
 
 
@@ -54,13 +55,13 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     for host in range(count):
         number = hosts.number(f"www{host}.example.org")
         hosts.ruled(number, f"https://www{host}.example.org", Robots.from_answer(404, b""), 1e12)
-    taken = put = 0.0
-    read = done = 0
+    taken, put = list[float](), list[float]()
+    read = done = touched = 0
     while done < steps:
         measured = ledger.known - ledger.read >= waiting
         began = time.perf_counter()
         pages = frontier.take(BATCH).pages
-        taken += (time.perf_counter() - began) * measured
+        taken += [(time.perf_counter() - began) / BATCH] * measured
         for page in pages:
             known = len(urls)
             new = [_url(number, count) for number in range(known, known + NEW)]
@@ -72,7 +73,8 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
             began = time.perf_counter()
             frontier.drop(page)
             frontier.update(state.strategy.observe(outcome, gone))
-            put += (time.perf_counter() - began) * measured
+            put += [time.perf_counter() - began] * measured
+            touched += ledger.touched.size * measured
             hosts.answered(int(frontier._queues.host(page)))
         read += len(pages)
         done += len(pages) * measured
@@ -81,10 +83,11 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
         "hosts": count,
         "waiting": ledger.known - ledger.read,
         "read": read,
-        "take": 1e6 * taken / done,
-        "put": 1e6 * put / done,
-        "resident": memory.status("RssAnon") - before,
-        "peak": memory.peak(),
+        "take": 1e6 * float(np.median(taken)),
+        "put": 1e6 * float(np.median(put)),
+        "touched": touched / done,
+        "resident": memory.status("VmRSS") - before,
+        "peak": memory.peak() - before,
         "text": sum(map(len, urls.added(0))),
     }
 

@@ -162,9 +162,9 @@ class HostQueues:
             forest.give_back(self._forest, self._awake, np.int64(heapq.heappop(self._held)[1]))
         if self.hosts.paused_until > now:
             return
-        for host in self.hosts.wake():
-            self._make_room(host)
-            forest.wake(self._forest, self._awake, np.int64(host))
+        if woken := set(self.hosts.wake()):
+            self._make_room(max(woken))
+            forest.wake_all(self._forest, self._awake, np.array([*woken], np.int32))
         host = best(self._awake)
         while host >= 0 and len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
             leases, again = self._ask(host, batch, refuse)

@@ -139,6 +139,13 @@ def wake(forest: Forest, hosts: Queue, host: AnyInt) -> None:
 
 
 @bare
+def wake_all(forest: Forest, hosts: Queue, woken: IdArray) -> None:
+    """Let hosts be asked."""
+    for host in woken:
+        wake(forest, hosts, host)
+
+
+@bare
 def rest(forest: Forest, hosts: Queue, host: AnyInt) -> None:
     """Let a host not be asked for now."""
     forest.awake[host] = 0
