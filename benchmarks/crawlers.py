@@ -68,8 +68,10 @@ def scrapy(*, job: bool) -> Callable[[str, Path], Report]:
 
         class Follow(Spider):
             name = "follow"
-            start_urls = [url]  # noqa: RUF012
             extractor = LinkExtractor(allow_domains=[urlsplit(url).netloc])
+
+            async def start(self) -> Any:
+                yield Request(url)
 
             def parse(self, response: Any) -> Any:
                 nonlocal pages
@@ -77,28 +79,18 @@ def scrapy(*, job: bool) -> Callable[[str, Path], Report]:
                 for link in self.extractor.extract_links(response):
                     yield Request(link.url, callback=self.parse)
 
-        off = ("COOKIES", "RETRY", "REDIRECT", "METAREFRESH", "HTTPPROXY", "COMPRESSION", "REFERER", "TELNETCONSOLE", "LOG")
         settings: dict[str, Any] = {
-            **{f"{name}_ENABLED": False for name in off},
+            "LOG_ENABLED": False,
             "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
             "CONCURRENT_REQUESTS": CONCURRENCY,
             "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY,
             "DOWNLOAD_DELAY": 0,
-            "ROBOTSTXT_OBEY": False,
-            "DOWNLOADER_MIDDLEWARES_BASE": {},
-            "SPIDER_MIDDLEWARES_BASE": {},
-            "EXTENSIONS_BASE": {},
-            "STATS_DUMP": False,
-            "DOWNLOAD_TIMEOUT": 60,
         }
         if job:
-            settings["JOBDIR"] = str(folder / "job")
-            from scrapy.settings import default_settings
-
-            for name in ("DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE"):
-                settings[name] = getattr(default_settings, name)
-            settings = {key: value for key, value in settings.items() if key.removesuffix("_ENABLED") not in off[:-1]}
-            settings["ROBOTSTXT_OBEY"] = True
+            settings |= {"JOBDIR": str(folder / "job"), "ROBOTSTXT_OBEY": True, "TELNETCONSOLE_ENABLED": False}
+        else:
+            bare = ("DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE")
+            settings |= {"ROBOTSTXT_OBEY": False, "STATS_DUMP": False, **{name: {} for name in bare}}
         process = CrawlerProcess(settings)
         crawler = process.create_crawler(Follow)
         crawler.signals.connect(lambda: clock.__enter__(), signals.engine_started, weak=False)

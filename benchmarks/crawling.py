@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import server, site
+from benchmarks import handbook, server
 from benchmarks.crawlers import CRAWLERS
 from benchmarks.graphs import ROOT
 from benchmarks.process import environment
@@ -27,6 +27,7 @@ from benchmarks.table import markdown
 from benchmarks.targets import Verdict
 
 TIMEOUT = 600.0
+HOSTS = 10_000
 RANKMASS, BREADTH, WARC, BREADTH_WARC, SCRAPY, SCRAPY_JOB = CRAWLERS
 Rounds = dict[str, list[dict[str, Any]]]
 
@@ -53,7 +54,7 @@ def crawling(pages: int, rounds: int) -> Rounds | None:
         files = work / "site"
         files.mkdir()
         say(f"writing a site of {pages:,} pages")
-        site.write(site.plan(pages), files)
+        handbook.write(handbook.plan(pages), files)
         with server.serving(files, work, {cores[-1]}) as url:
             for turn in range(rounds):
                 for name in CRAWLERS:
@@ -113,9 +114,26 @@ def _ratio(found: Rounds, one: str, other: str, what: str = "seconds") -> Ratio:
     return Ratio(min(theirs) / min(mine), [their / my for my, their in zip(mine, theirs, strict=True)])
 
 
-if __name__ == "__main__":
-    found = crawling(int(sys.argv[1]), int(sys.argv[2]))
-    if found:
-        print(crawling_table(found))
-        for one in crawling_verdicts(found):
-            print(one)
+def selection(waiting: int) -> list[dict[str, Any]]:
+    """Measure queues in which so many URLs wait, each in a process of its own."""
+    found = []
+    for hosts in (1, HOSTS):
+        command = [sys.executable, "-m", "benchmarks.selection", str(hosts), str(waiting)]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(1), capture_output=True, text=True, timeout=TIMEOUT, check=True
+        )
+        found.append(json.loads(done.stdout))
+        say(f"{waiting:,} URLs wait on {hosts:,} hosts: {found[-1]['take']:.1f} µs to choose one")
+    return found
+
+
+def selection_verdicts(found: list[dict[str, Any]]) -> list[Verdict]:
+    """Compare with what was promised: 20 µs and 400 MB."""
+    judged = []
+    for one in found:
+        where = f"{one['waiting']:,} URLs wait on {one['hosts']:,} host{'s' * (one['hosts'] > 1)}"
+        words = f"{one['take']:.1f} µs (and {one['put']:.0f} µs to set {one['touched']:.0f} priorities after a page)"
+        judged.append(Verdict(f"{where}: choose one / 20 µs", words, one["take"] / 20, 1.0))
+        words = f"{one['resident'] / 1e6:.0f} MB, {one['peak'] / 1e6:.0f} at its peak; {one['text'] / 1e6:.0f} are text"
+        judged.append(Verdict(f"{where}: memory / 400 MB", words, one["resident"] / 400e6, 1.0))
+    return judged

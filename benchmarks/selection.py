@@ -3,9 +3,9 @@
     python -m benchmarks.selection HOSTS [WAITING]
 
 Pages are read, each with links to new pages, until so many wait, on one host or spread over many. Then the crawl goes
-on, and the medians of two things are taken: `take`, which chooses the pages to fetch, and what else the queue does for a page that
-was read (it leaves, and the priorities of all pages that it changed are set). Memory is what the process has grown by
-since the imports: URLs, graph, ledger, hosts and queue, all that a crawl holds but for pages under way.
+on, and two things are timed (medians): `take`, which chooses the pages to fetch, and what else the queue does for a
+page that was read: it leaves, and the priorities of all pages that it changed are set. Memory is what the process has
+grown by since the imports: URLs, graph, ledger, hosts and queue, all that a crawl holds but for pages under way.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     urls, hosts, graph = Urls(), Hosts(0.0, finds=False), GrowingGraph()
     seeds = urls.ids([_url(0, count)])
     ledger = Ledger(graph, seeds, effort=5_000.0, aliases=True)
-    frontier = Frontier(ledger, queues=HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_keys))
+    queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_keys)
+    frontier = Frontier(ledger, queues=queues)
     state = Crawl(graph, ledger, by_name("rankmass"), frontier)
     state.begin(rng)
     for host in range(count):
@@ -75,7 +76,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
             frontier.update(state.strategy.observe(outcome, gone))
             put += [time.perf_counter() - began] * measured
             touched += ledger.touched.size * measured
-            hosts.answered(int(frontier._queues.host(page)))
+            hosts.answered(queues.host(page))
         read += len(pages)
         done += len(pages) * measured
     gc.collect()

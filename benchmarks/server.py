@@ -46,7 +46,7 @@ def serving(site: Path, work: Path, cores: set[int]) -> Iterator[str]:
         [command, "-c", str(work / "nginx.conf"), "-p", str(work), "-e", str(work / "error.log")],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: os.sched_setaffinity(0, cores),  # noqa: PLW1509  # no threads here
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
     try:
         for _ in range(100):
