@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import posixpath
 import random
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 PAGES, SIZE = 4_000, 22_000  # pages; bytes of each, about
 MENU, AROUND, SEE_ALSO, ELSEWHERE, HERE = 12, 18, 14, 2, 3  # links of a page by kind; there is one before and one after
-WORDS = """
+WORDS = re.findall(
+    r"\w+",
+    """
     a an the of to in is for on with as by this that which when each from be are can may must not all any one only
     value values function method object objects module class argument arguments returns return called default list
     string number file files name names option options type types set given used use see also example note page
     request server client header error raised if else then other between first last next before after index table
-""".split()
+""",
+)
 CODE = '>>> client = Client("https://example.org/", timeout=5)\n>>> client.send(request).status\n200\n'
 
 

@@ -288,8 +288,9 @@ class _Found:
         for reference, passes in self.named:
             if (url := leads_to[reference]) is not None:
                 links[url] = links.get(url, False) or passes
-        found = tuple(Link(url, passes and not nofollow) for url, passes in islice(links.items(), MOST_LINKS))
-        return found, len(links) > MOST_LINKS
+        if nofollow:
+            links = dict.fromkeys(links, False)
+        return tuple(islice(map(Link, links, links.values()), MOST_LINKS)), len(links) > MOST_LINKS
 
 
 def _visible(body: LexborNode | None) -> tuple[str, bool]:

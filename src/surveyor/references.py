@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping
 from ada_url import join_url
 
 REMEMBERED = 1 << 16  # references whose addresses are kept
+_SPELT = re.compile(
+    r"https?://(?:[a-z0-9.-]+\.[a-z]{2,}|127\.0\.0\.1|localhost)(?::(?!80/|443/)[1-9][0-9]{1,3}|:[1-5][0-9]{4})?/"
+    r"[A-Za-z0-9_.~/-]*"
+)
 _FOLDER = re.compile(r"(https?://[^/?#]+)([^?#]*/)")
 _PLAIN = re.compile(r"(?:/(?!/)|((?:\.\./)*)(?=[A-Za-z0-9_~-]))[A-Za-z0-9_.~/-]*(?:\?[A-Za-z0-9_.~=&-]*)?")
 _OF_FOLDER = re.compile(r"https?://|[A-Za-z0-9_~./-][^:]*\Z")  # leads to the same place from all pages of a folder
@@ -72,8 +76,15 @@ class _Folder(dict[str, str | None]):
         return url
 
 
+def is_plain(url: str) -> bool:
+    """Say whether a URL is spelt so that no parser changes it; most are."""
+    return bool(_SPELT.fullmatch(url)) and "/." not in url and ".." not in url and "xn--" not in url
+
+
 def resolve(reference: str, base: str) -> str | None:
     """Return an absolute http(s) address without its fragment, or None."""
+    if base and is_plain(reference):
+        return reference
     try:
         url = join_url(base, reference)
     except ValueError:

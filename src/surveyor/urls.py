@@ -34,6 +34,7 @@ from ada_url import join_url, normalize_url
 
 from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray, KeyArray
 from surveyor.errors import UsageError
+from surveyor.references import is_plain
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -52,10 +53,6 @@ _SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
 # not after a lone %, where decoding could put a new escape together
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PLAIN = re.compile(
-    r"https?://(?:[a-z0-9.-]+\.[a-z]{2,}|127\.0\.0\.1|localhost)(?::(?!80/|443/)[1-9][0-9]{1,3}|:[1-5][0-9]{4})?/"
-    r"[A-Za-z0-9_.~/-]*"
-)
 
 
 def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) -> str | None:
@@ -66,7 +63,7 @@ def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) 
     >>> normalise("mailto:joe@example.org") is None
     True
     """
-    if _PLAIN.fullmatch(url) and "/." not in url and ".." not in url and "xn--" not in url:
+    if is_plain(url):
         return url if len(url) <= LONGEST else None
     if len(url) > LONGEST_RAW:
         return None

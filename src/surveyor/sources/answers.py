@@ -187,8 +187,9 @@ class Reader:
 
     def _canonical(self, number: int, page: Page) -> str | None:
         """Return the page that a page names as canonical, if it is another one that is to be believed."""
-        goal = normalise(page.canonical) if page.canonical else None
-        here = self._urls[number]
+        if page.canonical is None:
+            return None
+        goal, here = normalise(page.canonical), self._urls[number]
         if goal is None or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
             return None
         if goal.partition(":")[2] == here.partition(":")[2]:
