@@ -21,6 +21,7 @@ Files:
     scaling    sizes; steps: what each of its processes does
     startup    waiting times of the command line
     crawling   live crawls in turn; crawlers: what each process does; handbook: the pages; server: nginx
+    shares     where the time of a page goes
     selection  a million URLs that wait: time and memory
     resume     going on with a large survey
     memory     what the kernel says a process uses; how fast memory is read

@@ -124,7 +124,7 @@ def selection(waiting: int) -> list[dict[str, Any]]:
             command, cwd=ROOT, env=environment(1), capture_output=True, text=True, timeout=TIMEOUT, check=True
         )
         found.append(json.loads(done.stdout))
-        say(f"{waiting:,} URLs wait on {hosts:,} hosts: {found[-1]['take']:.1f} µs to choose one")
+        say(f"{waiting:,} URLs wait, hosts {hosts:,}: {found[-1]['take']:.1f} µs to choose one")
     return found
 
 
