@@ -24,6 +24,7 @@ WORDS = re.findall(
     request server client header error raised if else then other between first last next before after index table
 """,
 )
+ROBOTS = "User-agent: *\nDisallow: /search\nDisallow: /*?highlight=\nDisallow: /_sources/\nAllow: /\n"
 CODE = '>>> client = Client("https://example.org/", timeout=5)\n>>> client.send(request).status\n200\n'
 
 
@@ -58,7 +59,8 @@ def plan(pages: int = PAGES) -> Site:
 
 
 def write(site: Site, folder: Path) -> None:
-    """Write all pages."""
+    """Write all pages, and a robots.txt that forbids none of them."""
+    (folder / "robots.txt").write_text(ROBOTS, "utf-8")
     for path in {posixpath.dirname(path) for path in site.paths}:
         (folder / path).mkdir(parents=True, exist_ok=True)
     for page, path in enumerate(site.paths):

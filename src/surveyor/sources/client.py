@@ -158,10 +158,8 @@ class HttpClient:
     async def _ask(self, place: Place, request: FetchRequest, attempt: _Attempt) -> None:
         if self._session is None:
             raise RuntimeError("a client is used inside `async with`")
-        headers = dict(request.headers)
-        for name, known in (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified)):
-            if known and is_sendable(known):
-                headers[name] = known
+        known = {"If-None-Match": request.etag, "If-Modified-Since": request.last_modified}
+        headers = {**request.headers, **{name: value for name, value in known.items() if value and is_sendable(value)}}
         if auth := self._auth.get(f"{place.host}:{place.port}") or self._auth.get(place.host):
             headers.setdefault("Authorization", auth)
         try:
