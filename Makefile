@@ -10,7 +10,7 @@ help:
 	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
 	@echo "make test         everything that must pass: lint, types, layers, tests"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
-	@echo "make bench        surveyor beside its peers (about half an hour)"
+	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
 	@echo "make experiments  the tables of the documentation (about an hour; DATA=folder of real graphs)"
 	@echo "make docs         write the generated part of the documentation"
 

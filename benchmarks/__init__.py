@@ -7,6 +7,7 @@ Commands:
     python -m benchmarks race         load, build and rank beside the peers
     python -m benchmarks scaling      cost per link from 1 M to 100 M links, memory of streams
     python -m benchmarks startup      `surveyor --help`, import, first ranking
+    python -m benchmarks crawling     live crawls of a site that nginx serves, beside Scrapy; a million URLs that wait
 
 Files:
 
@@ -19,6 +20,10 @@ Files:
     targets    what was promised and what was measured
     scaling    sizes; steps: what each of its processes does
     startup    waiting times of the command line
+    crawling   live crawls in turn; crawlers: what each process does; handbook: the pages; server: nginx
+    shares     where the time of a page goes
+    selection  a million URLs that wait: time and memory
+    resume     going on with a large survey
     memory     what the kernel says a process uses; how fast memory is read
     table      Markdown
 """

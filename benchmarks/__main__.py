@@ -14,7 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import graphs, memory
+from benchmarks import graphs, handbook, memory
+from benchmarks.crawling import crawling, crawling_table, crawling_verdicts, selection, selection_verdicts
 from benchmarks.peers import TOOLS
 from benchmarks.race import race, say
 from benchmarks.scaling import SIZES, StepFailed, scaling, scaling_table, scaling_verdicts, step
@@ -22,10 +23,10 @@ from benchmarks.startup import startup
 from benchmarks.table import bandwidth_line, proof_lines, results_table, verdict_table
 from benchmarks.targets import Verdict, verdicts
 
-PARTS = ("startup", "race", "scaling")
+PARTS = ("startup", "race", "scaling", "crawling")
 PACKAGES = (
     "surveyor", "numpy", "numba", "scipy", "pyarrow", "graphblas-algorithms", "suitesparse-graphblas",
-    "networkit", "igraph", "scikit-network", "rustworkx", "networkx",
+    "networkit", "igraph", "scikit-network", "rustworkx", "networkx", "aiohttp", "Scrapy",
 )  # fmt: skip
 RULES = """\
 Every tool runs in a process of its own with {threads} threads where it has such a setting, in turn over
@@ -45,7 +46,9 @@ def main() -> None:
     judged: list[Verdict] = []
     print(f"# surveyor beside its peers\n\n{report['machine']}\n\n{_versions()}\n")
     for part in PARTS if options.part == "all" else (options.part,):
-        judged += {"startup": _startup, "race": _race, "scaling": _scaling}[part](options, report)
+        judged += {"startup": _startup, "race": _race, "scaling": _scaling, "crawling": _crawling}[part](
+            options, report
+        )
     missed = [one for one in judged if not one.met]
     print(f"## Targets\n\n{len(judged) - len(missed)} of the {len(judged)} measured here are met.\n")
     for one in missed:
@@ -121,6 +124,21 @@ def _scaling(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdic
     print(scaling_table(rows) + "\n\n" + verdict_table("measured / allowed", found) + "\n", flush=True)
     report["scaling"] = {"rows": rows, "verdicts": [asdict(one) for one in found]}
     return _judged("scaling", found)
+
+
+def _crawling(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
+    print("## Crawling\n", flush=True)
+    pages = 1_000 if options.quick else handbook.PAGES
+    found = crawling(pages, options.rounds or (2 if options.quick else 3))
+    if found is None:
+        print("skipped: there is no nginx (Debian: apt install nginx-light)\n", flush=True)
+    chosen = selection(100_000 if options.quick else 1_000_000)
+    judged = [*(crawling_verdicts(found) if found else ()), *selection_verdicts(chosen)]
+    if found:
+        print(f"{pages:,} pages:\n\n{crawling_table(found)}\n")
+    print(verdict_table("measured / allowed", judged) + "\n", flush=True)
+    report["crawling"] = {"rounds": found, "selection": chosen, "verdicts": [asdict(one) for one in judged]}
+    return _judged("crawling", judged)
 
 
 def _judged(where: str, found: list[Verdict]) -> list[Verdict]:

@@ -22,6 +22,7 @@ from surveyor.outcome import Outcome
 from surveyor.queues import REFUSALS, Batch, Errand, HostQueues, OneQueue
 from surveyor.robots import Robots
 from surveyor.strategies.strategy import Reorder
+from surveyor.urls import Urls, host
 
 RULES = Robots.from_text(b"User-agent: *\nDisallow: /no")
 FORBIDDEN = "robots.txt disallows it (Disallow: /no)"
@@ -353,3 +354,19 @@ def test_a_domain_over_its_budget_is_refused_in_either_kind() -> None:
         batch = made.take(10)
         assert batch.pages == [1, 2, 4, 5]  # the last two became known after the budgets
         assert [(outcome.page, outcome.reason) for outcome in batch.refused] == [(3, "budget")]
+
+
+def test_hosts_found_by_their_keys_are_the_same_hosts() -> None:
+    urls = Urls(4)
+    count = len(urls.ids([url_of(page) for page in range(60)]))
+    orders = []
+    for keys in (None, urls.host_keys):
+        hosts = Hosts(0.0, clock=Clock(), finds=False)
+        queues = HostQueues(4, hosts, urls.__getitem__, keys)
+        made = frontier(count, queues=queues)
+        made.update(reorder({page: float(page % 7) for page in range(1, count)}))
+        orders.append([queues.host(page) for page in range(count)])
+        assert [hosts[number].name for number in range(len(hosts))] == list(
+            dict.fromkeys(host(url_of(page)) for page in range(1, count))
+        )
+    assert orders[0] == orders[1]

@@ -267,3 +267,37 @@ def test_aliases_against_following_each_step(pairs: list[tuple[int, int]]) -> No
         if taken:
             follow[page] = target
     assert urls.canonical(np.arange(10, dtype=np.int32)).tolist() == [last(page) for page in range(10)]
+
+
+def test_pages_of_one_host_have_one_key() -> None:
+    names = [
+        "a.example",
+        "a.example:8080",
+        "b.example",
+        "a.exampl",
+        "[::1]",
+        "[::1]:80",
+        "[::2]",
+        "1.2.3.4:9",
+        "1.2.3.4",
+    ]
+    spelt = [f"{scheme}://{name}/{path}" for name in names for scheme in ("http", "https") for path in ("", "x:y/]:1/")]
+    urls = Urls(4)
+    keys = urls.host_keys(urls.ids(spelt)).tolist()
+    for one, key in zip(spelt, keys, strict=True):
+        for other, its in zip(spelt, keys, strict=True):
+            assert (key == its) == (host(one) == host(other)), (one, other)
+    with pytest.raises(UsageError, match="no URL"):
+        urls.host_keys(np.array([len(spelt)], np.int32))
+
+
+@pytest.mark.parametrize("port", ["", ":80", ":443", ":8080", ":08", ":1", ":59999", ":65535", ":65536"])
+@pytest.mark.parametrize("name", ["127.0.0.1", "127.0.0.01", "localhost", "a.example", "127.1"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_ports_and_addresses_pass_by_the_pattern_as_by_the_parser(scheme: str, name: str, port: str) -> None:
+    url = f"{scheme}://{name}{port}/a/b.html"
+    try:
+        expected = _tidy(normalize_url(url), drop_tracking=True)
+    except ValueError:
+        expected = ""
+    assert (normalise(url) or "") == expected

@@ -56,6 +56,7 @@ from surveyor.errors import UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Kind, Outcome
 
+KINDS = get_args(Kind)
 DUST = 1e-15  # an account that holds less is empty but for rounding
 TOUCHED = 1 << 16  # pages whose changes are told one by one; beyond, all waiting pages count as changed
 
@@ -257,8 +258,8 @@ class Ledger:
     def _check(self, outcome: Outcome) -> None:
         """Refuse what would make the accounts wrong."""
         page, target = outcome.page, outcome.target
-        if outcome.kind not in get_args(Kind):
-            raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(get_args(Kind))}")
+        if outcome.kind not in KINDS:
+            raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(KINDS)}")
         if not 0 <= page < MAX_PAGES or not (0 if outcome.kind == "moved" else -1) <= target < MAX_PAGES:
             raise UsageError(f"no page {target if 0 <= page < MAX_PAGES else page}", hint="page ids start at 0")
         if outcome.kind == "read" and self.graph.links_of(page).size != outcome.links.size:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
+from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.outcome import NO_LINKS, Outcome
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
@@ -118,11 +118,19 @@ class OneQueue:
 class HostQueues:
     """A queue for each host."""
 
-    def __init__(self, pages: int, hosts: Hosts, url_of: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        pages: int,
+        hosts: Hosts,
+        url_of: Callable[[int], str],
+        host_keys: Callable[[IdArray], KeyArray] | None = None,
+    ) -> None:
+        """Make room for pages, whose URLs `url_of` tells; `host_keys` tells quickly which are of one host."""
         from surveyor.kernels.forest import new_forest
         from surveyor.kernels.queue import new_queue
 
-        self.hosts, self._url_of = hosts, url_of
+        self.hosts, self._url_of, self._host_keys = hosts, url_of, host_keys
+        self._by_key: dict[int, int] = {}
         self._forest, self._awake = new_forest(pages, 64), new_queue(64)
         self._held: list[tuple[float, int]] = []  # pages to be tried again, and when
 
@@ -139,51 +147,45 @@ class HostQueues:
         from surveyor.kernels import forest
         from surveyor.kernels.mass import LIFE, UNKNOWN
 
-        inside = pages[(pages >= 0) & (pages < state.size)]
-        inside = inside[state[inside] & LIFE != UNKNOWN]
-        for page in inside[self._forest.host[inside] < 0].tolist():
-            self._settle(page)
-        return forest.reorder(self._forest, self._awake, state, pages, priorities, also)
+        while (wrong := forest.reorder(self._forest, self._awake, state, pages, priorities, also)) < -1:
+            inside = pages[(pages >= 0) & (pages < state.size)]
+            self._settle(inside[state[inside] & LIFE != UNKNOWN])
+        return wrong
 
     def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
         """Lease the best pages and errands of hosts that may be asked now, up to so many in all."""
         from surveyor.kernels import forest
-        from surveyor.kernels.queue import lease
+        from surveyor.kernels.queue import best
 
         now = self.hosts.clock()
         while self._held and self._held[0][0] <= now:
             forest.give_back(self._forest, self._awake, np.int64(heapq.heappop(self._held)[1]))
         if self.hosts.paused_until > now:
             return
-        for host in self.hosts.wake():
-            self._make_room(host)
-            forest.wake(self._forest, self._awake, np.int64(host))
-        while len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
-            if (host := lease(self._awake)) < 0:
-                break
-            forest.rest(self._forest, self._awake, np.int64(host))  # ends the lease of the host
-            if self._ask(host, batch, refuse):
-                forest.wake(self._forest, self._awake, np.int64(host))
+        if woken := set(self.hosts.wake()):
+            self._make_room(max(woken))
+            forest.wake_all(self._forest, self._awake, np.array([*woken], np.int32))
+        host = best(self._awake)
+        while host >= 0 and len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
+            leases, again = self._ask(host, batch, refuse)
+            host = forest.next_host(self._forest, self._awake, host, leases, not again)
 
-    def _ask(self, host: int, batch: Batch, refuse: Callable[[int], str]) -> bool:
-        """Lease what a host is to be asked next; return whether it may be asked again at once."""
-        from surveyor.kernels import forest
-
+    def _ask(self, host: int, batch: Batch, refuse: Callable[[int], str]) -> tuple[bool, bool]:
+        """Choose what a host is asked next; return whether it is its best page, and whether it may be asked again."""
         page = int(self._forest.root[host])
         url = self._url_of(page)
         origin = origin_of(url)
         step = self.hosts.step(host, origin)
         if step is None:
-            return False
+            return False, False
         if step != "page":
             batch.errands.append(Errand(step, host, origin))
-            return self.hosts.lease(host, step)
-        forest.lease(self._forest, self._awake, np.int64(host))
+            return False, self.hosts.lease(host, step)
         if reason := self.hosts.why_not(host, origin, url) or refuse(page):
             batch.refused.append(Outcome(page, "blocked", reason=reason))
-            return True
+            return True, True
         batch.pages.append(page)
-        return self.hosts.lease(host, step)
+        return True, self.hosts.lease(host, step)
 
     @property
     def again_at(self) -> float:
@@ -229,7 +231,7 @@ class HostQueues:
     def host(self, page: int) -> int:
         """Return the host of a page."""
         if self._forest.host[page] < 0:
-            self._settle(page)
+            self._settle(np.array([page], np.int32))
         return int(self._forest.host[page])
 
     def drop(self, page: int) -> None:
@@ -248,11 +250,19 @@ class HostQueues:
             getattr(new, name)[: old.priority.size] = getattr(old, name)
         self._forest = new._replace(root=old.root, awake=old.awake)
 
-    def _settle(self, page: int) -> None:
-        """Find the host of a page."""
-        host = self.hosts.number(host_of(self._url_of(page)))
-        self._make_room(host)
-        self._forest.host[page] = host
+    def _settle(self, pages: IdArray) -> None:
+        """Find the hosts of pages of which it is not known."""
+        new = pages[self._forest.host[pages] < 0]
+        if self._host_keys is None:
+            numbers = [self.hosts.number(host_of(self._url_of(page))) for page in new.tolist()]
+        else:
+            numbers = []
+            for page, key in zip(new.tolist(), self._host_keys(new).tolist(), strict=True):
+                if (host := self._by_key.get(key)) is None:
+                    host = self._by_key[key] = self.hosts.number(host_of(self._url_of(page)))
+                numbers.append(host)
+        self._make_room(max(numbers, default=0))
+        self._forest.host[new] = numbers
 
     def _make_room(self, host: int) -> None:
         from surveyor.kernels.forest import new_forest

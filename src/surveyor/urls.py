@@ -34,6 +34,7 @@ from ada_url import join_url, normalize_url
 
 from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray, KeyArray
 from surveyor.errors import UsageError
+from surveyor.references import is_plain
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -52,7 +53,6 @@ _SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
 # not after a lone %, where decoding could put a new escape together
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PLAIN = re.compile(r"https?://[a-z0-9.-]+\.[a-z]{2,}/[A-Za-z0-9_.~/-]*")
 
 
 def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) -> str | None:
@@ -63,7 +63,7 @@ def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) 
     >>> normalise("mailto:joe@example.org") is None
     True
     """
-    if _PLAIN.fullmatch(url) and "/." not in url and ".." not in url and "xn--" not in url:
+    if is_plain(url):
         return url if len(url) <= LONGEST else None
     if len(url) > LONGEST_RAW:
         return None
@@ -208,6 +208,15 @@ class Urls:
             if done < len(urls):
                 self._grow(int(spans[done, 1] - spans[done, 0]))
         return ids
+
+    def host_keys(self, pages: IdArray) -> KeyArray:
+        """Return a number for the host of each page, the same for one host; 64 bits of a hash."""
+        from surveyor.kernels.intern import hash_hosts
+
+        self._check(pages)
+        keys = np.empty(pages.size, np.uint64)
+        hash_hosts(self._blob, self._offsets, pages, keys)
+        return keys
 
     def find(self, url: str) -> int | None:
         """Return the id of a URL, or None."""

@@ -8,6 +8,7 @@ for nothing.
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import time
 from collections.abc import Callable
@@ -92,7 +93,7 @@ async def run(
     made: list[HostQueues] = []
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        made.append(HostQueues(pages, hosts, urls.__getitem__))
+        made.append(HostQueues(pages, hosts, urls.__getitem__, urls.host_keys))
         return made[-1]
 
     state = derive(folder, by_host, sent=sent_by(http) if settings.archive else None)
@@ -102,6 +103,8 @@ async def run(
     now = Run(folder, state, hosts, until, state.tally.pages, queues)
     state.tally.watch, state.tally.between = partial(watch, now), keeper.between
     async with AsyncExitStack() as stack:
+        gc.freeze()  # what was there before stays: to look through it again and again takes a twentieth of the time
+        stack.callback(gc.unfreeze)
         if client is None:
             from surveyor.sources.client import HttpClient
 

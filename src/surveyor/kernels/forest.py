@@ -18,7 +18,7 @@ import numpy as np
 from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray
 from surveyor.kernels._jit import bare
 from surveyor.kernels.mass import LIFE, UNKNOWN, WAITING
-from surveyor.kernels.queue import Queue, drop, place
+from surveyor.kernels.queue import Queue, best, drop, place
 
 NONE, ROOT, ABSENT, LEASED = -1, -1, -2, -3  # in `before`: top of its heap, nowhere, handed out
 
@@ -52,7 +52,10 @@ def new_forest(pages: int, hosts: int) -> Forest:
 def reorder(
     forest: Forest, hosts: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt
 ) -> int:
-    """Set the priorities of pages that wait or have `also` that life; return the place of a wrong entry, or -1."""
+    """Set the priorities of pages that wait or have `also` that life; return -1, or the place of a wrong entry.
+
+    At a page whose host is not known it stops: -2, -3, … stand for the places 0, 1, …
+    """
     for entry in range(pages.shape[0]):
         page = pages[entry]
         if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
@@ -60,6 +63,8 @@ def reorder(
         life = state[page] & LIFE
         if life == UNKNOWN:
             return entry
+        if forest.host[page] == NONE:
+            return -2 - entry
         if life in (WAITING, also):
             put(forest, hosts, page, priorities[entry])
     return -1
@@ -97,6 +102,16 @@ def lease(forest: Forest, hosts: Queue, host: AnyInt) -> int:
 
 
 @bare
+def next_host(forest: Forest, hosts: Queue, host: AnyInt, leases: AnyInt, rests: AnyInt) -> int:
+    """Hand out the best page of a host, let it rest, either, both or none; return the best host then, -1 if none."""
+    if leases:
+        lease(forest, hosts, host)
+    if rests:
+        rest(forest, hosts, host)
+    return best(hosts)
+
+
+@bare
 def give_back(forest: Forest, hosts: Queue, page: AnyInt) -> None:
     """Put a page that was handed out into its heap again, with the priority that it has by now."""
     if forest.before[page] == LEASED:
@@ -121,6 +136,13 @@ def wake(forest: Forest, hosts: Queue, host: AnyInt) -> None:
     """Let a host be asked."""
     forest.awake[host] = 1
     show(forest, hosts, host)
+
+
+@bare
+def wake_all(forest: Forest, hosts: Queue, woken: IdArray) -> None:
+    """Let hosts be asked."""
+    for host in woken:
+        wake(forest, hosts, host)
 
 
 @bare

@@ -95,3 +95,19 @@ def hash_all(blob: ByteArray, offsets: IntArray, hashes: KeyArray) -> None:
     """Hash every string of a name table."""
     for name in range(offsets.shape[0] - 1):
         hashes[name] = hash_bytes(blob, offsets[name], offsets[name + 1])
+
+
+@kernel
+def hash_hosts(blob: ByteArray, offsets: IntArray, pages: IdArray, hashes: KeyArray) -> None:
+    """Hash the hosts, without port, of normalised URLs."""
+    slash, colon, bracket = 47, 58, 93
+    for place in range(pages.shape[0]):
+        first = offsets[pages[place]] + 7
+        first += blob[first] == slash  # https
+        last = first
+        while blob[last] != slash:
+            last += 1
+        port = last - 1
+        while port > first and blob[port] != colon and blob[port] != bracket:
+            port -= 1
+        hashes[place] = hash_bytes(blob, first, port if blob[port] == colon else last)

@@ -106,15 +106,22 @@ def drop(queue: Queue, page: AnyInt) -> None:
 
 
 @bare
-def lease(queue: Queue) -> int:
-    """Hand out the page of highest priority; -1 when there is none."""
+def best(queue: Queue) -> int:
+    """Return the page of highest priority; -1 when there is none."""
     if queue.counts[SIZE] == 0 and not _open(queue):
         return -1
-    page = queue.heap[0]
-    _leave_heap(queue, page)
-    queue.before[page] = LEASED
-    queue.counts[COUNT] -= 1
-    return int(page)
+    return int(queue.heap[0])
+
+
+@bare
+def lease(queue: Queue) -> int:
+    """Hand out the page of highest priority; -1 when there is none."""
+    page = best(queue)
+    if page >= 0:
+        _leave_heap(queue, page)
+        queue.before[page] = LEASED
+        queue.counts[COUNT] -= 1
+    return page
 
 
 @bare

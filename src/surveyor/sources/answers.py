@@ -19,15 +19,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
 from surveyor.links import Page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.references import Addresses
 from surveyor.scope import Scope
 from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
-from surveyor.urls import Urls, domain, host, normalise, normalise_all
+from surveyor.urls import Urls, domain, host, normalise
 from surveyor.visit import Exchange, Visit, head
 
 CUT = frozenset({"too-large", "decode"})  # what came before is read
@@ -106,7 +108,7 @@ class Reader:
     ) -> None:
         """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire."""
         self._urls, self._scope, self._sent = urls, scope, sent
-        self._follows = follow_nofollow
+        self._follows, self._addresses = follow_nofollow, Addresses(normalise)
         self._place: ByteArray = np.zeros(1024, np.uint8)  # of each page: UNKNOWN, INSIDE, OUTSIDE
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
@@ -165,24 +167,29 @@ class Reader:
     def _read(self, answer: Answer) -> _Reading:
         """Read the HTML of a page, if it is one, and gather the URLs that matter."""
         fetched, verdict, page = answer.fetched, judge(answer.fetched), NOTHING
-        goal, follow, found = None, {}, []
+        goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
             headers = _joined(fetched.headers)
-            kind = headers.get("content-type", "")
-            page = read_page(fetched.body, fetched.url, content_type=kind, headers=headers, text=False)
+            page = read_page(
+                fetched.body,
+                fetched.url,
+                content_type=headers.get("content-type", ""),
+                headers=headers,
+                text=False,
+                addresses=self._addresses,
+            )
             goal = self._canonical(answer.page, page)
-            found = normalise_all([link.url for link in page.links])
-            pairs = zip(found, page.links, strict=True)
-            follow = dict.fromkeys(url for url, link in pairs if url and (link.follow or self._follows))
-        other = dict.fromkeys(url for url in found if url and url not in follow)
-        return _Reading(answer, verdict, page, goal, list(follow), list(other))
+        follow = [link.url for link in page.links if link.follow or self._follows]
+        other = [link.url for link in page.links if not (link.follow or self._follows)]
+        return _Reading(answer, verdict, page, goal, follow, other)
 
     def _canonical(self, number: int, page: Page) -> str | None:
         """Return the page that a page names as canonical, if it is another one that is to be believed."""
-        goal = normalise(page.canonical) if page.canonical else None
-        here = self._urls[number]
+        if page.canonical is None:
+            return None
+        goal, here = normalise(page.canonical), self._urls[number]
         if goal is None or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
             return None
         if goal.partition(":")[2] == here.partition(":")[2]:
@@ -195,34 +202,38 @@ class Reader:
     def _visit(self, reading: _Reading, ids: IdArray) -> Visit:
         answer, verdict, page = reading.answer, reading.verdict, reading.page
         fetched, known = answer.fetched, answer.known
-        told = Visit(
-            answer.page,
-            verdict.kind,
-            reason=verdict.reason,
-            status=fetched.status or 0,
-            fetched_at=answer.at,
-            seconds=fetched.timings.total,
-            etag=fetched.etag or "",
-            last_modified=fetched.last_modified or "",
-            title=page.title,
-            language=page.language,
-            size=len(fetched.raw),
-            exchange=None if page.noarchive else self._exchange(answer),
-        )
-        if reading.goal is not None:
-            return self._moved(told, int(ids[0]))
-        if verdict.kind == "moved":  # to what is no URL
-            return replace(told, kind="blocked", reason="redirects to no page")
+        told: dict[str, Any] = {
+            "status": fetched.status or 0,
+            "fetched_at": answer.at,
+            "seconds": fetched.timings.total,
+            "size": len(fetched.raw),
+        }
         if fetched.not_modified and known is not None:
-            again = {name: getattr(told, name) for name in ("status", "fetched_at", "seconds", "size")}
-            return self.judged(replace(known, **again))  # the scope may have changed since
+            return self.judged(replace(known, **told))  # the scope may have changed since
+        told |= {
+            "etag": fetched.etag or "",
+            "last_modified": fetched.last_modified or "",
+            "title": page.title,
+            "language": page.language,
+            "exchange": None if page.noarchive else self._exchange(answer),
+        }
+        if reading.goal is not None:
+            return self._moved(Visit(answer.page, "moved", **told), int(ids[0]))
+        if verdict.kind == "moved":  # to what is no URL
+            return Visit(answer.page, "blocked", reason="redirects to no page", **told)
         if verdict.kind != "read":
-            return told
-        count = len(reading.follow)
-        links = self._inside(answer.page, ids[:count])
-        inside = ids[:count][links & (ids[:count] != answer.page)]
-        digest = hashlib.blake2b(fetched.body, digest_size=16).digest()
-        return replace(told, links=inside, out_of_scope=ids[:count][~links], nofollow=ids[count:], hash=digest)
+            return Visit(answer.page, verdict.kind, reason=verdict.reason, **told)
+        follow, other = ids[: len(reading.follow)], ids[len(reading.follow) :]
+        inside = self._inside(answer.page, follow)
+        return Visit(
+            answer.page,
+            "read",
+            follow[inside & (follow != answer.page)],
+            out_of_scope=follow[~inside],
+            nofollow=other,
+            hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),
+            **told,
+        )
 
     def _moved(self, told: Visit, goal: int) -> Visit:
         """Say where a page moved to, if that belongs to the survey."""

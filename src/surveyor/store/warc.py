@@ -16,6 +16,8 @@ of the same length, so that all other places stay true.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib
 import io
 import os
@@ -79,7 +81,7 @@ class Archive:
         """Append the records of one fetch; they are safe after the next `flush`."""
         if self._writer is None:
             raise UsageError(f"{self.folder} is open for reading only", hint="open the survey for writing")
-        records = _records(self._writer, exchange)
+        records = _records(exchange)
         with explained(self.folder):
             if self._file < 0 or self._end >= self._limit:
                 self._begin()
@@ -144,7 +146,9 @@ class Archive:
         self.close()
         name = _name(self._next)
         about = {"software": self._software, "format": "WARC File Format 1.1"}
-        first = _packed(self._writer, self._writer.create_warcinfo_record(name, about))
+        self._writer.out = io.BytesIO()
+        self._writer.write_record(self._writer.create_warcinfo_record(name, about))
+        first = _packed(self._writer.out.getvalue())
         self._file, self._end = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666), 0
         self._next += 1
         self._append(first)
@@ -163,47 +167,41 @@ class Archive:
         self._end += len(data)
 
 
-class _Head:
-    """The head of a message as it is: warcio would take it apart and put it together in its own way."""
-
-    def __init__(self, head: bytes) -> None:
-        self.headers_buff = head
-
-    def compute_headers_buffer(self, _filter: object) -> None:
-        """Be asked by warcio to write the head."""
-
-
-def _records(writer: Any, exchange: Exchange) -> bytes:
+def _records(exchange: Exchange) -> bytes:
     """Return both records of a fetch, packed."""
     date = datetime.fromtimestamp(exchange.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    about = {"WARC-Date": date, "WARC-IP-Address": exchange.ip}
-    name = f"<urn:uuid:{uuid.uuid4()}>"
-    answer = {**about, "WARC-Record-ID": name, "WARC-Truncated": exchange.truncated}
-    question = {**about, "WARC-Concurrent-To": name}
-    packed = b""
-    for kind, first, body, told in (
-        ("response", exchange.response, exchange.body, answer),
-        ("request", exchange.request, b"", question),
-    ):
-        record = writer.create_warc_record(
-            exchange.url,
-            kind,
-            payload=io.BytesIO(body),
-            length=len(body),
-            http_headers=_Head(first),
-            warc_headers_dict={name: value for name, value in told.items() if value},
-        )
-        packed += _packed(writer, record)
-    return packed
+    about = f"WARC-Date: {date}\r\nWARC-Target-URI: {exchange.url}\r\n"
+    about += f"WARC-IP-Address: {exchange.ip}\r\n" if exchange.ip else ""
+    cut = f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else ""
+    name, other = f"<urn:uuid:{uuid.uuid4()}>", f"<urn:uuid:{uuid.uuid4()}>"
+    answer = _record("response", name, about + cut, exchange.response, exchange.body)
+    question = _record("request", other, f"{about}WARC-Concurrent-To: {name}\r\n", exchange.request, b"")
+    return _packed(answer) + _packed(question)
 
 
-def _packed(writer: Any, record: Any) -> bytes:
-    """Return a record as a gzip member; ISA-L packs ten times faster than warcio does, and as tightly."""
+def _record(kind: str, name: str, about: str, head: bytes, body: bytes) -> bytes:
+    """Return a record as warcio writes it, in half the time; a request has no payload to sum up."""
+    payload = f"WARC-Payload-Digest: {_digest(body)}\r\n" if kind == "response" else ""
+    first = (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {name}\r\n{about}"
+        f"{payload}WARC-Block-Digest: {_digest(head, body)}\r\n"
+        f"Content-Type: application/http; msgtype={kind}\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
+    )
+    return b"".join((first.encode(), head, body, b"\r\n\r\n"))
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.sha1(usedforsecurity=False)
+    for part in parts:
+        digest.update(part)
+    return f"sha1:{base64.b32encode(digest.digest()).decode()}"
+
+
+def _packed(record: bytes) -> bytes:
+    """Return a record as a gzip member; ISA-L packs ten times faster than zlib, and as tightly."""
     from isal import isal_zlib
 
-    writer.out = io.BytesIO()
-    writer.write_record(record)
-    packed: bytes = isal_zlib.compress(writer.out.getvalue(), 2, 31)
+    packed: bytes = isal_zlib.compress(record, 2, 31)
     return packed
 
 
