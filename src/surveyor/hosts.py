@@ -147,7 +147,8 @@ class Hosts:
 
     def lease(self, number: int, step: Step) -> bool:
         """Note that a request begins; return whether another to this host may begin at once."""
-        host, delay = self._all[number], self._all[number].delay
+        host = self._all[number]
+        delay = host.delay
         host.busy += 1
         host.alone = step != "page" or delay > 0
         if step != "address" and delay > 0:
@@ -163,8 +164,9 @@ class Hosts:
         """Note that a request has ended; if the host was asked for something, its delay runs from now on."""
         host, now = self._all[number], self.clock()
         host.busy -= 1
-        until = now + host.delay * asked
-        if host.place is not None and asked and host.delay > 0:
+        delay = host.delay * asked
+        until = now + delay
+        if host.place is not None and delay > 0:
             host.place.free_at = max(until, host.place.free_at)
         if host.holds and host.place is not None:
             host.holds = False
@@ -292,4 +294,9 @@ class Hosts:
 
 def _closed(host: Host, now: float) -> Gate | None:
     """Return a gate that is closed to a host."""
-    return next((gate for gate in (host.place, host.domain) if gate is not None and not gate.is_open(now)), None)
+    place, shared = host.place, host.domain
+    if place is not None and (place.held or place.free_at > now):
+        return place
+    if shared is not None and (shared.held or shared.free_at > now):
+        return shared
+    return None

@@ -69,8 +69,10 @@ class Host:
     @property
     def delay(self) -> float:
         """Seconds between two requests."""
+        if not self.least:
+            return 0.0
         slow = max(self.least, REST * self.seconds)
-        return max(self.least, min(slow * self.strain, max(slow, STRAINED))) if self.least else 0.0
+        return max(self.least, min(slow * self.strain, max(slow, STRAINED)))
 
     def bears(self, seconds: float | None, failure: float) -> float:
         """Take in how long an answer took, and how much of a failure it was; return seconds for a break, if any.
