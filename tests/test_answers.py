@@ -360,9 +360,10 @@ def test_pages_that_were_cut_say_so_and_answers_that_are_no_pages_are_kept(
     [
         {"body": b"<meta name=robots content=noarchive>"},
         {"body": b"<p>", "headers": (HTML, (b"X-Robots-Tag", b"noarchive"))},
+        *({"status": status, "headers": ((b"X-Robots-Tag", b"noarchive"),)} for status in (301, 404)),
         {"status": 304, "not_modified": True},
         {"status": None, "error": "dns"},
-    ],
+    ],  # fmt: skip
 )
 def test_what_is_not_to_be_kept_is_not(fetched: dict[str, Any]) -> None:
     assert World(sent=SENT).visit(SEED, **fetched).exchange is None

@@ -36,6 +36,7 @@ CUT = frozenset({"too-large", "decode"})  # what came before is read
 MISSING = frozenset({404, 410})
 UNKNOWN, INSIDE, OUTSIDE = range(3)  # what is known of a page and the scope
 NOTHING = Page()
+WISHES = b"x-robots-tag"
 LEFT = "redirects out of the scope"
 TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # as WARC calls it
 
@@ -181,6 +182,9 @@ class Reader:
                 addresses=self._addresses,
             )
             goal = self._canonical(answer.page, page)
+        if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
+            asked = read_page(b"", fetched.url, content_type="none/none", headers=_joined(fetched.headers))
+            page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too
         follow = [link.url for link in page.links if link.follow or self._follows]
         other = [link.url for link in page.links if not (link.follow or self._follows)]
         return _Reading(answer, verdict, page, goal, follow, other)
