@@ -363,7 +363,7 @@ def test_pages_that_were_cut_say_so_and_answers_that_are_no_pages_are_kept(
         *({"status": status, "headers": ((b"X-Robots-Tag", b"noarchive"),)} for status in (301, 404)),
         {"status": 304, "not_modified": True},
         {"status": None, "error": "dns"},
-    ],  # fmt: skip
+    ],
 )
 def test_what_is_not_to_be_kept_is_not(fetched: dict[str, Any]) -> None:
     assert World(sent=SENT).visit(SEED, **fetched).exchange is None
@@ -372,7 +372,6 @@ def test_what_is_not_to_be_kept_is_not(fetched: dict[str, Any]) -> None:
 def test_a_page_with_ten_thousand_links_to_as_many_hosts() -> None:
     world = World("any")
     visit = world.visit(SEED, body=links(*(f"http://h{number}.example/" for number in range(10_500))))
-    assert visit.links.size == 10_500
     assert len(set(world.names(visit.links))) == 10_500
 
 

@@ -25,7 +25,8 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.outcome import Kind, Outcome
 from surveyor.store import journal as module
-from surveyor.store.journal import Journal, pack, unpack
+from surveyor.store.journal import Journal
+from surveyor.store.lists import pack, unpack
 from surveyor.visit import Event, Place, RobotsFile, Visit
 
 PAGES = 40

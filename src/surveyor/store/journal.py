@@ -11,8 +11,7 @@
 the death of the process at any moment. With `sync="normal"` a power cut may take the last batches, never anything
 older, and never leaves half of one; with `sync="full"` (one wait for the disk per commit) it takes nothing.
 
-**Links** are lists of page ids, in the order of the page: differences between neighbours, zigzag, seven bits a byte
-(the LEB128 of Protocol Buffers and WebAssembly); an empty list is NULL. Other empty values are NULL too.
+**Links** are lists of page ids, in the order of the page, packed (`lists.py`). Empty values are NULL.
 
 **Deletion.** A host whose data must go keeps its rows, so that a replay goes through: each visit turns into *blocked*,
 reason *deleted*, and holds nothing else; pages never visited get such a row too, so that they are not asked again.
@@ -29,16 +28,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from surveyor.arrays import MAX_PAGES, IdArray, read_only
+from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.store.lists import pack, unpack
 from surveyor.store.survey import damaged, explained
 from surveyor.visit import Event, Place, RobotsFile, Visit
 
@@ -288,42 +287,6 @@ class Journal:
             return unpack([row[column] for row in rows])
         except (ValueError, TypeError) as error:
             raise damaged(self.path, error) from error
-
-
-def pack(lists: Sequence[IdArray]) -> list[bytes | None]:
-    """Turn lists of ids into bytes, all at once."""
-    ends = np.cumsum([ids.size for ids in lists])
-    numbers = np.concatenate([*lists, NO_LINKS]).astype(np.int64)
-    steps = np.diff(numbers, prepend=0)
-    first = np.array([end - ids.size for end, ids in zip(ends, lists, strict=True) if ids.size], np.int64)
-    steps[first] = numbers[first]
-    zigzag = (steps << 1) ^ (steps >> 63)
-    place = np.arange(5)
-    width = 1 + (zigzag[:, None] >> 7 * place[1:] > 0).sum(1)
-    septets = (zigzag[:, None] >> 7 * place) & 127 | np.where(place < width[:, None] - 1, 128, 0)
-    packed = septets[place < width[:, None]].astype(np.uint8).tobytes()
-    cuts = np.concatenate([[0], np.cumsum(width)])[np.concatenate([[0], ends]).astype(np.int64)].tolist()
-    return [packed[start:end] or None for start, end in pairwise(cuts)]
-
-
-def unpack(lists: Sequence[bytes | None]) -> list[IdArray]:
-    """Turn bytes into lists of ids again; ValueError if they cannot be."""
-    raw = np.frombuffer(b"".join(item or b"" for item in lists), np.uint8)
-    bytes_before = np.cumsum([0, *(len(item or b"") for item in lists)])
-    last = np.flatnonzero(raw < 128)
-    if raw.size and not (raw[bytes_before[bytes_before > 0] - 1] < 128).all():
-        raise ValueError("links that end in the middle of a number")
-    first = np.concatenate([[0], last + 1])[:-1]
-    if (place := np.arange(raw.size) - np.repeat(first, last - first + 1)).max(initial=0) > 4:
-        raise ValueError("a link of more than 5 bytes")
-    zigzag = np.add.reduceat((raw & 127).astype(np.int64) << 7 * place, first) if raw.size else np.empty(0, np.int64)
-    sums = np.concatenate([[0], np.cumsum((zigzag >> 1) ^ -(zigzag & 1))])
-    bounds = np.searchsorted(last, bytes_before)
-    ids = sums[1:] - np.repeat(sums[bounds[:-1]], np.diff(bounds))
-    if ids.size and not (ids.min() >= 0 and ids.max() < MAX_PAGES):
-        raise ValueError("a link to no page")
-    whole: IdArray = read_only(ids.astype(np.int32))
-    return [whole[start:end] for start, end in pairwise(bounds)]
 
 
 def _told(outcomes: Sequence[Outcome]) -> list[Visit]:
