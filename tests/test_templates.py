@@ -138,6 +138,26 @@ def test_few_pages_or_few_links_are_no_template() -> None:
         assert len(templates(links)[1]) == expected
 
 
+def test_what_gives_little_of_what_its_host_gives_is_left_alone() -> None:
+    links = text_links(pages(A, 400))
+    put(links, pages(A, 300), [GOAL, *box(A, "docs", 4)])
+    for size, expected in ((14, 1), (20, 2)):
+        some = {url: set(goals) for url, goals in links.items()}
+        put(some, pages(A, 400)[-size:], [GOAL, *box(A, "blog", 4)])
+        assert len(templates(some)[1]) == expected
+
+
+def test_pages_without_score_have_the_footer_too() -> None:
+    """Nobody comes to some of them from the only page that jumps go to."""
+    urls = pages(A, 60)
+    links: Links = {url: {urls[(at + 1) % 30]} for at, url in enumerate(urls)}
+    put(links, urls, [GOAL, *box(A, "footer", 3)])
+    graph = Graph.from_edges([(a, b) for a, goals in links.items() for b in sorted(goals)])
+    ranking = pagerank(graph, teleport=[urls[0]])
+    assert ranking.share(urls[50]) == 0
+    assert [group.pages for group in explain(graph, ranking, GOAL).templates] == [60]
+
+
 def test_chance_makes_no_template() -> None:
     urls = [f"https://h{number % 3}.example/{number}" for number in range(1500)]
     webs = [random_web(1500, 15_000, 1)]

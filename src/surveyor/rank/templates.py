@@ -8,8 +8,8 @@ them has the others. The rule, for a page t and one host at a time:
    with that navigation do not link to t.
 2. Take the companion that most pages linking to t have. Among the pages that have both, those companions that at least
    80 % have, and t itself, are the *core*: at least 3 links, or there is no template here.
-3. The pages that link to t and have at least 80 % of the core are the template's, if they are at least 10. They are set
-   aside, and the rest is looked at in the same way; after 16 rounds it stays as it is.
+3. The pages that link to t and have at least 80 % of the core are the template's, if they are at least 10 and give at
+   least 5 % of what the host gives. They are set aside, and the rest is looked at from step 2 on, at most 16 times.
 
 A page counts as linking to itself. Hosts that give less than a thousandth of the score are not looked at. The work is
 a few passes over the links of the hosts that are.
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.graph.csr import Graph
 from surveyor.graph.sites import URL, hosts_of
 
@@ -32,7 +32,9 @@ TOGETHER = 0.8
 LINKS = 3  # of a core, at least
 PAGES = 10  # of a template, at least
 SLIGHT = 1e-3  # of the score: hosts that give less are not looked at
+SMALL = 0.05  # of what the host gives: a template that gives less is left alone
 ROUNDS = 16  # for each host
+NONE = -1.0  # is given by a page that does not link; one that does may give 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,48 +59,45 @@ def find_templates(graph: Graph, target: int, sources: IdArray, given: FloatArra
         return []
     hosts, names = hosts_of(graph.names)
     there = (hosts[sources] >= 0) & (sources != target)
-    parts = np.zeros(graph.pages)
+    parts = np.full(graph.pages, NONE)
     parts[sources[there]] = given[there]
     size, part = (np.bincount(hosts[sources[there]], what, len(names)) for what in (None, given[there]))
     order = np.argsort(hosts, kind="stable")
     starts = np.searchsorted(hosts[order], np.arange(len(names) + 1))
-    linking = np.zeros(graph.pages, np.bool_)
-    linking[sources[there]] = True
     found = [
         Template(names[host], pages.astype(np.int32), core.astype(np.int32), float(parts[pages].sum()))
         for host in np.flatnonzero((size >= PAGES) & (part >= SLIGHT)).tolist()
-        for pages, core in _of_host(graph, target, order[starts[host] : starts[host + 1]], linking)
+        for pages, core in _of_host(graph, target, order[starts[host] : starts[host + 1]], parts)
     ]
     return sorted(found, key=lambda template: -template.part)
 
 
-def _of_host(graph: Graph, target: int, pages: IntArray, linking: BoolArray) -> list[tuple[IntArray, IntArray]]:
-    """Return pages and core of each template of a host; `linking` are the pages that link to the target."""
+def _of_host(graph: Graph, target: int, pages: IntArray, parts: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    """Return pages and core of each template of a host; `parts` is what each page gives the target, or NONE."""
     found: list[tuple[IntArray, IntArray]] = []
-    rest = pages[pages != target]
-    free = rest[linking[rest]]
-    every, own = _linked(graph, rest), _linked(graph, free)
-    tried = np.zeros(graph.pages, np.bool_)
-    tried[target] = True
+    pages = pages[pages != target]
+    free = pages[parts[pages] >= 0]
+    own = _linked(graph, free)
+    companions = (own >= PAGES) & (own >= TOGETHER * _linked(graph, pages))
+    companions[target] = True  # of itself
+    least = SMALL * parts[free].sum()
+    untried = companions.copy()
+    untried[target] = False
     for _ in range(ROUNDS):
-        companions = (own >= PAGES) & (own >= TOGETHER * every)
-        companions[target] = free.size >= PAGES  # of itself
-        best = int(np.where(companions & ~tried, own, 0).argmax())
-        if not companions[best] or tried[best]:
+        best = int(np.where(untried, own, -1).argmax())
+        if not untried[best] or own[best] < PAGES or parts[free].sum() < least:
             break
-        tried[best] = True
+        untried[best] = False
         both = np.intersect1d(graph.in_links_of(best), free)
         core = np.flatnonzero(companions & (_linked(graph, both) >= TOGETHER * both.size))
-        tried[core] = True
+        untried[core] = False
         if core.size < LINKS:
             continue
         members = _having(graph, free, core)
-        if members.size < PAGES:
-            continue
-        found.append((members, core))
-        gone = _linked(graph, members)
-        every, own = every - gone, own - gone
-        free = np.setdiff1d(free, members, assume_unique=True)
+        if members.size >= PAGES and parts[members].sum() >= least:
+            found.append((members, core))
+            own = own - _linked(graph, members)
+            free = np.setdiff1d(free, members, assume_unique=True)
     return found
 
 

@@ -95,10 +95,10 @@ def without_line(without: Without, templates: int) -> str:
     if not without.decided:
         place = f"about {place}, between {count(without.best)} and {count(without.worst)}"
     which = "the template's links" if templates == 1 else f"the links of the {templates} templates"
-    return (
-        f"Without {which} to it, it would be at {place} "
-        f"(share {percent(without.share)}, proven error at most {at_most(without.error)})."
-    )
+    share = f"share {percent(without.share)}, proven error at most {at_most(without.error)}"
+    if without.share <= without.error:
+        share = f"share at most {at_most(without.share + without.error)}"
+    return f"Without {which} to it, it would be at {place} ({share})."
 
 
 def rows_table(rows: list[Row], what: str) -> Table:
