@@ -149,7 +149,7 @@ def test_explanation_parts_sum_to_one(graph: Graph, ranking: Ranking) -> None:
         for rows in (link_rows(told), origin_rows(told)):
             table = rows_table(rows, "from")
             assert math.isclose(sum(record[1] for record in table.records), 1, abs_tol=1e-6)
-        assert title(ranking, told).endswith("of 5")
+        assert f"of 5   {told.in_links} in-link" in title(ranking, told)
 
 
 class Tags(HTMLParser):

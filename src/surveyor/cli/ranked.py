@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
     from surveyor.cli.output import Output
+    from surveyor.crawling.survey import Survey
     from surveyor.errors import NotConverged
     from surveyor.graph.csr import Graph
     from surveyor.ledger import CoverageInterval
@@ -49,11 +51,11 @@ class Ranked:
             **({} if self.coverage is None else {"coverage": self.coverage.to_dict()}),
         }  # fmt: skip
 
-    def explain(self, page: int, number: int) -> Explanation:
+    def explain(self, page: int, number: int, *, what_if: bool = False) -> Explanation:
         """Say where the score of a page comes from, under the jumps of this ranking."""
         from surveyor.rank.explain import explain
 
-        return explain(self.graph, self.ranking, page, count=number)
+        return explain(self.graph, self.ranking, page, count=number, what_if=what_if)
 
     def say(self, output: Output, *more: str) -> None:
         """Print the proven error and what it cost; warn if it is not what was asked for."""
@@ -85,14 +87,14 @@ def is_survey(path: str) -> bool:
 
 
 def open_survey(
-    path: str, teleport: str | None, *, crawled_only: bool
+    path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None
 ) -> tuple[Graph, FloatArray | None, float, CoverageInterval]:
-    """Return the graph of a survey, where jumps go, its damping and what it covers."""
+    """Return the graph of a survey, where jumps go, its damping and what it covers; one that is open stays so."""
     from surveyor.crawling.survey import Survey
 
-    with Survey(path) as survey:
-        found = survey.as_graph(crawled_only=crawled_only)
-        return found.graph, None if teleport == "uniform" else found.teleport, survey.damping, survey.coverage
+    with nullcontext(survey) if survey else Survey(path) as opened:
+        found = opened.as_graph(crawled_only=crawled_only)
+        return found.graph, None if teleport == "uniform" else found.teleport, opened.damping, opened.coverage
 
 
 def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
@@ -120,15 +122,16 @@ def rank_graph(
     warm_start: str | None = None,
     out: str | None = None,
     damping: float | None = None,
+    survey: Survey | None = None,
     **settings: Any,
 ) -> Ranked:
-    """Open and rank a graph or a survey; a ranking that did not converge is kept, with its own bound."""
+    """Open and rank a graph or a survey, which may be open; what did not converge is kept, with its own bound."""
     from surveyor.errors import UsageError
 
     jumps: FloatArray | None = None
     coverage, usual = None, DAMPING
     if is_survey(path):
-        graph, jumps, usual, coverage = open_survey(path, teleport, crawled_only=crawled_only)
+        graph, jumps, usual, coverage = open_survey(path, teleport, crawled_only=crawled_only, survey=survey)
     elif teleport == "seeds" or crawled_only:
         raise UsageError(f"{path} is no survey", hint="--teleport seeds and --crawled-only are for surveys")
     else:

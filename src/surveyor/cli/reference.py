@@ -84,8 +84,13 @@ and `command`.
 | `fate` | `explain` of a survey | what became of the page: `kind`, `reason`, `rule`, `target`, `mass`, `queue`, … |
 | `explanation` | `explain` | an object; all parts are fractions of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
-| – `links`, `other_links`, `stuck`, `teleport` | | what came over links (each: `page`, `name`, `part`, |
-| | | `links` on that page), from pages without links, by jumps; they sum to 1 |
+| – `path` | | a shortest chain of links from a page that jumps go to; empty if they go anywhere |
+| – `templates` | | what came by templates; each: `host`, `pages`, `part`, `shared` (the links they have in common) |
+| – `links`, `other_pages`, `other_links`, `stuck`, `teleport` | | what came over other links (each: `page`, `name`, |
+| | | `part`, `links` on that page, `times` it links here), from the other pages, from pages without links, by |
+| | | jumps; with `templates` they sum to 1 |
+| – `without` | | without the links of templates, ranked again: `links` (gone), `share`, `error` (proven), |
+| | | `position`, `best` and `worst` (proven); null if there are none |
 | – `origins`, `other_origins` | | where the readers who came here had started; they sum to 1 |
 | `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
 | | | settings, what else was set |

@@ -153,6 +153,22 @@ class Graph:
         rows = self.in_links
         return rows.indices[rows.indptr[page] : rows.indptr[page + 1]]
 
+    def distinct_links_from(self, pages: AnyIntArray) -> tuple[IntArray, IdArray]:
+        """Return the links of some pages, repeats once: for each the place of its page in `pages`, and where it leads.
+
+        >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
+        >>> owners, goals = graph.distinct_links_from(np.array([2, 0]))
+        >>> owners.tolist(), goals.tolist()
+        ([0, 0, 1], [0, 1, 1])
+        """
+        first = self.indptr[pages]
+        degrees = self.indptr[np.asarray(pages) + 1] - first
+        owners = np.repeat(np.arange(degrees.size), degrees)
+        goals = self.indices[np.arange(owners.size) + np.repeat(first - np.cumsum(degrees) + degrees, degrees)]
+        new = np.ones(owners.size, np.bool_)
+        new[1:] = (goals[1:] != goals[:-1]) | (owners[1:] != owners[:-1])  # rows rise
+        return owners[new], goals[new]
+
     def reversed(self) -> Graph:
         """Return the graph with every link turned round, sharing its arrays."""
         rows = self.in_links

@@ -5,6 +5,9 @@ pages without links, and what came from jumps straight to the page. All the way 
 began with a jump somewhere, or with leaving a page without links: `origins` says where such surfers landed.
 They are found by following in-links backwards as far as it matters (Andersen et al. 2007, local computation
 of PageRank contributions), so each part is a lower bound; the rest is `other_origins`.
+
+Links that many pages of one site have in common are one template (`templates.py`) and told as one; how the page would
+rank without them is found by ranking without them (`without.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +20,10 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
+from surveyor.rank.chains import shortest_chain
 from surveyor.rank.ranking import Ranking
+from surveyor.rank.templates import Template, find_templates
+from surveyor.rank.without import Without, without_links
 
 BACK = 1e-3  # origins are followed back until what remains at a page is below this chance
 
@@ -30,6 +36,17 @@ class Part:
     name: str
     part: float  # of the explained page's score
     links: int  # links the page has; it passes an equal share over each
+    times: int = 1  # so many of them lead to the explained page
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pages of one host that link to the explained page by one template, and the part of its score they gave."""
+
+    host: str
+    pages: int
+    part: float  # of the explained page's score
+    shared: tuple[str, ...]  # the links that they have in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +58,26 @@ class Explanation:
     share: float
     position: int
     in_links: int
-    links: tuple[Part, ...]  # the in-links that gave most
-    other_links: float  # given by all other in-links
+    path: tuple[str, ...]  # a shortest chain of links to it from a page that jumps go to, if not all are alike
+    templates: tuple[Group, ...]  # what came by templates
+    links: tuple[Part, ...]  # the other pages that gave most by a link
+    other_pages: int  # that link to it
+    other_links: float  # given by them
     stuck: float  # given by pages without links
     teleport: float  # given by jumps straight to the page
     origins: tuple[Part, ...]  # where the surfers who came here had started
     other_origins: float  # started elsewhere, or too far back to follow
+    without: Without | None = None  # how it would rank if no template linked to it, if that was asked for
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
 
 
-def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10) -> Explanation:
+def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10, what_if: bool = False) -> Explanation:
     """Say where a page's score in a ranking of this graph comes from.
+
+    With `what_if`, a graph in which templates link to the page is ranked again without those links.
 
     >>> from surveyor.rank.pagerank import pagerank
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
@@ -70,10 +93,15 @@ def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10)
     target = graph.page(page) if isinstance(page, str) else int(page)
     score, damping = ranking.share(target), ranking.damping
     whole = score or 1.0
-    sources = graph.in_links_of(target)
+    sources, times = np.unique(graph.in_links_of(target), return_counts=True)
     degrees = graph.out_degrees
-    given = damping * ranking.scores[sources] / degrees[sources] / whole
-    best = np.lexsort((sources, -given))[:count]
+    given = damping * ranking.scores[sources] * times / degrees[sources] / whole
+    templates = find_templates(graph, target, sources, given)
+    alone = np.ones(sources.size, np.bool_)
+    for template in templates:
+        alone[np.searchsorted(sources, template.pages)] = False
+    single = np.flatnonzero(alone)
+    best = single[np.lexsort((sources[single], -given[single]))[:count]]
     alike = np.broadcast_to(1.0 / graph.pages, graph.pages)
     jump = alike if ranking.jump is None else ranking.jump
     stuck_to = alike if ranking.stuck_to is None else ranking.stuck_to
@@ -82,23 +110,33 @@ def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10)
     started = starts * _chance_to_reach(graph, damping, target) / ((1 - damping) * whole)
     origins = np.flatnonzero(started)
     origins = origins[np.lexsort((origins, -started[origins]))[:count]]
+    path = () if ranking.jump is None else shortest_chain(graph, np.flatnonzero(jump), target)
     return Explanation(
         page=target,
         name=graph.name(target),
         share=score,
         position=ranking.position(target),
-        in_links=int(sources.size),
-        links=tuple(_part(graph, int(sources[at]), given[at]) for at in best),
-        other_links=float(given.sum() - given[best].sum()),
+        in_links=int(times.sum()),
+        path=tuple(graph.name(step) for step in path),
+        templates=tuple(_group(graph, template) for template in templates),
+        links=tuple(_part(graph, int(sources[at]), given[at], int(times[at])) for at in best),
+        other_pages=int(single.size - best.size),
+        other_links=max(0.0, float(given[single].sum() - given[best].sum())),
         stuck=float(stuck * stuck_to[target] / whole),
         teleport=float((1 - damping) * jump[target] / whole),
         origins=tuple(_part(graph, int(page), started[page]) for page in origins),
         other_origins=max(0.0, 1.0 - float(started[origins].sum())),
+        without=without_links(graph, ranking, target, sources[~alone]) if what_if and templates else None,
     )
 
 
-def _part(graph: Graph, page: int, part: float) -> Part:
-    return Part(page, graph.name(page), float(part), int(graph.indptr[page + 1] - graph.indptr[page]))
+def _group(graph: Graph, template: Template) -> Group:
+    names = tuple(graph.name(page) for page in template.core.tolist())
+    return Group(template.host, int(template.pages.size), template.part, names)
+
+
+def _part(graph: Graph, page: int, part: float, times: int = 1) -> Part:
+    return Part(page, graph.name(page), float(part), int(graph.indptr[page + 1] - graph.indptr[page]), times)
 
 
 def _chance_to_reach(graph: Graph, damping: float, target: int) -> FloatArray:

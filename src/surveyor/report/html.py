@@ -84,12 +84,12 @@ def _figures(graph: Graph, ranking: Ranking) -> list[str]:
 def _explained(report: Report) -> list[str]:
     told, graph = report.explanation, report.graph
     rows = link_rows(told)
-    largest = max((share for _, share, _, _ in rows), default=0.0) or 1.0
+    largest = max((row.part for row in rows), default=0.0) or 1.0
     body = "".join(
-        f'<tr><td>{percent(share)}</td><td class="graph">'
-        f'<span class="bar" style="width:{100 * share / largest:.1f}%"></span></td>'
-        f'<td>{text(name)} <span class="soft">{text(how)}</span></td></tr>\n'
-        for _, share, name, how in rows
+        f'<tr><td>{percent(row.part)}</td><td class="graph">'
+        f'<span class="bar" style="width:{100 * row.part / largest:.1f}%"></span></td>'
+        f'<td>{text(row.name)} <span class="soft">{text(row.how)}</span></td></tr>\n'
+        for row in rows
     )
     place = "first" if told.position == 1 else f"number {count(told.position)}"
     return [

@@ -1,0 +1,42 @@
+"""Which host each page is on, read off names that are URLs; no page is looked at one by one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray
+from surveyor.graph.names import Interner, Names
+
+SLASH = ord("/")
+NOWHERE = -1  # the host of a name that is no URL
+URL = re.compile(r"https?://[^/]")
+
+
+def hosts_of(names: Names) -> tuple[IdArray, Names]:
+    """Return the host of each page by number (with its port, if it names one), and the names of the hosts.
+
+    >>> at, hosts = hosts_of(Names.of(["https://a.example/x", "http://a.example", "b", "https://b.example:81/"]))
+    >>> at.tolist(), list(hosts)
+    ([0, 0, -1, 1], ['a.example', 'b.example:81'])
+    """
+    blob, first, last = names.blob, names.offsets[:-1], names.offsets[1:]
+    begin = np.where(_starts(blob, first, last, b"http://"), first + 7, 0)
+    begin = np.where(_starts(blob, first, last, b"https://"), first + 8, begin)
+    slashes = np.append(np.flatnonzero(blob == SLASH), blob.size)
+    end = np.minimum(slashes[np.searchsorted(slashes, begin)], last)
+    urls = np.flatnonzero((begin > 0) & (begin < end))
+    interner = Interner()
+    at = np.full(len(names), NOWHERE, np.int32)
+    at[urls] = interner.intern(blob, np.column_stack([begin[urls], end[urls]]))
+    return at, interner.names()
+
+
+def _starts(blob: ByteArray, first: IntArray, last: IntArray, with_: bytes) -> BoolArray:
+    """Say which names start so."""
+    long = last - first >= len(with_)
+    same = long.copy()
+    for step, letter in enumerate(with_):
+        same[long] &= blob[first[long] + step] == letter
+    return same

@@ -1,0 +1,116 @@
+"""Links that come with the template of a site: its footer, its navigation, a box that many pages have.
+
+A link graph does not say where on a page a link stands. But links of a template come together: a page that has one of
+them has the others. The rule, for a page t and one host at a time:
+
+1. A *companion* of t is a page that at least 10 pages of the host link to, at least 80 % of which link to t as well.
+   Where t is linked to by the authors of some pages, the navigation of the site has no companions of t: most pages
+   with that navigation do not link to t.
+2. Take the companion that most pages linking to t have. Among the pages that have both, those companions that at least
+   80 % have, and t itself, are the *core*: at least 3 links, or there is no template here.
+3. The pages that link to t and have at least 80 % of the core are the template's, if they are at least 10 and give at
+   least 5 % of what the host gives. They are set aside, and the rest is looked at from step 2 on, at most 16 times.
+
+A page counts as linking to itself. Hosts that give less than a thousandth of the score are not looked at. The work is
+a few passes over the links of the hosts that are.
+
+What the rule cannot see: a template of one link only, or whose other links are common without it as well. And it
+cannot tell a template from authors who always name the same three pages together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IdArray, IntArray
+from surveyor.graph.csr import Graph
+from surveyor.graph.sites import URL, hosts_of
+
+TOGETHER = 0.8
+LINKS = 3  # of a core, at least
+PAGES = 10  # of a template, at least
+SLIGHT = 1e-3  # of the score: hosts that give less are not looked at
+SMALL = 0.05  # of what the host gives: a template that gives less is left alone
+ROUNDS = 16  # for each host
+NONE = -1.0  # is given by a page that does not link; one that does may give 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """Pages of one host that link to the explained page together with the same other pages."""
+
+    host: str
+    pages: IdArray
+    core: IdArray  # the links that they share, the explained page among them
+    part: float  # of the explained page's score
+
+
+def find_templates(graph: Graph, target: int, sources: IdArray, given: FloatArray) -> list[Template]:
+    """Find the templates by which pages link to a target, most important first.
+
+    Parameters
+    ----------
+    sources : the pages that link to it, each once.
+    given : the part of the target's score that each gives.
+    """
+    if graph.names is None or not URL.match(graph.name(target)):
+        return []
+    hosts, names = hosts_of(graph.names)
+    there = (hosts[sources] >= 0) & (sources != target)
+    parts = np.full(graph.pages, NONE)
+    parts[sources[there]] = given[there]
+    size, part = (np.bincount(hosts[sources[there]], what, len(names)) for what in (None, given[there]))
+    order = np.argsort(hosts, kind="stable")
+    starts = np.searchsorted(hosts[order], np.arange(len(names) + 1))
+    found = [
+        Template(names[host], pages.astype(np.int32), core.astype(np.int32), float(parts[pages].sum()))
+        for host in np.flatnonzero((size >= PAGES) & (part >= SLIGHT)).tolist()
+        for pages, core in _of_host(graph, target, order[starts[host] : starts[host + 1]], parts)
+    ]
+    return sorted(found, key=lambda template: -template.part)
+
+
+def _of_host(graph: Graph, target: int, pages: IntArray, parts: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    """Return pages and core of each template of a host; `parts` is what each page gives the target, or NONE."""
+    found: list[tuple[IntArray, IntArray]] = []
+    pages = pages[pages != target]
+    free = pages[parts[pages] >= 0]
+    own = _linked(graph, free)
+    companions = (own >= PAGES) & (own >= TOGETHER * _linked(graph, pages))
+    companions[target] = True  # of itself
+    least = SMALL * parts[free].sum()
+    untried = companions.copy()
+    untried[target] = False
+    for _ in range(ROUNDS):
+        best = int(np.where(untried, own, -1).argmax())
+        if not untried[best] or own[best] < PAGES or parts[free].sum() < least:
+            break
+        untried[best] = False
+        both = np.intersect1d(graph.in_links_of(best), free)
+        core = np.flatnonzero(companions & (_linked(graph, both) >= TOGETHER * both.size))
+        untried[core] = False
+        if core.size < LINKS:
+            continue
+        members = _having(graph, free, core)
+        if members.size >= PAGES and parts[members].sum() >= least:
+            found.append((members, core))
+            own = own - _linked(graph, members)
+            free = np.setdiff1d(free, members, assume_unique=True)
+    return found
+
+
+def _linked(graph: Graph, pages: IntArray) -> IntArray:
+    """Return by how many of some pages each page is linked to."""
+    return np.bincount(graph.distinct_links_from(pages)[1], minlength=graph.pages)
+
+
+def _having(graph: Graph, pages: IntArray, core: IntArray) -> IntArray:
+    """Return which of some pages have most of the core."""
+    inside = np.zeros(graph.pages, np.bool_)
+    inside[core] = True
+    owners, goals = graph.distinct_links_from(pages)
+    others = inside[goals] & (goals != pages[owners])
+    had = np.bincount(owners[others], minlength=pages.size) + inside[pages]  # itself counts as linked to
+    return pages[had >= TOGETHER * core.size]

@@ -1,0 +1,106 @@
+"""What if links were gone: against a dense solve; and shortest chains, against a plain search."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import dense_pagerank
+from surveyor import Graph, pagerank
+from surveyor.rank.chains import shortest_chain
+from surveyor.rank.without import remove_links, without_links
+from webs import graphs, random_web
+
+
+def plainly_without(graph: Graph, target: int, sources: set[int]) -> Graph:
+    links = [
+        (page, goal)
+        for page in range(graph.pages)
+        for goal in graph.links_of(page).tolist()
+        if not (page in sources and goal == target)
+    ]
+    pairs = np.array(links, np.int64).reshape(-1, 2)
+    return Graph.from_arrays(pairs[:, 0], pairs[:, 1], graph.pages)
+
+
+@given(graphs(), st.data())
+def test_the_links_are_gone_in_both_directions(graph: Graph, data: st.DataObject) -> None:
+    target = data.draw(st.integers(0, graph.pages - 1))
+    into = graph.in_links_of(target)
+    sources = into[np.array([data.draw(st.booleans()) for _ in into], np.bool_)]
+    fewer, plain = remove_links(graph, target, sources), plainly_without(graph, target, set(sources.tolist()))
+    assert fewer == plain
+    assert np.array_equal(fewer.in_links.indptr, plain.in_links.indptr)
+    assert np.array_equal(fewer.in_links.indices, plain.in_links.indices)
+
+
+@given(
+    graphs(), st.data(), st.booleans(), st.sampled_from(["teleport", "uniform", "given"]), st.sampled_from([0.1, 1e-9])
+)
+@settings(max_examples=200, deadline=None)
+def test_share_and_position_are_those_of_a_dense_solve(graph, data, personal, dangling, tolerance):  # type: ignore[no-untyped-def]
+    target = data.draw(st.integers(0, graph.pages - 1))
+    sources = graph.in_links_of(target)[: data.draw(st.integers(0, 30))]
+    alike = np.full(graph.pages, 1 / graph.pages)
+    jump = np.eye(graph.pages)[0] if personal else alike
+    last = np.eye(graph.pages)[-1]
+    stuck_to = {"teleport": jump, "uniform": alike, "given": last}[dangling]
+    ranking = pagerank(
+        graph, 0.85, tolerance, jump if personal else None, dangling=last if dangling == "given" else dangling
+    )
+    told = without_links(graph, ranking, target, sources)
+    truth = dense_pagerank(plainly_without(graph, target, set(sources.tolist())), 0.85, jump, stuck_to)
+    assert told.links == sources.size
+    assert abs(told.share - truth[target]) <= told.error
+    above = int(np.count_nonzero(truth > truth[target] + 1e-12))  # ties: the dense solve is not exact either
+    assert told.best <= above + 1 <= told.worst
+    assert told.best <= told.position <= told.worst
+
+
+def test_a_decided_position_is_the_true_one_and_close_pages_are_not_decided() -> None:
+    graph = random_web(300, 3000, 5)
+    ranking = pagerank(graph, tolerance=1e-3)
+    target = int(ranking.top(1)[0])
+    sources = graph.in_links_of(target)[5:]
+    told = without_links(graph, ranking, target, sources)
+    alike = np.full(300, 1 / 300)
+    truth = dense_pagerank(plainly_without(graph, target, set(sources.tolist())), 0.85, alike, alike)
+    assert told.decided
+    assert told.position == np.count_nonzero(truth > truth[target]) + 1 > ranking.position(target)
+    star = Graph.from_arrays(np.array([0, 0, 0, 1, 2, 3]), np.array([1, 2, 3, 0, 0, 0]), 4)
+    twin = without_links(star, pagerank(star), 1, np.array([], np.int32))
+    assert not twin.decided
+    assert (twin.best, twin.worst) == (2, 4)
+
+
+@given(graphs(), st.data())
+def test_chains_are_as_short_as_can_be(graph: Graph, data: st.DataObject) -> None:
+    page = st.integers(0, graph.pages - 1)
+    target, starts = data.draw(page), data.draw(st.lists(page, max_size=3, unique=True))
+    chain = shortest_chain(graph, np.array(starts, np.int64), target)
+    steps = dict.fromkeys(starts, 0)
+    queue = deque(starts)
+    while queue:
+        here = queue.popleft()
+        for goal in graph.links_of(here).tolist():
+            if goal not in steps:
+                steps[goal] = steps[here] + 1
+                queue.append(goal)
+    assert len(chain) == (steps[target] + 1 if target in steps else 0)
+    if chain:
+        assert chain[0] in starts
+        assert chain[-1] == target
+    for before, after in pairwise(chain):
+        assert after in graph.links_of(before)
+
+
+@pytest.mark.parametrize("length", [1, 2, 400])
+def test_long_chains(length: int) -> None:
+    ids = np.arange(length - 1)
+    graph = Graph.from_arrays(ids, ids + 1, length)
+    assert shortest_chain(graph, np.array([0]), length - 1) == tuple(range(length))
