@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from console import Said
+from small_sites import survey_of
 from surveyor.config import Settings
 from surveyor.crawling.derived import derive
 from surveyor.crawling.start import start
@@ -109,3 +111,10 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
     assert ending == "empty"
     assert {outcome.page for outcome in journal.outcomes if outcome.kind == "read"} == read
     assert len(web.log) == asked
+
+
+def test_scripts_find_urls_where_they_look_for_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = survey_of(tmp_path / "a.survey")
+    pages = Said(capsys, "top", str(path), "--json").json()["pages"]
+    assert [page["url"] for page in pages] == [page["name"] for page in pages]
+    assert pages[0]["url"].startswith("https://a.example/")

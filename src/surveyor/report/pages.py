@@ -32,7 +32,8 @@ class Page:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON shows them."""
-        return {field: getattr(self, field) for field in self.__slots__}
+        fields = {field: getattr(self, field) for field in self.__slots__}
+        return {**fields, "url": self.name} if "://" in self.name else fields
 
 
 def top_pages(graph: Graph, ranking: Ranking, number: int) -> list[Page]:
@@ -73,5 +74,5 @@ def page_table(pages: list[Page]) -> Table:
         titles=("score", "share", "in-links", "page"),
         cells=[(f"{row.score:.0f}", percent(row.share), count(row.in_links), row.name) for row in pages],
         keys=Page.__slots__,
-        records=[tuple(row.to_dict().values()) for row in pages],
+        records=[tuple(getattr(row, key) for key in Page.__slots__) for row in pages],
     )
