@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.crawling.live import Result
     from surveyor.crawling.survey import Survey
+    from surveyor.report.tables import Table
     from surveyor.stopping import Rule
 
 NOT_REACHED = 3  # the exit code
@@ -60,9 +62,9 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
     if code:
         output.say(f"Stopped. {pages} saved, {interval(coverage)}.")
-        output.next_steps({"go on": ["surveyor", *_again()], "look now": ["surveyor", "top", name]})
+        look = {"look now": ["surveyor", "top", name]} if survey.pages_read else {}
+        output.next_steps({"go on": ["surveyor", *_again()], **look})
         return code
-    _show_top(output, survey)
     words = {
         "reached": f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
@@ -70,6 +72,8 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         "interrupted": "Stopped",
     }
     output.line(f"{words[ending]}: {interval(coverage)}, {pages}, {duration(seconds)}.")
+    output.line()
+    _show_top(output, survey)
     asked = goal_of(rule)
     failed = not reached and asked is not None
     output.next_steps({
@@ -89,11 +93,25 @@ def _again() -> list[str]:
 
 def _show_top(output: Output, survey: Survey) -> None:
     from surveyor.report.accounts import MEANING
+    from surveyor.report.numbers import at_most
     from surveyor.report.surveys import top_table
 
-    output.table(top_table(survey.top(TOP)))
+    output.table(_shortened(top_table(survey.top(TOP))))
     output.line()
-    output.line(f"PageRank of the pages known, with jumps to the seeds; coverage is {MEANING}")
+    output.line(f"ranks of the pages known, exact to {at_most(survey.ranking.error)} in total; score: 0-100, log scale")
+    output.line(f"coverage is {MEANING}")
+
+
+def _shortened(table: Table) -> Table:
+    """Name the site once if all pages are of one; `surveyor explain` takes paths as well."""
+    from surveyor.urls import origin
+
+    sites = {origin(record[-1]) for record in table.records}
+    if len(sites) != 1:
+        return table
+    site = sites.pop()
+    cells = [(*row[:-1], row[-1].removeprefix(site)) for row in table.cells]
+    return replace(table, titles=(*table.titles[:-1], f"page of {site}"), cells=cells)
 
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:

@@ -73,7 +73,17 @@ def with_contact(output: Output, settings: Settings) -> Settings:
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return settings
     output.say("Sites should be able to reach whoever crawls them.")
-    contact = click.prompt("contact (e-mail or URL)", err=True).strip()
+    contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
-    output.say(f"saved in {config.save_contact(contact)}")
+    output.say(f"saved in {config.save_contact(contact)}\n")
     return settings
+
+
+def _contact(text: str) -> str:
+    """Take an answer, or say what is wrong with it, so that it is asked for again."""
+    from surveyor.errors import UsageError
+
+    try:
+        return config.Settings(contact=text.strip()).contact
+    except UsageError as error:
+        raise click.UsageError(f"{error.problem}; {error.hint}") from None

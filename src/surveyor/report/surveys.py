@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Lay the best pages out; a page that was not read is marked."""
-    keys = ("score", "share", "read", "url")
+    keys = ("score", "share", "in_links", "read", "url")
+    cells = []
+    for row in rows:
+        page = row["url"] + ("" if row["read"] else "  (not read)")
+        cells.append((f"{row['score']:.0f}", percent(row["share"]), count(row["in_links"]), page))
     return Table(
-        titles=("score", "share", "page"),
-        cells=[
-            (f"{row['score']:.0f}", percent(row["share"]), row["url"] + ("" if row["read"] else "  (not read)"))
-            for row in rows
-        ],
+        titles=("score", "share", "in-links", "page"),
+        cells=cells,
         keys=keys,
         records=_records(rows, keys),
     )
