@@ -78,8 +78,8 @@ def _run(args: Sequence[str]) -> int:
     except SurveyorError as error:
         _trace(debug=debug)
         return _fail(error.problem, error.hint, error.exit_code)
-    except click.Abort:  # in the middle of a question
-        return _stop("\nInterrupted.", 130)
+    except click.Abort as abort:  # click has ended the line, but for one with a question
+        return _stop("Interrupted." if abort.__cause__ else "\nInterrupted.", 130)
     except MemoryError:
         _trace(debug=debug)
         return _fail("There is not enough memory.", "build a graph folder first: it is read as a stream", 2)

@@ -159,7 +159,8 @@ def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapp
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
     told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
-    output.say(f"{hosts if is_new else folder.folder}   {told}   robots.txt obeyed, delay {settings.delay:g} s")
+    robots = "robots.txt obeyed, but for what follows" if settings.permission else "robots.txt obeyed"
+    output.say(f"{hosts if is_new else folder.folder}   {told}   {robots}, delay {settings.delay:g} s")
     if is_new:
         output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
     for line in not_asked_for(settings, origins):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.crawling.live import Result
     from surveyor.crawling.survey import Survey
-    from surveyor.report.tables import Table
     from surveyor.stopping import Rule
 
 NOT_REACHED = 3  # the exit code
@@ -94,24 +92,12 @@ def _again() -> list[str]:
 def _show_top(output: Output, survey: Survey) -> None:
     from surveyor.report.accounts import MEANING
     from surveyor.report.numbers import at_most
-    from surveyor.report.surveys import top_table
+    from surveyor.report.surveys import of_one_site, top_table
 
-    output.table(_shortened(top_table(survey.top(TOP))))
+    output.table(of_one_site(top_table(survey.top(TOP))))
     output.line()
     output.line(f"ranks of the pages known, exact to {at_most(survey.ranking.error)} in total; score: 0-100, log scale")
     output.line(f"coverage is {MEANING}")
-
-
-def _shortened(table: Table) -> Table:
-    """Name the site once if all pages are of one; `surveyor explain` takes paths as well."""
-    from surveyor.urls import origin
-
-    sites = {origin(record[-1]) for record in table.records}
-    if len(sites) != 1:
-        return table
-    site = sites.pop()
-    cells = [(*row[:-1], row[-1].removeprefix(site)) for row in table.cells]
-    return replace(table, titles=(*table.titles[:-1], f"page of {site}"), cells=cells)
 
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:

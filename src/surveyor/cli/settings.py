@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,7 +76,9 @@ def with_contact(output: Output, settings: Settings) -> Settings:
     output.say("Sites should be able to reach whoever crawls them.")
     contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
-    output.say(f"saved in {config.save_contact(contact)}\n")
+    path = config.save_contact(contact)
+    home = Path.home()
+    output.say(f"saved in {Path('~') / path.relative_to(home) if path.is_relative_to(home) else path}\n")
     return settings
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
 from surveyor.report.numbers import count, percent
 from surveyor.report.tables import Table
+from surveyor.urls import origin
 
 if TYPE_CHECKING:
     from surveyor.report.census import Place
@@ -30,6 +32,17 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         keys=keys,
         records=_records(rows, keys),
     )
+
+
+def of_one_site(table: Table) -> Table:
+    """Name the site once, in the title, if all pages of a table are of one; `surveyor explain` takes paths as well."""
+    sites = {origin(record[table.keys.index("url")]) for record in table.records}
+    if len(sites) != 1:
+        return table
+    site, column = sites.pop(), list(table.titles).index("page")
+    titles = [f"page of {site}" if title == "page" else title for title in table.titles]
+    cells = [(*row[:column], row[column].removeprefix(site), *row[column + 1 :]) for row in table.cells]
+    return replace(table, titles=titles, cells=cells)
 
 
 def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
