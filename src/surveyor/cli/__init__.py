@@ -6,6 +6,7 @@
     output      results to stdout, talk to stderr
     meter       progress bars
     compiled    where compiled kernels are kept
+    plain       output that is not UTF-8
     reference   docs/reference/commands.md
 
 Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the guarantee asked for was not reached, 4 a damaged,
@@ -14,6 +15,7 @@ newer or locked graph or survey, 5 nothing could be fetched, 130 and 143 interru
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import sys
@@ -39,6 +41,8 @@ def run(args: Sequence[str]) -> int:
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:  # the caller closed it (`>&-`), so nobody listens
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  # open until exit
+        if sys.stdin is None:
+            sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
         return _run(args)
     except KeyboardInterrupt:
         return _stop("Interrupted.", 130)
@@ -51,13 +55,15 @@ def _run(args: Sequence[str]) -> int:
 
     import click
 
+    from surveyor.cli import plain
     from surveyor.cli.lazy import surveyor
     from surveyor.errors import SurveyorError
 
     debug = "--debug" in args
+    codecs.register_error(plain.NAME, plain.plainly)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a name is bytes, and need not be UTF-8
+            stream.reconfigure(errors=plain.NAME)
     try:
         code = surveyor.main(list(args), prog_name="surveyor", standalone_mode=False, obj=tuple(args))
         return code if isinstance(code, int) else 0
@@ -72,8 +78,8 @@ def _run(args: Sequence[str]) -> int:
     except SurveyorError as error:
         _trace(debug=debug)
         return _fail(error.problem, error.hint, error.exit_code)
-    except click.Abort:
-        return _stop("Interrupted.", 130)
+    except click.Abort as abort:  # click has ended the line, but for one with a question
+        return _stop("Interrupted." if abort.__cause__ else "\nInterrupted.", 130)
     except MemoryError:
         _trace(debug=debug)
         return _fail("There is not enough memory.", "build a graph folder first: it is read as a stream", 2)

@@ -86,7 +86,7 @@ def command(
     from surveyor.crawling.survey import Survey
 
     with Survey(path) as survey:
-        if not survey.pages_read:
+        if not survey.pages_read and not code:
             raise crawled.nothing(survey, is_new=is_new)
         return crawled.tell(output, survey, rule, ending, code, seconds)
 
@@ -121,7 +121,7 @@ def _crawl(
 
     def watch(now: Run, outcome: Outcome | None) -> None:
         nonlocal greeted
-        if not greeted:
+        if not greeted and not caught:
             greeted = True
             if not is_new:
                 captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
@@ -156,13 +156,13 @@ def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> Non
 
 def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool) -> None:
     manifest = folder.manifest
-    hosts = ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else "")
-    told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}, delay {settings.delay:g} s"
+    places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
+    hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
+    told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
+    robots = "robots.txt obeyed, but for what follows" if settings.permission else "robots.txt obeyed"
+    output.say(f"{hosts if is_new else folder.folder}   {told}   {robots}, delay {settings.delay:g} s")
     if is_new:
-        output.say(f"{hosts}   {told}")
         output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
-    else:
-        output.say(f"{folder.folder}   {told}")
     for line in not_asked_for(settings, origins):
         output.say(line)
     for host, reason in settings.permission.items():

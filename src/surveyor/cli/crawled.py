@@ -60,9 +60,9 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
     if code:
         output.say(f"Stopped. {pages} saved, {interval(coverage)}.")
-        output.next_steps({"go on": ["surveyor", *_again()], "look now": ["surveyor", "top", name]})
+        look = {"look now": ["surveyor", "top", name]} if survey.pages_read else {}
+        output.next_steps({"go on": ["surveyor", *_again()], **look})
         return code
-    _show_top(output, survey)
     words = {
         "reached": f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
@@ -70,6 +70,8 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         "interrupted": "Stopped",
     }
     output.line(f"{words[ending]}: {interval(coverage)}, {pages}, {duration(seconds)}.")
+    output.line()
+    _show_top(output, survey)
     asked = goal_of(rule)
     failed = not reached and asked is not None
     output.next_steps({
@@ -89,11 +91,13 @@ def _again() -> list[str]:
 
 def _show_top(output: Output, survey: Survey) -> None:
     from surveyor.report.accounts import MEANING
-    from surveyor.report.surveys import top_table
+    from surveyor.report.numbers import at_most
+    from surveyor.report.surveys import of_one_site, top_table
 
-    output.table(top_table(survey.top(TOP)))
+    output.table(of_one_site(top_table(survey.top(TOP))))
     output.line()
-    output.line(f"PageRank of the pages known, with jumps to the seeds; coverage is {MEANING}")
+    output.line(f"ranks of the pages known, exact to {at_most(survey.ranking.error)} in total; score: 0-100, log scale")
+    output.line(f"coverage is {MEANING}")
 
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:

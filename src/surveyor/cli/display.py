@@ -1,4 +1,4 @@
-"""A crawl as it goes on: bars of the five accounts on a terminal, a line now and then elsewhere."""
+"""A crawl as it goes on: bars that sum to all importance on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 import sys
 import time
 from collections import deque
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
-from surveyor.report.accounts import account_lines, by_kind, interval
-from surveyor.report.numbers import count, counted, duration, printable, size
-from surveyor.stopping import goal_of
+from surveyor.report.accounts import bar, by_kind, interval, known_bar
+from surveyor.report.numbers import count, counted, duration, percent, printable, size
+from surveyor.stopping import Coverage, goal_of
+from surveyor.strategies.strategy import name_of
 
 if TYPE_CHECKING:
     from surveyor.crawling.forecast import Forecast
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds
 SURE_AFTER = 60.0  # seconds before the time left is guessed at
 RECENT = 60.0  # seconds over which the rate is measured
+BARS, NARROWEST, BESIDE = 28, 8, 64  # characters of a bar at most and at least, and of what stands beside it
+LOOK_EVERY = 1e-6  # seconds for each page known, between two looks for the next page: going over all takes time
 
 
 class Display:
@@ -32,7 +36,8 @@ class Display:
         self._terminal = not silent and self._stream.isatty()
         self._drawn = self._began = time.monotonic()
         self._blocked: dict[str, list[int]] = {}
-        self._latest = ""
+        self._latest = self._next = ""
+        self._looked = -math.inf
         self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
         self._warned = False
         self._said = 0  # remarks about hosts
@@ -51,7 +56,7 @@ class Display:
         self._drawn = now
         self._warn(run)
         if self._terminal:
-            self._draw("\n".join(self.lines(run)))
+            self._draw("\n".join(self.lines(run, get_terminal_size().columns)))
         else:
             self._stream.write(self.line(run) + "\n")
             self._stream.flush()
@@ -62,18 +67,25 @@ class Display:
             self._live.stop()
             self._live = None
 
-    def lines(self, run: Run) -> list[str]:
-        """Return what a terminal shows."""
+    def lines(self, run: Run, columns: int = 120) -> list[str]:
+        """Return what a terminal shows: what is certain, and where the rest is; together all importance."""
         ledger = run.state.crawl.ledger
-        coverage = ledger.coverage()
+        now = ledger.coverage()
         masses = {reason: float(ledger.residual[pages].sum()) for reason, pages in self._blocked.items()}
-        left = self._left(run)
-        notes = {
-            "captured": f"{interval(coverage)}   goal: {run.until}" + (f"   about {left} left" if left else ""),
-            "waiting": f"on {counted(len(run.state.crawl.frontier), 'known page')}",
-            "blocked": by_kind(masses),
-        }
-        return [*account_lines(coverage, notes), self._facts(run)]
+        left, width = self._left(run), max(NARROWEST, min(BARS, columns - BESIDE))
+        goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
+        waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
+        pages = counted(max(len(run.state.crawl.frontier), 1 if waiting else 0), "known page")
+        drawn = [
+            f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   {goal}",
+            f"waiting   {bar(waiting, width)} {100 * waiting:5.1f} %  {pages}"
+            + (f", about {left} left" if left else ""),
+        ]
+        if now.blocked > 0:
+            drawn.append(f"blocked   {bar(now.blocked, width)} {100 * now.blocked:5.1f} %  {by_kind(masses)}".rstrip())
+        if now.lost > 0:
+            drawn.append(f"lost      {bar(now.lost, width)} {100 * now.lost:5.1f} %  pages that are gone")
+        return [*drawn, self._facts(run)]
 
     def line(self, run: Run) -> str:
         """Return what a log shows."""
@@ -93,9 +105,30 @@ class Display:
         pause = run.hosts.paused_until - run.hosts.clock()
         if pause > 0:
             facts.append(f"the network is down, trying again in {duration(pause)}")
-        elif self._latest:
-            facts.append(printable(self._latest)[:80])
+        elif following := self._following(run):
+            facts.append(following)
         return "   ".join(facts)
+
+    def _following(self, run: Run) -> str:
+        """Name the page on which most importance waits, which RankMass reads next; else the one that was read last."""
+        now, crawl = time.monotonic(), run.state.crawl
+        if not name_of(crawl.strategy).startswith("rankmass"):
+            return printable(self._short(run, self._latest))
+        if now - self._looked >= LOOK_EVERY * crawl.ledger.known:
+            self._looked, waiting = now, crawl.ledger.waiting
+            mass = crawl.ledger.residual[waiting]
+            best = int(mass.argmax()) if waiting.size else -1
+            self._next = (
+                f"next ({percent(float(mass[best]))})  {printable(self._short(run, run.state.urls[waiting[best]]))}"
+                if waiting.size
+                else ""
+            )
+        return self._next
+
+    def _short(self, run: Run, url: str) -> str:
+        """Return the part of a URL that tells it from others here."""
+        short = url.partition("://")[2]
+        return short[short.find("/") :] if len(run.hosts) == 1 else short
 
     def _rate(self, run: Run) -> float:
         """Return pages per second of the last minute."""
@@ -153,6 +186,11 @@ class Display:
             self._live = Live(console=console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def _padded(bounds: str) -> str:
+    """Keep what stands behind a share in its place while the share grows."""
+    return bounds.rjust(len("  0.0 % at least, 100.0 % at most"))
 
 
 def forecast_line(ahead: Forecast) -> str:

@@ -101,7 +101,7 @@ def meant_by(word: str) -> str:
         return ""
     if "://" in word:
         return "crawl"
-    if (Path(word) / "survey.toml").is_file():
+    if (Path(word) / "survey.toml").is_file() or word.rstrip("/").endswith(".survey"):  # no host has such a name
         return "status"
     looks_like_host = "." in word.partition("/")[0].strip(".") and not Path(word).exists()
     return "crawl" if looks_like_host else ""

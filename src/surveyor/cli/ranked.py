@@ -82,8 +82,8 @@ class Ranked:
 
 
 def is_survey(path: str) -> bool:
-    """Say whether a path is that of a survey."""
-    return (Path(path) / "survey.toml").is_file()
+    """Say whether a path is that of a survey, or was meant to be."""
+    return (Path(path) / "survey.toml").is_file() or (path.rstrip("/").endswith(".survey") and not Path(path).exists())
 
 
 def open_survey(

@@ -32,7 +32,7 @@ elsewhere it is a line every ten seconds. `--quiet` leaves the data asked for, w
 | 1 | a bug in surveyor (or `doctor` found something wrong) |
 | 2 | wrong usage, or an input that cannot be read |
 | 3 | done, but without the guarantee asked for |
-| 4 | a graph or survey that is damaged, locked or written by a newer version |
+| 4 | a survey that does not exist; a graph or survey that is damaged, locked or written by a newer version |
 | 5 | nothing could be fetched |
 | 130, 143 | interrupted; what was crawled is saved |
 
@@ -45,7 +45,7 @@ and `command`.
 | `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
 | `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
-| `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `read` (and `true_share`) |
+| `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `in_links`, `read` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | what was asked for; reached, hopeless, empty or interrupted |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,7 +74,19 @@ def with_contact(output: Output, settings: Settings) -> Settings:
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return settings
     output.say("Sites should be able to reach whoever crawls them.")
-    contact = click.prompt("contact (e-mail or URL)", err=True).strip()
+    contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
-    output.say(f"saved in {config.save_contact(contact)}")
+    path = config.save_contact(contact)
+    home = Path.home()
+    output.say(f"saved in {Path('~') / path.relative_to(home) if path.is_relative_to(home) else path}\n")
     return settings
+
+
+def _contact(text: str) -> str:
+    """Take an answer, or say what is wrong with it, so that it is asked for again."""
+    from surveyor.errors import UsageError
+
+    try:
+        return config.Settings(contact=text.strip()).contact
+    except UsageError as error:
+        raise click.UsageError(f"{error.problem}; {error.hint}") from None

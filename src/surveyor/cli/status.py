@@ -77,6 +77,9 @@ def show_scope(output: Output, survey: str) -> int:
     with Survey(survey) as opened:
         rows = opened.leaving()
         output.object("status", {"survey": survey, "leaving": rows})
+        if not rows and output.mode == "text":
+            output.line("No page was read yet, so there are no links.")
+            return 0
         output.table(leaving_table(rows))
         output.line()
         output.line("Links out of scope are kept but carry no importance; here they count as if they did.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,13 +37,14 @@ def command(output: Output, *, graph: str, count: int, blocked: bool, **settings
 def show_blocked(output: Output, path: str, count: int) -> int:
     """Print pages that could not be read, most importance first."""
     from surveyor.crawling.survey import Survey
-    from surveyor.report.surveys import refused_table
+    from surveyor.report.surveys import of_one_site, refused_table
 
     with Survey(path) as survey:
         rows = survey.refused(count)
         output.object("top", {"survey": path, "blocked": rows, "reasons": survey.blocked()})
         if rows or output.mode == "csv":
-            output.table(refused_table(rows))
+            table = refused_table(rows)
+            output.table(of_one_site(table) if sys.stdout.isatty() else table)
         else:
             output.line("Nothing is blocked.")
     return 0

@@ -149,13 +149,14 @@ class Survey:
         return float(self.manifest.settings["damping"])
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
-        """Return the best pages, best first: url, share, score from 0 to 100, and whether it was read."""
-        ranking, marks = self.ranking, self.ranking.marks()
+        """Return the best pages, best first: url, share, score from 0 to 100, links to it, whether it was read."""
+        ranking, marks, into = self.ranking, self.ranking.marks(), self._all.graph.in_links.indptr
         return [
             {
                 "url": ranking.name(page),
                 "share": float(ranking.scores[page]),
                 "score": round(float(marks[page]), 1),
+                "in_links": int(into[page + 1] - into[page]),
                 "read": bool(self._all.read[page]),
             }
             for page in ranking.top(count).tolist()

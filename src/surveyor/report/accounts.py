@@ -29,6 +29,16 @@ def bar(share: float, width: int = WIDTH) -> str:
     return ("█" * full + (EIGHTHS[part] if part else "")).ljust(width)
 
 
+def known_bar(at_least: float, at_most: float, width: int = WIDTH) -> str:
+    """Draw what is certain, and in grey what is possible.
+
+    >>> known_bar(0.5, 0.8, 10), known_bar(0.25, 1.0, 2)
+    ('█████░░░  ', '▌░')
+    """
+    sure = bar(at_least, width).rstrip()
+    return sure.ljust(max(len(sure), min(width, round(width * at_most))), "░").ljust(width)
+
+
 def interval(coverage: CoverageInterval) -> str:
     """Say how much is captured, from both sides; bounds round outward."""
     return f"{share_at_least(coverage.at_least)} at least, {share_at_most(coverage.at_most)} at most"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
 from surveyor.report.numbers import count, percent
 from surveyor.report.tables import Table
+from surveyor.urls import origin
 
 if TYPE_CHECKING:
     from surveyor.report.census import Place
@@ -19,16 +21,28 @@ if TYPE_CHECKING:
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Lay the best pages out; a page that was not read is marked."""
-    keys = ("score", "share", "read", "url")
+    keys = ("score", "share", "in_links", "read", "url")
+    cells = []
+    for row in rows:
+        page = row["url"] + ("" if row["read"] else "  (not read)")
+        cells.append((f"{row['score']:.0f}", percent(row["share"]), count(row["in_links"]), page))
     return Table(
-        titles=("score", "share", "page"),
-        cells=[
-            (f"{row['score']:.0f}", percent(row["share"]), row["url"] + ("" if row["read"] else "  (not read)"))
-            for row in rows
-        ],
+        titles=("score", "share", "in-links", "page"),
+        cells=cells,
         keys=keys,
         records=_records(rows, keys),
     )
+
+
+def of_one_site(table: Table) -> Table:
+    """Name the site once, in the title, if all pages of a table are of one; `surveyor explain` takes paths as well."""
+    sites = {origin(record[table.keys.index("url")]) for record in table.records}
+    if len(sites) != 1:
+        return table
+    site, column = sites.pop(), list(table.titles).index("page")
+    titles = [f"page of {site}" if title == "page" else title for title in table.titles]
+    cells = [(*row[:column], row[column].removeprefix(site), *row[column + 1 :]) for row in table.cells]
+    return replace(table, titles=titles, cells=cells)
 
 
 def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
