@@ -7,6 +7,7 @@ import gzip
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,69 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def test_importing_the_package_loads_neither_numba_nor_numpy() -> None:
     code = "import surveyor, sys; sys.exit('numba' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Commands and settings
+
+
+def said_in(*places: str) -> str:
+    return "\n".join(page.read_text("utf-8") for place in places for page in sorted(ROOT.glob(f"docs/{place}/*.md")))
+
+
+def commands() -> list[str]:
+    from surveyor.cli.lazy import COMMANDS, GROUPS
+
+    return [name for name in COMMANDS if name not in GROUPS] + [f"{one} {two}" for one in GROUPS for two in GROUPS[one]]
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_is_shown_at_work(name: str) -> None:
+    assert re.search(rf"^\$ surveyor {name}\b", said_in("tutorials", "how-to"), re.MULTILINE)
+
+
+def shown() -> list[tuple[str, list[str]]]:
+    """Return the words of each command line of surveyor that a page shows, without what the shell takes."""
+    found = []
+    for page, code in blocks("console"):
+        for line in re.findall(r"^\$ surveyor (.*)$", code.replace("\\\n", " "), re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            ends = [place for place, word in enumerate(words) if re.fullmatch(r"[|<>&]+|\d?>.*", word)]
+            found.append((f"{page}: {line}", words[: ends[0]] if ends else words))
+    return found
+
+
+@pytest.mark.parametrize(("line", "words"), shown(), ids=[line for line, _ in shown()])
+def test_options_shown_exist(line: str, words: list[str]) -> None:
+    import click
+
+    from surveyor.cli.lazy import GROUPS, meant_by, surveyor
+
+    command: click.Command = surveyor
+    if meant := meant_by(words[0]):
+        words = [meant, *words]
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        name, *words = words
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, line
+        command = found
+        if name not in GROUPS:
+            break
+    command.make_parser(click.Context(command)).parse_args(words)  # raises NoSuchOption
+
+
+def test_every_setting_and_exit_code_is_documented() -> None:
+    from surveyor import errors
+    from surveyor.config import FIELDS
+
+    settings = (ROOT / "docs/reference/settings.md").read_text("utf-8")
+    assert [name for name in FIELDS if f"| `{name}` |" not in settings] == []
+    codes = {one.exit_code for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)}
+    table = (ROOT / "docs/reference/commands.md").read_text("utf-8")
+    assert [code for code in codes | {0, 5} if f"| {code} |" not in table] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text("utf-8"))}
+    assert [page.name for page in PAGES if page.parent.parent == index.parent and page not in linked] == []
+    assert "(docs/README.md)" in (ROOT / "README.md").read_text("utf-8")

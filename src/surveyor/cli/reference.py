@@ -68,7 +68,7 @@ and `command`.
 | – `error`, `reached` | | the proven error, and whether it is as small as asked for |
 | – `sweeps`, `seconds` | | what it took |
 | `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
-| | | `in_links`, `out_links`, `name` |
+| | | `in_links`, `out_links`, `name` (of a survey, also as `url`) |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
 | `engine`, `columns`, `rows`, `seconds` | `sql` | what answered, and all rows; without a query `tables` |
 | `files` | `export` | what was written: `path`, `bytes` |

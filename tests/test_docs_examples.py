@@ -1,0 +1,146 @@
+"""What the documentation shows works: the newcomer's path of the README, the tutorial of a site, scripts, queries."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import surveyor as sv
+from small_sites import HOME, survey_of
+from surveyor.testing import EmbeddedWeb, WebSettings, running
+
+ROOT = Path(__file__).parent.parent
+HURRY = {"slow_seconds": 0.05, "pace": 0.1, "crawl_delay": 0.05}  # as `surveyor demo` has it
+posix = pytest.mark.skipif(sys.platform == "win32", reason="scripts of a POSIX shell")
+
+
+def code_of(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+class Shell:
+    """A shell in an empty folder that knows `surveyor`, with no settings of whoever runs the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        tools = folder / "bin"
+        tools.mkdir()
+        for name, words in {"surveyor": "-m surveyor", "python3": ""}.items():
+            tool = tools / name
+            tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+            tool.chmod(0o755)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SURVEYOR_")}
+        self.env = {**kept, "PATH": f"{tools}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(folder / "config")}
+
+    def __call__(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/sh", "-c", script],
+            cwd=self.folder,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def web() -> Iterator[EmbeddedWeb]:
+    with running(WebSettings(**HURRY)) as made:  # type: ignore[arg-type]
+        yield made
+
+
+# Tutorials
+
+
+@posix
+def test_the_path_of_a_newcomer_works_as_the_readme_has_it(shell: Shell, web: EmbeddedWeb) -> None:
+    lines = next(code for code in code_of("README.md", "console") if "demo --serve" in code).splitlines()
+    words = [line.removeprefix("$ ") for line in lines if line.startswith("$ surveyor") and "--serve" not in line]
+    assert [word.split()[1] for word in words] == ["crawl", "top", "explain", "report"]
+    for word in words:
+        done = shell(word.replace("8765", str(web.port)))
+        assert done.returncode == 0, f"{word}: {done.stderr}"
+    assert (shell.folder / "blog.site70.example.survey" / "report.html").is_file()
+
+
+@posix
+def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
+    page = "docs/tutorials/my-site.md"
+    (permission,) = code_of(page, "toml")
+    said = ""
+    for line in re.findall(r"^\$ (surveyor .*)$", "\n".join(code_of(page, "console")), re.MULTILINE):
+        if "--serve" in line:
+            continue
+        if "--fresh" in line:
+            with (shell.folder / "surveyor.toml").open("a") as file:
+                file.write(f"\n{permission}")
+        quick = line.replace("8765", str(web.port)).replace("--delay 0.1", "--delay 0.01")
+        done = shell(quick, SURVEYOR_PROXY=f"http://127.0.0.1:{web.port}", SURVEYOR_PAUSE="0.1")
+        assert done.returncode == (3 if line == "surveyor crawl" else 0), f"{line}: {done.stderr}"
+        said += done.stdout.replace(str(web.port), "8765")
+    text = (ROOT / page).read_text("utf-8")
+    rows = re.findall(r"^ +[\d.]+ .*(?:/|html).*$", text, re.MULTILINE)  # of tables
+    assert len(rows) > 15
+    assert [row for row in rows if row not in said] == []
+
+
+# Scripts and queries
+
+
+@posix
+def test_the_script_for_ci_fails_when_it_should(shell: Shell) -> None:
+    (script,) = code_of("docs/how-to/ci-check.md", "sh")
+    with running(WebSettings.plain(robots_rules=1.0)) as web:
+        env = {"SITE": web.seeds[0], "SURVEYOR_PROXY": f"http://127.0.0.1:{web.port}", "SURVEYOR_DELAY": "0",
+               "SURVEYOR_CONTACT": "me@example.org", "SURVEYOR_PAUSE": "0.02"}  # fmt: skip
+        good = shell(script, **env, GOAL="0.3")
+        assert (good.returncode, good.stderr) == (0, "")
+        assert re.fullmatch(r"\d+ pages read, at least \d+\.\d% captured, 30% asked for\n", good.stdout)
+        missing, secret = web.seeds[0] + "nowhere's.html", web.seeds[0] + "private/1.html"
+        bad = shell(script, **env, GOAL="0.3", MUST=f"{web.seeds[0]} {missing} {secret}")
+        assert bad.returncode == 1
+        assert f"{missing}: not linked from anywhere\n" in bad.stdout
+        assert bad.stdout.count("\n") <= 3
+        little = shell(script, **env, GOAL="0.9999")
+        assert little.returncode == 1
+        assert "100% asked for" in little.stdout
+    nothing = shell(script, SITE="http://nowhere.invalid/", SURVEY="b.survey", SURVEYOR_CONTACT="me@example.org")
+    assert nothing.returncode == 5
+    assert "does not resolve" in nothing.stderr or "hint:" in nothing.stderr
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sv.Survey]:
+    with sv.open(survey_of(tmp_path_factory.mktemp("small") / "small.survey")) as survey:
+        yield survey
+
+
+RECIPES = code_of("docs/how-to/sql-recipes.md", "sql")
+
+
+@pytest.mark.parametrize("query", RECIPES, ids=[query.split("\n")[0] for query in RECIPES])
+def test_recipes_work_with_both_engines(query: str, small: sv.Survey) -> None:
+    pytest.importorskip("duckdb")
+    first, second = (small.sql(query, engine=engine) for engine in ("duckdb", "sqlite"))
+    assert first.columns == second.columns
+    assert sorted(map(repr, map(tuple, first.rows))) == sorted(map(repr, map(tuple, second.rows)))
+    assert first.rows or "group by hash" in query or "group by title" in query
+
+
+def test_there_are_recipes(small: sv.Survey) -> None:
+    assert len(RECIPES) >= 10
+    dead = next(query for query in RECIPES if "dead" in query)
+    assert small.sql(dead, engine="sqlite").rows == [(HOME, HOME + "gone", 404)]
