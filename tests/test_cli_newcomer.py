@@ -78,10 +78,10 @@ def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(
 
 
 @posix
-def test_interrupting_the_question_ends_in_a_line_of_its_own(web: EmbeddedWeb, tmp_path: Path) -> None:
+def test_leaving_the_question_ends_in_a_line_of_its_own(web: EmbeddedWeb, tmp_path: Path) -> None:
     with Terminal(*crawl(web)) as asked:
         asked.wait_for("contact (e-mail or URL): ")
-        asked.interrupt()
+        asked.type("\x04")  # Ctrl-D
         assert asked.finish() == 130
     assert asked.text.endswith("\nInterrupted.\n")
     assert not list(tmp_path.glob("*.survey"))
