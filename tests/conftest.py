@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,12 @@ def folder(tmp_path: Path) -> str:
     path = tmp_path / "web.graph"
     Graph.from_edges(LINKS).save(path)
     return str(path)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in an empty folder, with no settings of whoever runs the tests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
+        monkeypatch.delenv(name)

@@ -25,16 +25,9 @@ from surveyor.errors import UsageError
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
+pytestmark = pytest.mark.usefixtures("nowhere")
+
 SECRET = "hunter2"  # noqa: S105  # that must not be shown
-
-
-@pytest.fixture(autouse=True)
-def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in an empty folder, with no settings of whoever runs the tests."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")

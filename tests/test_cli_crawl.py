@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import ssl
@@ -20,6 +19,8 @@ from console import Said, process
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
+pytestmark = pytest.mark.usefixtures("nowhere")
+
 ME = ["--contact", "me@example.org"]
 QUICK = {"slow_seconds": 0.02, "pace": 0.05, "crawl_delay": 0.02}
 
@@ -28,15 +29,6 @@ QUICK = {"slow_seconds": 0.02, "pace": 0.05, "crawl_delay": 0.02}
 def web() -> Iterator[EmbeddedWeb]:
     with running(WebSettings(**QUICK)) as made:  # type: ignore[arg-type]
         yield made
-
-
-@pytest.fixture(autouse=True)
-def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in an empty folder, with no settings of whoever runs the tests."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
-        monkeypatch.delenv(name)
 
 
 def polite(web: EmbeddedWeb, *more: str) -> list[str]:

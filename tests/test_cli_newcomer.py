@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,8 @@ from surveyor.crawling.start import start
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("nowhere")
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of POSIX")
 
 
@@ -23,15 +24,6 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are
 def web() -> Iterator[EmbeddedWeb]:
     with running(WebSettings.plain(robots_rules=1.0)) as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in an empty folder, with no settings of whoever runs the tests."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
-        monkeypatch.delenv(name)
 
 
 def crawl(web: EmbeddedWeb, *more: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,8 @@ from surveyor.crawling.start import manners_of
 from surveyor.hosts import Hosts
 from surveyor.sources.http import Fetched
 from surveyor.testing import EmbeddedWeb, WebSettings, running
+
+pytestmark = pytest.mark.usefixtures("nowhere")
 
 
 def look(url: str, answers: dict[str, Any], **settings: Any) -> tuple[Look, Sites]:
@@ -139,14 +140,6 @@ def test_wishes_and_words_of_a_page() -> None:
 def web() -> Iterator[EmbeddedWeb]:
     with running(WebSettings.plain(robots_rules=0.3)) as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
-        monkeypatch.delenv(name)
 
 
 def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
