@@ -126,7 +126,8 @@ def test_options_shown_exist(line: str, words: list[str]) -> None:
         command = found
         if name not in GROUPS:
             break
-    command.make_parser(click.Context(command)).parse_args(words)  # raises NoSuchOption
+    context = click.Context(command, help_option_names=command.context_settings["help_option_names"])  # which it keeps
+    command.make_parser(context).parse_args(words)  # raises NoSuchOption
 
 
 def test_every_setting_and_exit_code_is_documented() -> None:
