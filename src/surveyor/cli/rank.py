@@ -67,8 +67,7 @@ def show(output: Output, name: str, ranked: Ranked, top: int) -> None:
 
     pages = top_pages(ranked.graph, ranked.ranking, top)
     ties = near_ties(ranked.ranking, top)
-    survey = ranked.coverage is not None  # whose pages are URLs, and called so in all other commands
-    rows = {"near_ties": ties, "pages": [page.to_dict() | ({"url": page.name} if survey else {}) for page in pages]}
+    rows = {"near_ties": ties, "pages": [page.to_dict() for page in pages]}
     output.object(name, {**ranked.fields(), **rows})
     if pages or output.mode == "csv":
         output.table(page_table(pages))
