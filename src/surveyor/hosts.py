@@ -111,7 +111,7 @@ class Hosts:
         rules = host.rules.get(origin) or self._from_before(number, origin)
         if host.refused:
             return "page"  # which is refused
-        if host.ready_at > now:  # it was awake when it was told to wait
+        if not self._is_ready(host, now):  # it was awake when it was told to wait, or asked for a file of others
             return None
         if host.address is None:
             return "address"
@@ -126,12 +126,28 @@ class Hosts:
             return None
         return None if host.busy else "robots"  # when those under way have ended, it wakes
 
-    def turn(self, number: int) -> Step | None:
-        """Say whether a host may be asked now for what is not a page of its own: a robots.txt that lies there."""
+    def refused(self, number: int, origin: str) -> str:
+        """Say why a host is left out, also by what is known of it from before; empty if it is not."""
+        if origin not in self._all[number].rules:
+            self._from_before(number, origin)
+        return self._all[number].refused
+
+    def turn(self, number: int, origin: str) -> Step | None:
+        """Say whether a host may be asked now for what is not a page of its own: a robots.txt that lies there.
+
+        None for one that is left out, too.
+        """
         host, now = self._all[number], self.clock()
-        if not self._is_ready(host, now) or (host.address is not None and _closed(host, now)):
+        if self.refused(number, origin):
             return None
-        return "address" if host.address is None else "robots"
+        if not self._is_ready(host, now):
+            return None
+        if host.address is None:
+            return "address"
+        if (gate := _closed(host, now)) is not None:
+            self._agenda.queue(number, gate)
+            return None
+        return "robots"
 
     def why_not(self, number: int, origin: str, url: str) -> str:
         """Say why a page may not be read; empty if it may."""
@@ -193,8 +209,8 @@ class Hosts:
         Return until when it gets a break, if it does.
         """
         host, now = self._all[number], self.clock()
-        rest = host.bears(seconds, failure)
-        if failure:
+        before, rest = host.delay, host.bears(seconds, failure)
+        if failure or host.delay > before:
             self.wait(number, now + host.delay)
         if not rest or host.refused:
             return None
@@ -230,7 +246,8 @@ class Hosts:
 
     def asked_elsewhere(self, number: int, origin: str) -> None:
         """Note that robots.txt lies somewhere else, where it will be asked for."""
-        self._all[number].rules[origin].until = math.inf
+        rules = self._all[number].rules[origin]
+        rules.robots, rules.until = None, math.inf  # those of before have expired
 
     def unruled(self, number: int, origin: str, until: float, *, counts: bool = True) -> None:
         """Note that robots.txt could not be read, and when to try again."""

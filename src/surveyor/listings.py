@@ -1,8 +1,8 @@
 r"""Lists of pages that sites publish: sitemaps and their indexes, feeds, plain text; bytes in, URLs out.
 
 Sitemaps (sitemaps.org) and RSS, Atom and JSON feeds are told apart by what they hold, not by their names; any may be
-gzipped. What comes before a mistake counts. Declarations of entities end the reading: a list needs none, and a few
-lines of them can stand for gigabytes.
+gzipped. What comes before a mistake counts. Declarations of entities and attributes end the reading, and so do elements
+nested ever deeper and endless names: a list needs none, and a few lines of them can stand for gigabytes.
 
     >>> read_listing(b"# mine\nhttps://example.org/a\n\nhttps://example.org/b\n").pages
     ('https://example.org/a', 'https://example.org/b')
@@ -11,6 +11,7 @@ lines of them can stand for gigabytes.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from xml.parsers import expat
 
 MOST_BYTES = 100_000_000  # of a list, unpacked: twice what sitemaps may have
 MOST_PAGES = 1_000_000
+DEEPEST, LONGEST_SPACE = 100, 1_000  # elements within each other; characters of a namespace
+LINE = re.compile(rb"[^\r\n]+")
 Kind = Literal["sitemap", "index", "feed", "text"]
 ROOTS: dict[str, Kind] = {"urlset": "sitemap", "sitemapindex": "index", "rss": "feed", "RDF": "feed", "feed": "feed"}
 PLACES = {("url", "loc"), ("sitemap", "loc"), ("item", "link"), ("entry", "link")}  # where a URL stands
@@ -42,9 +45,14 @@ def read_listing(body: bytes, base: str = "") -> Listing | None:
         return _Reader(base).read(text)
     if start.startswith(b"{"):
         return _json_feed(text, base)
-    lines = (line.strip() for line in text.decode("utf-8-sig", "replace").splitlines())
-    named = [line for line in lines if line and not line.startswith("#")]
-    return Listing("text", tuple(dict.fromkeys(named))[:MOST_PAGES])
+    named: dict[str, None] = {}
+    for found in LINE.finditer(text.removeprefix(b"\xef\xbb\xbf")):  # one by one: there may be millions
+        line = found[0].decode("utf-8", "replace").strip()
+        if line and not line.startswith("#"):
+            named[line] = None
+        if len(named) == MOST_PAGES:
+            break
+    return Listing("text", tuple(named))
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -59,10 +67,14 @@ def _unpacked(body: bytes) -> bytes:
 def _json_feed(text: bytes, base: str) -> Listing | None:
     try:
         items = json.loads(text)["items"]
-        urls = [urljoin(base, item["url"]) for item in items if isinstance(item, dict) and item.get("url")]
+        urls = [urljoin(base, item["url"]) for item in items if isinstance(item, dict) and _is_text(item.get("url"))]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return Listing("feed", tuple(dict.fromkeys(urls))[:MOST_PAGES])
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 @dataclass(slots=True)
@@ -79,7 +91,9 @@ class _Reader:
     def read(self, body: bytes) -> Listing | None:
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.CharacterDataHandler, parser.EntityDeclHandler = self._characters, self._refuse
+        parser.CharacterDataHandler, parser.StartNamespaceDeclHandler = self._characters, self._space
+        parser.EntityDeclHandler = parser.AttlistDeclHandler = self._refuse
+        parser.buffer_text = True
         with suppress(expat.ExpatError, ValueError):  # what came before counts
             parser.Parse(body, True)  # noqa: FBT003  # takes no name
         if self.kind is None:
@@ -92,6 +106,8 @@ class _Reader:
         if not self.path:
             self.kind, self.space = ROOTS.get(local), space
         mine = space == self.space or local in ("item", "link")  # RSS 1.0 has its items in a space of their own
+        if len(self.path) == DEEPEST:
+            raise ValueError("depth")
         self.path.append(local if mine else f"{space} {local}")
         if tuple(self.path[-2:]) in PLACES:
             self.text = []
@@ -110,7 +126,14 @@ class _Reader:
 
     def _found(self, url: str) -> None:
         if self.kind is not None and url.strip():
-            self.urls[urljoin(self.base, url.strip())] = None
+            with suppress(ValueError):  # this one is no URL
+                self.urls[urljoin(self.base, url.strip())] = None
+            if len(self.urls) == MOST_PAGES:
+                raise ValueError("pages")
+
+    def _space(self, _prefix: str | None, uri: str | None) -> None:
+        if len(uri or "") > LONGEST_SPACE:  # it is part of the name of each element
+            raise ValueError("namespace")
 
     def _refuse(self, *_: Any) -> None:
         raise ValueError("entities")

@@ -1,7 +1,8 @@
 """Whether the network here is down: then all pauses, and no host is blamed.
 
 If hosts that have answered before cannot be reached, several in a row and none in between answers, it is the network
-here that is down. Each pause is longer than the last; after `PAUSES` of them the hosts are taken to be gone after all.
+here that is down. Each pause is longer than the last; after `PAUSES` of them the hosts are taken to be gone after all,
+unless this machine itself says that it is offline.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Network:
         if not (offline or 0 < min(NOBODY, len(self._known)) <= len(self._silent)):
             return False
         if now >= self.paused_until:
-            if self._pauses >= PAUSES:
+            if self._pauses >= PAUSES and not offline:
                 return False
             self.paused_until = now + min(FIRST_PAUSE * 2**self._pauses, LONGEST_PAUSE)
             self._pauses += 1

@@ -16,6 +16,7 @@ to mean us, or let an unknown line end a group; docs/reference/robots.md goes th
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -135,8 +136,9 @@ class Robots:
     @cached_property
     def _group(self) -> Group:
         """All that the file says to us; the rules that count most come first."""
-        groups = _groups(self.text)
-        group = groups.get(self.token.lower()) or groups.get("*") or Group()
+        ours = self.token.lower()
+        groups = _groups(self.text, {ours, "*"})
+        group = groups.get(ours) or groups.get("*") or Group()
         group.rules.sort(key=lambda rule: rule.weight, reverse=True)
         return group
 
@@ -154,27 +156,30 @@ def _lines(text: str) -> list[tuple[int, str, str]]:
     return lines
 
 
-def _groups(text: str) -> dict[str, Group]:
-    """Return what the file says to each agent, by its token in lower case."""
+def _groups(text: str, tokens: Set[str]) -> dict[str, Group]:
+    """Return what the file says to some agents, by token in lower case.
+
+    Of the agents that a group lists, thousands perhaps, only these are remembered, and each once.
+    """
     groups: dict[str, Group] = {}
-    listed: list[Group] = []  # the agents of the group that is being read
+    listed: dict[str, Group] = {}  # the agents of the group that is being read
     is_open = False  # more of them may come: no rule has come yet
     for line, kind, value in _lines(text):
         if kind == "agent":
             if not is_open:
-                listed = []
-            listed.append(groups.setdefault(_token(value), Group()))
+                listed = {}
+            if (token := _token(value)) in tokens:
+                listed[token] = groups.setdefault(token, Group())
             is_open = True
         elif kind in ("allow", "disallow"):
             is_open = False
             if value:
                 rule = _rule(value, line, allows=kind == "allow")
-                for group in listed:
+                for group in listed.values():
                     group.rules.append(rule)
         elif kind in ("delay", "rate") and (seconds := _seconds(kind, value)) is not None:
-            for group in listed:
+            for group in listed.values():
                 group.delay = max(seconds, group.delay or 0.0)
-    groups.pop("", None)
     return groups
 
 

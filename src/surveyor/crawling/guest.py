@@ -53,8 +53,9 @@ class Guest:
 
     async def rest(self) -> None:
         """Wait until every host may be asked again: whoever comes next knows nothing of what was asked."""
-        until = max((self.hosts[number].ready_at for number in range(len(self.hosts))), default=0.0)
-        await self._wait(asyncio.Event(), until)
+        now, every = self.hosts.clock(), [self.hosts[number] for number in range(len(self.hosts))]
+        until = [min(one.ready_at, now + one.delay) if one.refused else one.ready_at for one in every]
+        await self._wait_until(max(until, default=0.0), "all")
 
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
         self.hosts.lease(number, "page")
@@ -70,8 +71,11 @@ class Guest:
         hosts = self.hosts
         hosts.wake()
         until = max(hosts[number].ready_at, min(hosts.next_wake, hosts.clock() + 1.0))
-        if until - hosts.clock() > LONG:
-            self._say(f"waiting {until - hosts.clock():.0f} s before {hosts[number].name} is asked again")
+        await self._wait_until(until, hosts[number].name)
+
+    async def _wait_until(self, until: float, who: str) -> None:
+        if (seconds := until - self.hosts.clock()) > LONG:
+            self._say(f"waiting {seconds:.0f} s before {who} may be asked again")
         await self._wait(asyncio.Event(), until)
 
     async def _find(self, number: int) -> None:
@@ -92,9 +96,15 @@ class Guest:
             url, answer = next_hop(answer, before)
             if not url:
                 break
-            asked = self.hosts.number(host(url))
-            while (step := self.hosts.turn(asked)) != "robots":
+            asked, place = self.hosts.number(host(url)), origin(url)
+            while not (refused := self.hosts.refused(asked, place)):
+                if (step := self.hosts.turn(asked, place)) == "robots":
+                    break
                 await (self._find(asked) if step == "address" else self._wait_for(asked))
+            if refused:
+                why = f"robots.txt of {there} lies at {self.hosts[asked].name}: {refused}"
+                answer = Fetched(url, error="forbidden-address", detail=why)
+                break
         status, robots = rules_in(answer)
         trouble = answer.detail if answer.error and robots.standing == "unreachable" else ""
         self.robots[there] = status, robots

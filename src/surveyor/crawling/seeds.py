@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
 
-MOST_LISTS = 1_000  # that one index and those below it may name
+MOST_LISTS = 1_000  # that one site, or one index and those below it, may name
 MOST_HOPS = 5
 ABOUT = "a list is a file or URL of a sitemap, a feed, or text with one URL a line; - is stdin"
 
@@ -81,10 +81,9 @@ async def gathered(
     if ahead or sitemaps_of:
         async with visiting(settings, resolver=resolver, client=client, hosts=hosts, wait=wait, say=say) as guest:
             for place in ahead:
-                await _read(guest, found, place, say, must=place in places)
+                await _read(guest, found, [place], say, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
-                for place in await _sitemaps(guest, site):
-                    await _read(guest, found, place, say, must=False)
+                await _read(guest, found, await _sitemaps(guest, site), say, site=site)
             await guest.rest()
     if found.foreign:
         say(f"{found.foreign:,} pages of other domains are named too; they are left out")
@@ -119,26 +118,35 @@ async def _sitemaps(guest: Guest, site: str) -> list[str]:
     return [place for place in clean if place is not None]
 
 
-async def _read(guest: Guest, found: Gathered, place: str, say: Say, *, must: bool) -> None:
-    """Read a list on the web and those that it names; without the first, it is an error if it `must` be there."""
-    first = normalise(place)
-    if first is None:
-        raise InputError(f"{place!r} is not a URL", hint=ABOUT)
-    ahead, seen = [first], {first}
+async def _read(
+    guest: Guest, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
+) -> None:
+    """Read lists on the web and those that they name; without the first, it is an error if it `must` be there.
+
+    Wherever the lists of a site lie, they may name pages of its domain.
+    """
+    clean = {place: normalise(place) for place in places}
+    for place, url in clean.items():
+        if url is None:
+            raise InputError(f"{place!r} is not a URL", hint=ABOUT)
+    ahead = list(dict.fromkeys(filter(None, clean.values())))[:MOST_LISTS]
+    first, seen = ahead[:1], set(ahead)
+    home = f"{site}/" if site else "".join(first)
     while ahead:
         url = ahead.pop(0)
         listing, why = await _ask(guest, url)
-        if listing is None and must and url == first:
+        if listing is None and must and [url] == first:
             raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
         if listing is None:
             say(f"! {url}: {why}; going on without it")
             continue
         say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
-        _take(found, listing, url)
-        below = [clean for one in listing.lists if (clean := normalise(one, url)) and clean not in seen]
-        below = [one for one in below if domain(host(one)) == domain(host(url))][: MOST_LISTS - len(seen)]
+        _take(found, listing, home)
+        below = [new for one in listing.lists if (new := normalise(one, url)) and new not in seen]
+        domains = {domain(host(url)), domain(host(home))}
+        below = [one for one in below if domain(host(one)) in domains][: MOST_LISTS - len(seen)]
         seen |= set(below)
-        ahead += below
+        ahead[:0] = below
 
 
 async def _ask(guest: Guest, url: str) -> tuple[Listing | None, str]:

@@ -21,6 +21,7 @@ from surveyor.sources.answers import Answer, Reader, Verdict, judge
 from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.sources.rules import next_hop, rules_in
 from surveyor.urls import host as host_of
+from surveyor.urls import origin as origin_of
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
 UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
@@ -171,11 +172,14 @@ class LiveSource:
         """Ask for each robots.txt that lies elsewhere, if the host there may be asked now."""
         hosts, hops, self._hops = self._hosts, self._hops, []
         for hop in hops:
-            if refused := hosts[hop.host].refused:
+            if hosts[hop.errand.host].refused:
+                continue  # meanwhile nobody needs its rules
+            if refused := hosts.refused(hop.host, origin_of(hop.url)):
                 why = f"robots.txt of {hop.errand.origin} lies at {hosts[hop.host].name}: {refused}"
                 self._rule(hop, Fetched(hop.url, error="forbidden-address", detail=why))
+                self._something.set()  # the host may be asked, or refused, right now
                 continue
-            step = hosts.turn(hop.host)
+            step = hosts.turn(hop.host, origin_of(hop.url))
             if step is not None:
                 hosts.lease(hop.host, step)
                 self._start(self._find(hop.host) if step == "address" else self._ask_rules(hop))
@@ -209,18 +213,20 @@ class LiveSource:
             hosts.reached(hop.host)
         if hop.before:  # it was asked for elsewhere, and nothing wakes the host itself
             hosts.wait(host, now)
+        self._heed(hop.host, fetched, self._news)
         trouble = ""
         if robots.standing == "unreachable":
             trouble = fetched.detail if fetched.error else ""
-            if self._is_down(hop.host, fetched):
+            if not hop.before and self._is_down(hop.host, fetched):  # else it was there a moment ago
                 hosts.unruled(host, origin, hosts.paused_until, counts=False)
                 return
             tries = hosts.tries(host, origin) + 1
             pause = next_try(tries, fetched.error or fetched.status or "")
+            if hosts[hop.host].refused:
+                pause = None  # it asks to be left alone for long
             until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
             self._news.events.append(Event("robots", now, told))
-            self._heed(hop.host, fetched, self._news)
             if until is not None:
                 hosts.unruled(host, origin, until)
                 return

@@ -20,7 +20,7 @@ def next_hop(fetched: Fetched, before: Sequence[str]) -> tuple[str, Fetched]:
     """
     if fetched.status not in REDIRECTS:
         return "", fetched
-    target = None if fetched.error or fetched.target is None else normalise(fetched.target)
+    target = None if fetched.target is None else normalise(fetched.target)  # though its body was cut off
     if target is None or target in before or len(before) > HOPS:
         return "", replace(fetched, status=404, error="", body=b"")
     return target, fetched

@@ -1,0 +1,261 @@
+"""Sites that mean no good, or are just broken: crawls end, stay polite, and need little time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pretend import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
+from surveyor.config import Settings
+from surveyor.crawling.seeds import MOST_LISTS, Gathered, gathered
+from surveyor.crawling.start import manners_of
+from surveyor.hosts import DAY, Hosts
+from surveyor.listings import DEEPEST, LONGEST_SPACE, read_listing
+from surveyor.robots import Robots
+from surveyor.sources.http import Fetched, FetchRequest, Timings
+
+A, B, X = "http://a.org", "http://b.org", "http://x.net"
+ROBOTS = f"{A}/robots.txt"
+
+
+class Slow(Sites):
+    """Sites one file of which takes long."""
+
+    slow, takes = f"{X}/a.txt", 20.0
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        answer = await super().fetch(request)
+        if request.url == self.slow:
+            await self.time.sleep(self.takes)
+        return answer
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.survey"
+
+
+def asked(client: Sites) -> list[str]:
+    return [url for url, _ in client.log]
+
+
+def gather(client: Sites, *places: str, **given: Any) -> Gathered:
+    chosen = Settings(contact=CONTACT, **given)
+    hosts = Hosts(manners=manners_of(chosen), clock=client.time)
+    sites = () if places else (f"{A}/",)
+    return asyncio.run(gathered(places, chosen, sitemaps_of=sites, client=client, hosts=hosts, wait=client.time.wait))
+
+
+# --- robots.txt ---
+
+
+def test_a_group_of_very_many_agents_costs_no_more_than_its_lines() -> None:
+    text = b"useragent *\n" * 20_000 + b"useragent x\n" + b"disallow /a\n" * 20_000
+    rules = Robots.from_text(text)
+    assert not rules.permits(f"{A}/a")
+    assert len(rules._group.rules) == 20_000
+
+
+def test_a_redirect_that_is_cut_off_leads_to_the_rules_all_the_same(path: Path) -> None:
+    rules = Fetched(f"{A}/r.txt", 200, body=b"User-agent: *\nDisallow: /")
+    cut = Fetched(ROBOTS, 301, target=rules.url, error="reset")
+    client = Sites(Time(), {ROBOTS: cut, rules.url: rules, f"{A}/": page(f"{A}/")})
+    crawled(path, [f"{A}/"], client)
+    assert asked(client) == [ROBOTS, rules.url]
+
+
+def test_a_retry_after_holds_though_there_is_no_robots_txt(path: Path) -> None:
+    client = Sites(Time(), {ROBOTS: Fetched(ROBOTS, 404, retry_after=100.0), f"{A}/": page(f"{A}/")})
+    crawled(path, [f"{A}/"], client)
+    assert client.times(f"{A}/") == [100.1]
+
+
+def test_rules_that_have_expired_do_not_count_while_new_ones_are_asked_for_elsewhere(path: Path) -> None:
+    later = Fetched(f"{X}/a.txt", 200, body=b"User-agent: *\nDisallow: /p")
+    answers: dict[str, Answers] = {
+        ROBOTS: [Fetched(ROBOTS, 404), moved(ROBOTS, later.url)],
+        later.url: later,
+        f"{A}/": page(f"{A}/", "/p"),
+        f"{A}/p": page(f"{A}/p"),
+    }
+    client = Slow(Time(), answers)
+    crawled(path, [f"{A}/"], client, until="pages=1")
+    client.time.now += DAY
+    crawled(path, [f"{A}/"], client)
+    assert asked(client) == [ROBOTS, f"{A}/", ROBOTS, later.url]
+
+
+def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> None:
+    """The redirect shows that the network is there, so the failure counts."""
+    there = "https://a.org/robots.txt"
+    client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, error="refused")})
+    assert crawled(path, [f"{A}/"], client) == "empty"
+    assert len(client.times(there)) == 4
+
+
+def test_nobody_waits_for_years_for_a_robots_txt_that_lies_elsewhere(path: Path) -> None:
+    there = f"{X}/a.txt"
+    client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, 503, retry_after=1e10)})
+    began = client.time.now
+    assert crawled(path, [f"{A}/"], client) == "empty"
+    assert client.time.now < began + 60
+
+
+# --- hosts to which a robots.txt leads ---
+
+
+def test_a_host_that_is_asked_for_the_rules_of_others_is_asked_for_nothing_else_meanwhile(path: Path) -> None:
+    """Behind a proxy, where no gate of an address holds."""
+    answers = {
+        ROBOTS: moved(ROBOTS, f"{X}/a.txt"),
+        f"{X}/": page(f"{X}/", f"{A}/"),
+        f"{B}/": page(f"{B}/", "/1"),
+        f"{B}/1": page(f"{B}/1", f"{X}/p"),
+        f"{X}/p": page(f"{X}/p"),
+    }
+    client = Slow(Time(), answers)
+    crawled(path, [f"{X}/", f"{B}/"], client, scope="any", proxy="http://proxy.example:3128")
+    (rules,), (then,) = client.times(f"{X}/a.txt"), client.times(f"{X}/p")
+    assert then >= rules + Slow.takes + 1.0
+
+
+@pytest.mark.parametrize("delay", [30, 300])
+def test_what_a_host_asked_for_before_a_restart_holds_for_the_rules_of_others(path: Path, delay: int) -> None:
+    robots = f"{X}/robots.txt"
+    answers = {
+        robots: Fetched(robots, 200, body=f"User-agent: *\nCrawl-delay: {delay}".encode()),
+        f"{X}/": page(f"{X}/", f"{A}/"),
+        f"{B}/": page(f"{B}/", f"{A}/"),
+        ROBOTS: moved(ROBOTS, f"{X}/a.txt"),
+    }
+    client = Sites(Time(), answers)
+    seeds = [f"{X}/"] if delay < 60 else [f"{X}/", f"{B}/"]
+    crawled(path, seeds, client, scope="any", until="pages=1")
+    crawled(path, seeds, client, scope="any")
+    if delay < 60:
+        assert client.times(f"{X}/a.txt")[0] >= client.times(f"{X}/")[0] + 30
+    else:
+        assert not client.times(f"{X}/a.txt")
+
+
+def test_a_slow_answer_makes_the_very_next_request_wait(path: Path) -> None:
+    home = page(f"{A}/", "/1", timings=Timings(0.1, 10.0, 10.0))
+    client = Sites(Time(), {f"{A}/": home, f"{A}/1": page(f"{A}/1")}, seconds=10.0)
+    crawled(path, [f"{A}/"], client)
+    assert client.times(f"{A}/1")[0] - client.times(f"{A}/")[0] == pytest.approx(30.0, abs=0.1)
+
+
+# --- lists of pages ---
+
+
+def test_a_guest_does_not_follow_robots_txt_to_a_host_to_avoid() -> None:
+    client = Sites(Alone(), {ROBOTS: moved(ROBOTS, "http://never.org/r.txt")})
+    assert not gather(client, avoid=("never.org",)).urls
+    assert asked(client) == [ROBOTS]
+
+
+@pytest.mark.parametrize("url", [ROBOTS, f"{A}/sitemap.xml"])
+def test_a_guest_does_not_wait_for_ever(url: str) -> None:
+    client = Sites(Alone(), {url: Fetched(url, 302, target=f"{A}/x", retry_after=1e10)})
+    assert not gather(client).urls
+    assert client.time.now < client.log[-1][1] + 10
+    assert f"{A}/x" not in asked(client)
+
+
+def test_lists_of_a_site_name_its_pages_wherever_they_lie_and_no_others() -> None:
+    lists = {f"{X}/1": f"{A}/x", f"{X}/2": f"{X}/y"}
+    answers: dict[str, Answers] = {
+        place: Fetched(place, 200, body=f"<urlset><url><loc>{url}</loc></url></urlset>".encode())
+        for place, url in lists.items()
+    }
+    named = "".join(f"Sitemap: {place}\n" for place in lists)
+    client = Sites(Alone(), {**answers, ROBOTS: Fetched(ROBOTS, 200, body=named.encode())})
+    found = gather(client)
+    assert (list(found.urls), found.foreign) == ([f"{A}/x"], 1)
+
+
+def test_a_site_may_not_name_lists_without_end() -> None:
+    named = "".join(f"Sitemap: /{number}\n" for number in range(2 * MOST_LISTS))
+    client = Sites(Alone(), {ROBOTS: Fetched(ROBOTS, 200, body=named.encode())})
+    gather(client)
+    assert len(client.log) == 1 + MOST_LISTS
+
+
+ONE = b"<urlset><url><loc>http://a.org/1</loc></url>"
+
+
+@pytest.mark.parametrize(
+    ("bomb", "pages"),
+    [
+        (ONE + b"<a>" * 2_000_000 + b"<url><loc>http://a.org/2</loc></url>", 1),
+        (b'<!DOCTYPE u [<!ATTLIST a b CDATA "' + b"x" * 10**7 + b'">]>' + ONE + b"<a/>" * 10**6, None),
+        (ONE + b'<n:a xmlns:n="' + b"x" * 10**7 + b'">' + b"<n:a/>" * 10**6, 1),
+    ],
+    ids=["depth", "attributes", "namespace"],
+)
+def test_what_would_take_hours_or_gigabytes_ends_the_reading(bomb: bytes, pages: int | None) -> None:
+    """Each takes minutes or gigabytes if it is read to its end."""
+    listing = read_listing(gzip.compress(bomb, 1))
+    assert (None if listing is None else len(listing.pages)) == pages
+
+
+def test_what_is_usual_is_read() -> None:
+    deep = b"<a>" * (DEEPEST - 1) + b"</a>" * (DEEPEST - 1)
+    named = b'<urlset xmlns="' + b"x" * LONGEST_SPACE + b'">' + deep + b"<url><loc>http://a.org/</loc></url></urlset>"
+    listing = read_listing(named)
+    assert listing is not None
+    assert listing.pages == ("http://a.org/",)
+
+
+@pytest.mark.parametrize("url", ["5", "[1]", "{}", "null", '""'])
+def test_a_feed_names_its_pages_by_texts(url: str) -> None:
+    listing = read_listing(b'{"items": [{"url": %s}, {"url": "http://a.org/"}]}' % url.encode())
+    assert listing is not None
+    assert listing.pages == ("http://a.org/",)
+
+
+# --- whatever comes together ---
+
+
+def anything(url: str, names: list[str], chance: random.Random) -> Fetched:
+    wish = chance.choice([None, None, 0.0, 5.0, 400.0, 5000.0, 1e10])
+    what = chance.choice(["moved", "moved", "status", "error", "rules"])
+    if what == "moved":
+        place = chance.choice(["robots.txt", "r.txt", "p0", "p1"])
+        return Fetched(url, 302, target=f"http://{chance.choice(names)}/{place}", retry_after=wish)
+    if what == "status":
+        return Fetched(url, chance.choice([403, 404, 429, 500, 503]), retry_after=wish)
+    if what == "error":
+        troubles = ["reset", "refused", "dns", "no-host", "timeout-connect", "tls", "forbidden-address"]
+        return Fetched(url, error=chance.choice(troubles))  # type: ignore[arg-type]  # they are words for it
+    return Fetched(url, 200, body=b"User-agent: *\nDisallow: /p1\nCrawl-delay: %d" % chance.choice([0, 5, 70]))
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.randoms(use_true_random=True), st.sampled_from([1, 2, 64]), st.sampled_from([0.0, 1.0]))
+def test_every_crawl_ends(
+    tmp_path_factory: pytest.TempPathFactory, chance: random.Random, concurrency: int, delay: float
+) -> None:
+    """Time is pretended and passes only if somebody waits: to turn round and round without an end is found as well."""
+    names = [f"h{number}.s{chance.randrange(2)}.org" for number in range(chance.randint(1, 4))]
+    pages = [f"http://{name}/p{number}" for name in names for number in range(chance.randint(1, 3))]
+    answers: dict[str, Answers] = {}
+    for url in [*pages, *(f"http://{name}/{file}" for name in names for file in ("robots.txt", "r.txt"))]:
+        some = [anything(url, [*names, "never.org", "new.net"], chance) for _ in range(chance.randint(1, 4))]
+        answers[url] = page(url, *chance.sample(pages, 1)) if url in pages and chance.random() < 0.6 else some
+    answers[pages[0]] = page(pages[0], *pages)
+    addresses = {name: chance.choice(["10.0.0.1", "10.0.0.2", ""]) for name in names}
+    client = Sites(Time(), answers, seconds=0.3, addresses=addresses)
+    folder = tmp_path_factory.mktemp("ends") / "a.survey"
+    given: dict[str, Any] = {"scope": "any", "avoid": ["never.org"], "concurrency": concurrency, "delay": delay}
+    for goal in ("pages=2", "pages=1000"):
+        crawled(folder, [pages[0]], client, until=goal, max_wait=1000.0, **given)
+    assert len(client.log) < 40 * (len(answers) + 1)
+    assert not [url for url in asked(client) if "never.org" in url]
