@@ -83,13 +83,13 @@ def test_rules_that_have_expired_do_not_count_while_new_ones_are_asked_for_elsew
         ROBOTS: [Fetched(ROBOTS, 404), moved(ROBOTS, later.url)],
         later.url: later,
         f"{A}/": page(f"{A}/", "/p"),
-        f"{A}/p": page(f"{A}/p"),
+        f"{A}/p": [Fetched(f"{A}/p", 503, retry_after=3000.0), page(f"{A}/p")],
     }
     client = Slow(Time(), answers)
     crawled(path, [f"{A}/"], client, until="pages=1")
-    client.time.now += DAY
+    client.time.now += DAY - 10  # they expire while the host is left alone
     crawled(path, [f"{A}/"], client)
-    assert asked(client) == [ROBOTS, f"{A}/", ROBOTS, later.url]
+    assert asked(client) == [ROBOTS, f"{A}/", f"{A}/p", ROBOTS, later.url]
 
 
 def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> None:
@@ -117,7 +117,8 @@ def test_a_host_that_is_asked_for_the_rules_of_others_is_asked_for_nothing_else_
         ROBOTS: moved(ROBOTS, f"{X}/a.txt"),
         f"{X}/": page(f"{X}/", f"{A}/"),
         f"{B}/": page(f"{B}/", "/1"),
-        f"{B}/1": page(f"{B}/1", f"{X}/p"),
+        f"{B}/1": page(f"{B}/1", "/2"),
+        f"{B}/2": page(f"{B}/2", f"{X}/p"),
         f"{X}/p": page(f"{X}/p"),
     }
     client = Slow(Time(), answers)
