@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from pretend import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
 from surveyor.config import Settings
 from surveyor.crawling.seeds import MOST_LISTS, Gathered, gathered
 from surveyor.crawling.start import manners_of
+from surveyor.crawling.survey import Survey
 from surveyor.hosts import DAY, Hosts
 from surveyor.listings import DEEPEST, LONGEST_SPACE, read_listing
 from surveyor.robots import Robots
 from surveyor.sources.http import Fetched, FetchRequest, Timings
+from surveyor.store.survey import Folder
 
 A, B, X = "http://a.org", "http://b.org", "http://x.net"
 ROBOTS = f"{A}/robots.txt"
@@ -260,3 +263,44 @@ def test_every_crawl_ends(
         crawled(folder, [pages[0]], client, until=goal, max_wait=1000.0, **given)
     assert len(client.log) < 40 * (len(answers) + 1)
     assert not [url for url in asked(client) if "never.org" in url]
+
+
+def test_hosts_that_lead_astray_keep_nobody_else_waiting(path: Path) -> None:
+    answers: dict[str, Answers] = {f"{A}/": page(f"{A}/", *(f"/p{number}" for number in range(20)))}
+    answers |= {f"{A}/p{number}": page(f"{A}/p{number}") for number in range(20)}
+    evil = [f"http://e{number}.evil.org" for number in range(4)]
+    for number, site in enumerate(evil):
+        way = [f"{site}/robots.txt", *(f"{X}/{number}{'x' * step}" for step in range(9))]
+        answers |= {here: Fetched(here, 302, target=there, retry_after=3000.0) for here, there in pairwise(way)}
+    client = Sites(Time(), answers)
+    crawled(path, [f"{A}/", *(f"{site}/" for site in evil)], client, scope="any", concurrency=4)
+    times = [at - client.log[0][1] for url, at in client.log if url.startswith(A)]
+    assert len(times) == 22
+    assert max(times) < 60
+
+
+def test_what_a_host_asked_for_while_lists_were_read_holds_for_the_crawl() -> None:
+    place = f"{A}/map.xml"
+    answers: dict[str, Answers] = {
+        place: [
+            Fetched(place, 200, body=f"<sitemapindex><sitemap><loc>{A}/2.xml</loc></sitemap></sitemapindex>".encode())
+        ],
+        f"{A}/2.xml": Fetched(f"{A}/2.xml", 503, retry_after=9000.0),
+    }
+    client = Sites(Alone(), answers)
+    found = gather(client, place)
+    assert found.waits == {"a.org": pytest.approx(client.log[-1][1] + 9000.0, abs=1)}
+
+
+@pytest.mark.parametrize("rest", [True, False])
+def test_a_break_is_no_wish_though_a_crawl_is_begun_again_in_it(path: Path, rest: bool) -> None:
+    client = Sites(Time(), {f"{A}/": page(f"{A}/", "/x"), f"{A}/x": page(f"{A}/x")})
+    crawled(path, [f"{A}/"], client, until="pages=1")
+    with Folder.open(path) as folder:
+        folder.note(
+            "wait", host="a.org", until=client.time.now + 500.0, why="http 500", **({"rest": True} if rest else {})
+        )
+    crawled(path, [f"{A}/"], client, max_wait=30.0)
+    with Survey(path) as survey:
+        assert survey.pages_read == (2 if rest else 1)
+    assert client.time.now - client.log[0][1] > 500 or not rest

@@ -155,11 +155,10 @@ class Hosts:
         if host.refused:
             return host.refused
         rules = host.rules[origin]
-        if rules.robots is None or rules.robots.permits(url):
+        if rules.robots is None or (host.name in self.manners.permitted and rules.robots.standing == "rules"):
             return ""
-        if host.name in self.manners.permitted and rules.robots.standing == "rules":
-            return ""
-        return rules.trouble or rules.robots.why(url)
+        why = rules.robots.why(url)
+        return why and (rules.trouble or why)
 
     def lease(self, number: int, step: Step) -> bool:
         """Note that a request begins; return whether another to this host may begin at once."""

@@ -33,7 +33,11 @@ class Source(Protocol):
 
     @property
     def under_way(self) -> int:
-        """How many fetches have begun and not ended."""
+        """How many fetches have begun and not ended, or are to begin."""
+
+    @property
+    def to_begin(self) -> int:
+        """How many of them are to begin, and take no place yet."""
 
     def begin(self, batch: Batch) -> None:
         """Begin to fetch."""
@@ -118,7 +122,8 @@ async def crawl(
         tally.between()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
-            leased = state.frontier.take(tally.room(until, batch) - source.under_way)
+            busy = source.under_way - source.to_begin
+            leased = state.frontier.take(tally.room(until, batch) - busy)
             again_at = state.frontier.again_at
         if not (leased or source.under_way or again_at < math.inf):
             take_in(state, News(closes=True), journal, tally)

@@ -104,9 +104,7 @@ class Robots:
 
     def permits(self, url: str) -> bool:
         """Say whether a URL of this origin may be read."""
-        if self.standing == "absent" or _target(url).partition("?")[0] == "/robots.txt":
-            return True
-        return self.standing == "rules" and ((rule := self.rule_for(url)) is None or rule.allows)
+        return not self.why(url)
 
     def rule_for(self, url: str) -> Rule | None:
         """Return the rule that decides about a URL; None if none matches."""
@@ -127,11 +125,12 @@ class Robots:
 
     def why(self, url: str) -> str:
         """Say in words why a URL may not be read; empty if it may."""
-        if self.permits(url):
+        if self.standing == "absent" or _target(url).partition("?")[0] == "/robots.txt":
             return ""
         if self.standing == "unreachable":
             return "robots.txt could not be read, so nothing may be"
-        return f"robots.txt disallows it ({self.rule_for(url)})"
+        rule = self.rule_for(url)
+        return "" if rule is None or rule.allows else f"robots.txt disallows it ({rule})"
 
     @cached_property
     def _group(self) -> Group:

@@ -73,15 +73,18 @@ def command(
         chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
     start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
+    waits: dict[str, float] = {}
     if lists or sitemap:
         found = run_loop(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))
-        start_at = clean_seeds([*start_at, *found.urls])
+        start_at, waits = clean_seeds([*start_at, *found.urls]), found.waits
         if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
     path = folder_for(start_at, out, fresh=fresh)
     is_new = not (path / "survey.toml").is_file()
     folder, chosen = start(path, start_at, chosen, origins, again=again)
     with folder:
+        for host, until in waits.items():
+            folder.note("wait", host=host, until=until, why="Retry-After")
         rule, ending, code, seconds = _crawl(output, folder, chosen, origins, is_new=is_new)
     from surveyor.crawling.survey import Survey
 

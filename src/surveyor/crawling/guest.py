@@ -57,6 +57,11 @@ class Guest:
         until = [min(one.ready_at, now + one.delay) if one.refused else one.ready_at for one in every]
         await self._wait_until(max(until, default=0.0), "all")
 
+    def wishes(self) -> dict[str, float]:
+        """Return the hosts that asked to be left alone for longer than has passed, and until when."""
+        every = [self.hosts[number] for number in range(len(self.hosts))]
+        return {one.name: one.ready_at for one in every if one.ready_at > self.hosts.clock()}
+
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
         self.hosts.lease(number, "page")
         try:

@@ -202,7 +202,10 @@ def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
             unruled[event.detail["origin"]] = event
         elif event.kind == "wait" and event.detail["until"] > hosts.clock():
             number, until = hosts.number(event.detail["host"]), event.detail["until"]
-            hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
+            if event.detail.get("rest", False):  # a break was our own idea
+                hosts.wait(number, until)
+            else:
+                hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
     for page, event in retries.items():
         if not journal.visited_since(page, event.visit):
             queues.keep(page, event.detail["until"])

@@ -39,6 +39,7 @@ class Gathered:
     urls: dict[str, None] = field(default_factory=dict)
     kinds: set[Kind] = field(default_factory=set)
     foreign: int = 0  # pages of other domains that a list on the web named
+    waits: dict[str, float] = field(default_factory=dict)  # hosts that asked to be left alone, and until when
 
 
 def read_seeds(
@@ -85,6 +86,7 @@ async def gathered(
             for site in dict.fromkeys(map(origin, sitemaps_of)):
                 await _read(guest, found, await _sitemaps(guest, site), say, site=site)
             await guest.rest()
+            found.waits = guest.wishes()
     if found.foreign:
         say(f"{found.foreign:,} pages of other domains are named too; they are left out")
     return found

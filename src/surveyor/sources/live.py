@@ -70,8 +70,13 @@ class LiveSource:
 
     @property
     def under_way(self) -> int:
-        """How many fetches have begun and not ended."""
+        """How many fetches have begun and not ended, or are to begin."""
         return len(self._tasks) + len(self._hops)
+
+    @property
+    def to_begin(self) -> int:
+        """How many of them wait for a host, and take nobody's place: each robots.txt that lies elsewhere."""
+        return len(self._hops)
 
     def begin(self, batch: Batch) -> None:
         """Begin to fetch pages and to run errands."""
@@ -241,7 +246,7 @@ class LiveSource:
         failure = 1.0 if failed else TURNED_AWAY if fetched.status in (401, 403) else 0.0
         until = self._hosts.felt(answer.host, fetched.timings.first_byte, failure, verdict.reason)
         if until is not None:
-            self._note_wait(answer.host, until, verdict.reason, news)
+            self._note_wait(answer.host, until, verdict.reason, news, rest=True)
 
     def _after_the_pause(self, answer: Answer, verdict: Verdict, news: News) -> Retry:
         """Try a page again when the network may be there again."""
@@ -280,8 +285,8 @@ class LiveSource:
         self._hosts.leave_alone(host, until, why)
         self._note_wait(host, until, why, news)
 
-    def _note_wait(self, host: int, until: float, why: str, news: News) -> None:
-        told = {"host": self._hosts[host].name, "until": until, "why": why}
+    def _note_wait(self, host: int, until: float, why: str, news: News, *, rest: bool = False) -> None:
+        told = {"host": self._hosts[host].name, "until": until, "why": why, **({"rest": True} if rest else {})}
         news.events.append(Event("wait", self._hosts.clock(), told))
 
     def _is_down(self, host: int, fetched: Fetched) -> bool:
