@@ -302,16 +302,18 @@ def test_beside_the_rfc_what_people_write_is_understood_as_they_mean_it() -> Non
     ]  # fmt: skip
 
 
-PIECES = st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%41", "%2F", "é", ".php", "//"])
+PIECES = st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%41", "é", ".php", "//"])
 
 
 @settings(max_examples=400)
 @given(
     st.lists(st.tuples(st.booleans(), st.lists(PIECES, min_size=1, max_size=5)), max_size=5),
-    st.lists(st.sampled_from(["/", "a", "b", "ab", "?", "=", "%2F", ".php", "A", "%C3%A9"]), max_size=6),
+    st.lists(st.sampled_from(["/", "a", "b", "ab", "?", "=", ".php", "A", "%C3%A9"]), max_size=6),
 )
 def test_another_parser_comes_to_the_same_verdicts(lines: list[tuple[bool, list[str]]], path: list[str]) -> None:
-    """Protego, but for rules that it reads in a way of its own: a $ it takes for the end and for itself as well."""
+    """Protego, but for what it reads in a way of its own: a $ it takes for the end and for itself as well, and delimiters
+    in a query, escaped or not, are not the same to it as they are in the table of the RFC.
+    """
     said = [f"{'Allow' if allows else 'Disallow'}: /{''.join(rule)}" for allows, rule in lines if "$" not in rule]
     url, text = f"{SITE}/{''.join(path)}", "\n".join(["User-agent: *", *said])
     assert Robots.from_text(text.encode()).permits(url) == Protego.parse(text).can_fetch(url, "surveyor")
