@@ -311,8 +311,9 @@ PIECES = st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%41", "é", 
     st.lists(st.sampled_from(["/", "a", "b", "ab", "?", "=", ".php", "A", "%C3%A9"]), max_size=6),
 )
 def test_another_parser_comes_to_the_same_verdicts(lines: list[tuple[bool, list[str]]], path: list[str]) -> None:
-    """Protego, but for what it reads in a way of its own: a $ it takes for the end and for itself as well, and delimiters
-    in a query, escaped or not, are not the same to it as they are in the table of the RFC.
+    """Protego, but for what it reads in a way of its own.
+
+    A $ it takes for the end and for itself as well; delimiters in a query, escaped or not, are not the same to it.
     """
     said = [f"{'Allow' if allows else 'Disallow'}: /{''.join(rule)}" for allows, rule in lines if "$" not in rule]
     url, text = f"{SITE}/{''.join(path)}", "\n".join(["User-agent: *", *said])
