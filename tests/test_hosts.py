@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hosting import FREE, known, slow
 from surfing import Clock
 from surveyor.hosts import DAY, Hosts, Step, steady
 from surveyor.manners import Manners
@@ -20,12 +21,7 @@ from surveyor.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES
 from surveyor.robots import Robots
 from surveyor.visit import RobotsFile
 
-FREE = Robots.from_answer(404, b"")
 SLACK = 1e-6  # of sums of seconds since 1970
-
-
-def slow(seconds: float) -> Robots:
-    return Robots.from_text(f"User-agent: *\nCrawl-delay: {seconds}".encode())
 
 
 @dataclass
@@ -173,14 +169,6 @@ def test_nobody_is_asked_too_soon_and_nobody_is_forgotten(world: World) -> None:
 
 
 # --- one thing at a time ---
-
-
-def known(hosts: Hosts, name: str, robots: Robots = FREE, address: str = "") -> int:
-    """Add a host that was looked up and whose robots.txt was read."""
-    number = hosts.number(name)
-    hosts.found(number, address)
-    hosts.ruled(number, f"http://{name}", robots, hosts.clock() + DAY)
-    return number
 
 
 def page(hosts: Hosts, number: int) -> Step | None:

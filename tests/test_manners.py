@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hosting import known, slow
 from surfing import Clock
-from surveyor.hosts import DAY, Hosts
+from surveyor.hosts import Hosts
 from surveyor.manners import BREAKS, BURST, FIRST_BREAK, LONGEST_BREAK, REST, STRAINED, Host, Manners, spelt
-from surveyor.robots import Robots
-
-FREE = Robots.from_answer(404, b"")
 
 
 def a_host(least: float = 1.0) -> Host:
@@ -86,23 +84,12 @@ def test_times_as_people_say_them() -> None:
 # --- what hosts make of it ---
 
 
-def known(hosts: Hosts, name: str, robots: Robots = FREE, address: str = "") -> int:
-    number = hosts.number(name)
-    hosts.found(number, address)
-    hosts.ruled(number, f"http://{name}", robots, hosts.clock() + DAY)
-    return number
-
-
 def step(hosts: Hosts, number: int) -> str | None:
     return hosts.step(number, f"http://{hosts[number].name}")
 
 
 def why(hosts: Hosts, number: int) -> str:
     return hosts.why_not(number, f"http://{hosts[number].name}", f"http://{hosts[number].name}/x")
-
-
-def slow(seconds: float) -> Robots:
-    return Robots.from_text(f"User-agent: *\nCrawl-delay: {seconds}".encode())
 
 
 def test_a_host_that_asks_for_too_long_a_delay_is_left_out_with_a_sentence() -> None:

@@ -111,13 +111,8 @@ class Hosts:
         rules = host.rules.get(origin) or self._from_before(number, origin)
         if host.refused:
             return "page"  # which is refused
-        if not self._is_ready(host, now):  # it was awake when it was told to wait, or asked for a file of others
-            return None
-        if host.address is None:
-            return "address"
-        if (gate := _closed(host, now)) is not None:
-            self._agenda.queue(number, gate)
-            return None
+        if (first := self._turn(number, host, now)) != "robots":
+            return first
         if rules.robots is not None and now < rules.until:
             return "page"
         if now < rules.until:
@@ -137,10 +132,11 @@ class Hosts:
 
         None for one that is left out, too.
         """
-        host, now = self._all[number], self.clock()
-        if self.refused(number, origin):
-            return None
-        if not self._is_ready(host, now):
+        return None if self.refused(number, origin) else self._turn(number, self._all[number], self.clock())
+
+    def _turn(self, number: int, host: Host, now: float) -> Step | None:
+        """Look a host up first; then it may be asked if it is ready and no gate is closed to it, else it wakes."""
+        if not self._is_ready(host, now):  # it was awake when it was told to wait, or asked for a file of others
             return None
         if host.address is None:
             return "address"

@@ -1,0 +1,20 @@
+"""Hosts of which enough is known to ask them for pages."""
+
+from __future__ import annotations
+
+from surveyor.hosts import DAY, Hosts
+from surveyor.robots import Robots
+
+FREE = Robots.from_answer(404, b"")
+
+
+def slow(seconds: float) -> Robots:
+    return Robots.from_text(f"User-agent: *\nCrawl-delay: {seconds}".encode())
+
+
+def known(hosts: Hosts, name: str, robots: Robots = FREE, address: str = "") -> int:
+    """Add a host that was looked up and whose robots.txt was read."""
+    number = hosts.number(name)
+    hosts.found(number, address)
+    hosts.ruled(number, f"http://{name}", robots, hosts.clock() + DAY)
+    return number
