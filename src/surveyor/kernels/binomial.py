@@ -1,0 +1,78 @@
+"""How many trials there may have been, given the successes and the chance of each: exact, by bisection."""
+
+from __future__ import annotations
+
+import math
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.kernels._jit import kernel
+
+MANY = 1000  # successes from which the score interval is as good
+STEPS = 200  # of a continued fraction, which needs far fewer
+
+
+@kernel
+def beta_share(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function: the chance that Binomial(a + b - 1, x) is a or more."""
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x > (a + 1) / (a + b + 2):
+        return 1.0 - front * _fraction(b, a, 1 - x) / b
+    return front * _fraction(a, b, x) / a
+
+
+@kernel
+def _fraction(a: float, b: float, x: float) -> float:
+    """Evaluate the continued fraction by Lentz's method."""
+    tiny = 1e-300
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    value = d
+    for m in range(1, STEPS):
+        for half in range(2):
+            if half == 0:
+                part = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+            else:
+                part = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+            d = 1 + part * d
+            c = 1 + part / c
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = c if abs(c) > tiny else tiny
+            value *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return value
+
+
+@kernel
+def _so_many(count: int, p: float, chance: float) -> float:
+    """Return the number of trials (a real number) of which `count` or more succeed with this chance."""
+    low, high = float(count), count / p + 10.0
+    while beta_share(count, high - count + 1, p) < chance:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if beta_share(count, middle - count + 1, p) < chance:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-9 * high:
+            break
+    return high
+
+
+@kernel
+def trials(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, high: FloatArray) -> None:
+    """Set the ends of the interval of each count; `tail` is the chance to miss on each side, z its normal quantile."""
+    for place in range(counts.size):
+        count = counts[place]
+        if count > MANY:
+            middle, spread = count + z * z * (1 - p) / 2, z * math.sqrt((1 - p) * (count + z * z * (1 - p) / 4))
+            low[place], high[place] = (middle - spread) / p, (middle + spread) / p
+            continue
+        # Below the lower end so many are rarer than `tail`; above the upper end so few are: one more is surer.
+        low[place] = _so_many(count, p, tail) if count > 0 else 0.0
+        high[place] = _so_many(count + 1, p, 1 - tail) - 1

@@ -1,0 +1,101 @@
+"""How far an estimate may be from the truth, by the way in which it was made.
+
+    Exact       counted, not estimated
+    Within      no score is off by more than a proven bound (PageRank)
+    Counted     a count among sampled domains: Binomial(truth, p)
+    Relative    an estimate whose relative standard deviation is known (bit vectors, HyperLogLog)
+
+Each gives intervals that hold the truth with the confidence it states, for each domain taken by itself. Errors of
+different domains are not independent: all were estimated from the same sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+
+CONFIDENCE = 0.95
+Interval = tuple[FloatArray, FloatArray]
+
+
+class Certainty(Protocol):
+    """What is known of the error of each score."""
+
+    @property
+    def confidence(self) -> float:
+        """How often an interval holds the truth; 1 if it is proven."""
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the lower and upper ends for these scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Counted, not estimated."""
+
+    confidence: float = 1.0
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the scores themselves."""
+        return scores, scores
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """No score is off by more than `error`: proven."""
+
+    error: float
+    confidence: float = 1.0
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the scores less and plus the bound, never below 0."""
+        return np.maximum(scores - self.error, 0.0), scores + self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """Off by a factor: the estimate is the truth times 1 + sd · z, with z about normal."""
+
+    sd: float
+    confidence: float = CONFIDENCE
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the truths for which the estimate would be an end of its own interval."""
+        reach = NormalDist().inv_cdf(0.5 + self.confidence / 2) * self.sd
+        high = scores / (1 - reach) if reach < 1 else np.where(scores > 0, np.inf, 0.0)
+        return scores / (1 + reach), high
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A count among domains of which each was sampled with probability p, divided by p.
+
+    The ends are the truths N for which Binomial(N, p) is so high, or so low, only in half of the cases that the
+    interval may miss: exact, so it never covers too little. From 1,000 on, where both agree to a thousandth, they
+    are the ends of the score interval: (c - N p)² = z² N p (1 - p).
+    """
+
+    p: float
+    confidence: float = CONFIDENCE
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the ends, worked out once for each distinct count."""
+        from surveyor.kernels.binomial import trials
+
+        if self.p >= 1:
+            return scores, scores
+        counts, place = np.unique(np.rint(scores * self.p).astype(np.int64), return_inverse=True)
+        z = NormalDist().inv_cdf(0.5 + self.confidence / 2)
+        low, high = np.empty(counts.size), np.empty(counts.size)
+        trials(counts, self.p, (1 - self.confidence) / 2, z, low, high)
+        return low[place], high[place]
+
+    def relative(self, score: float) -> float:
+        """Return the relative standard deviation of the estimate of so large a score."""
+        return math.sqrt((1 - self.p) / (self.p * score)) if score > 0 else math.inf

@@ -1,0 +1,157 @@
+"""The result of every domain score: one number per domain, how sure each is, and how it came about.
+
+Scores count through ranks: which domain stands above which. Ties are broken by the in-links, then by id; the ids of
+a condensed graph, and of Common Crawl's, follow the names read from the right (`org.example`).
+
+    >>> from surveyor.rank.certainty import Counted
+    >>> estimate = Reputation("tse", np.array([30, 0, 12], np.uint32), unit=100.0, certainty=Counted(0.01))
+    >>> estimate.top(2).tolist(), estimate.score(0), [round(end) for end in estimate.interval(0)]
+    ([0, 2], 3000.0, [2028, 4275])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import AnyIntArray, FloatArray, IntArray, read_only
+from surveyor.errors import MissingExtra, UsageError
+from surveyor.graph.names import Names
+from surveyor.rank.certainty import Certainty, Exact, Interval
+
+if TYPE_CHECKING:
+    import polars
+
+AT_ONCE = 1 << 22  # scores looked at at a time: they may be a file larger than memory
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Reputation:
+    """Scores over the domains of one graph."""
+
+    kind: str  # the score: "tse", "supp", "in", …
+    raw: npt.NDArray[Any]  # a number per domain, read-only; may be a memory map
+    unit: float = 1.0  # the score of a domain is its number times this
+    certainty: Certainty = field(default_factory=Exact)
+    in_links: npt.NDArray[Any] | None = None  # of each domain, to break ties
+    names: Names | None = None
+    method: Mapping[str, Any] = field(default_factory=dict)  # p, depth, rounds, seed, …: what makes it again
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", read_only(self.raw))
+
+    @property
+    def domains(self) -> int:
+        """How many domains there are."""
+        return int(self.raw.size)
+
+    @property
+    def scores(self) -> FloatArray:
+        """All scores; 8 bytes a domain."""
+        return self._scores(self.raw)
+
+    def score(self, domain: int | str) -> float:
+        """Return the score of a domain, by id or by name."""
+        return float(self.raw[self._id(domain)]) * self.unit
+
+    def interval(self, domain: int | str) -> tuple[float, float]:
+        """Return the ends between which the true score of a domain lies."""
+        low, high = self.intervals(np.array([self._id(domain)]))
+        return float(low[0]), float(high[0])
+
+    def intervals(self, domains: AnyIntArray | None = None) -> Interval:
+        """Return the ends for some domains, or for all."""
+        return self.certainty.intervals(self._scores(self.raw if domains is None else self.raw[domains]))
+
+    def top(self, count: int = 10) -> IntArray:
+        """Return the ids of the best domains, best first; ties go to the one with more in-links, then by id."""
+        count = max(0, min(count, self.domains))
+        if not count:
+            return np.empty(0, np.int64)
+        best: IntArray = np.empty(0, np.int64)
+        for start in range(0, self.domains, AT_ONCE):
+            here = np.arange(start, min(start + AT_ONCE, self.domains))
+            best = self._first(np.concatenate([best, here]), count)
+        return best
+
+    def position(self, domain: int | str) -> int:
+        """Return how many domains stand above this one, plus one (ties share the better position)."""
+        mine = self.raw[self._id(domain)]
+        steps = range(0, self.domains, AT_ONCE)
+        return 1 + sum(int(np.count_nonzero(self.raw[step : step + AT_ONCE] > mine)) for step in steps)
+
+    def positions(self) -> IntArray:
+        """Return the place of each domain, all distinct: 1 is the best."""
+        places = np.empty(self.domains, np.int64)
+        places[self.top(self.domains)] = np.arange(1, self.domains + 1)
+        return places
+
+    def name(self, domain: int) -> str:
+        """Return the name of a domain, or its id as text."""
+        return str(domain) if self.names is None else self.names[domain]
+
+    def to_dict(self, top: int = 10) -> dict[str, Any]:
+        """Return the best domains and how they were found as plain values."""
+        best = self.top(top)
+        low, high = self.intervals(best)
+        rows = zip(best.tolist(), low.tolist(), high.tolist(), strict=True)
+        return {
+            "score": self.kind,
+            "confidence": self.certainty.confidence,
+            **dict(self.method),
+            "domains": [
+                {"position": place, "domain": self.name(node), "id": node, "score": self.score(node),
+                 "low": least, "high": most if np.isfinite(most) else None}
+                for place, (node, least, most) in enumerate(rows, 1)
+            ],
+        }  # fmt: skip
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return domain, score and interval as a Polars table."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtra("to_polars()", "polars", "frames") from error
+        low, high = self.intervals()
+        columns: dict[str, Any] = {"id": np.arange(self.domains), "score": self.scores, "low": low, "high": high}
+        if self.names is not None:
+            columns["domain"] = list(self.names)
+        return polars.DataFrame(columns)
+
+    def _scores(self, raw: npt.NDArray[Any]) -> FloatArray:
+        return np.asarray(raw, np.float64) * self.unit
+
+    def _first(self, nodes: IntArray, count: int) -> IntArray:
+        """Return the best of some domains, which rise by id among those that were not sorted before."""
+        raw = self.raw[nodes]
+        if count < nodes.size // 4:
+            keep = raw >= np.partition(raw, -count)[-count]
+            nodes, raw = nodes[keep], raw[keep]
+        ties = np.zeros(nodes.size) if self.in_links is None else self.in_links[nodes]
+        falling = -raw.astype(np.int64) if raw.dtype.kind in "iu" else -raw
+        return nodes[np.lexsort((nodes, -ties.astype(np.float64), falling))[:count]]
+
+    def _id(self, domain: int | str) -> int:
+        if isinstance(domain, str):
+            if self.names is None:
+                raise UsageError(f"no domain named {domain!r}: this graph has no names", hint="ask by id")
+            return self.names.id_of(domain)
+        if not 0 <= domain < self.domains:
+            raise UsageError(f"no domain {domain}: ids go from 0 to {self.domains - 1}", hint="see .top()")
+        return domain
+
+    def __repr__(self) -> str:
+        how = ", ".join(f"{key} {value}" for key, value in self.method.items())
+        return f"Reputation({self.kind}, {self.domains:,} domains{', ' if how else ''}{how})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{row['position']}</td><td>{row['score']:,.6g}</td><td>{escape(row['domain'])}</td></tr>"
+            for row in self.to_dict()["domains"]
+        )
+        return f"<p>{escape(repr(self))}</p><table><tr><th></th><th>score</th><th>domain</th></tr>{rows}</table>"
