@@ -75,4 +75,4 @@ def trials(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, h
             continue
         # Below the lower end so many are rarer than `tail`; above the upper end so few are: one more is surer.
         low[place] = _so_many(count, p, tail) if count > 0 else 0.0
-        high[place] = _so_many(count + 1, p, 1 - tail) - 1
+        high[place] = _so_many(count + 1, p, 1 - tail)

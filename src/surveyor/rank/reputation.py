@@ -6,7 +6,7 @@ a condensed graph, and of Common Crawl's, follow the names read from the right (
     >>> from surveyor.rank.certainty import Counted
     >>> estimate = Reputation("tse", np.array([30, 0, 12], np.uint32), unit=100.0, certainty=Counted(0.01))
     >>> estimate.top(2).tolist(), estimate.score(0), [round(end) for end in estimate.interval(0)]
-    ([0, 2], 3000.0, [2028, 4275])
+    ([0, 2], 3000.0, [2028, 4276])
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reputation:
     raw: npt.NDArray[Any]  # a number per domain, read-only; may be a memory map
     unit: float = 1.0  # the score of a domain is its number times this
     certainty: Certainty = field(default_factory=Exact)
-    in_links: npt.NDArray[Any] | None = None  # of each domain, to break ties
+    in_indptr: IntArray | None = None  # in-links of the graph, row by row, to break ties
     names: Names | None = None
     method: Mapping[str, Any] = field(default_factory=dict)  # p, depth, rounds, seed, …: what makes it again
 
@@ -132,9 +132,10 @@ class Reputation:
         if count < nodes.size // 4:
             keep = raw >= np.partition(raw, -count)[-count]
             nodes, raw = nodes[keep], raw[keep]
-        ties = np.zeros(nodes.size) if self.in_links is None else self.in_links[nodes]
         falling = -raw.astype(np.int64) if raw.dtype.kind in "iu" else -raw
-        return nodes[np.lexsort((nodes, -ties.astype(np.float64), falling))[:count]]
+        into = self.in_indptr
+        fewer = np.zeros(nodes.size, np.int64) if into is None else into[nodes] - into[nodes + 1]
+        return nodes[np.lexsort((nodes, fewer, falling))[:count]]
 
     def _id(self, domain: int | str) -> int:
         if isinstance(domain, str):

@@ -42,7 +42,7 @@ class Sweeps:
         self.followed = 0  # links followed by pushes
         self.inverse = graph.share_per_link
         self.web = kernels.Web(rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping)
-        self.blocks = _blocks(rows.indptr)
+        self.blocks = blocks(rows.indptr)
         depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
         self.ranks = np.empty((depth + 1, graph.pages))
         self.newest, self.fresh_rows = 0, 1
@@ -194,7 +194,7 @@ class Sweeps:
         self.fresh[:] = self.shares
 
 
-def _blocks(indptr: IntArray) -> list[tuple[int, int]]:
+def blocks(indptr: IntArray) -> list[tuple[int, int]]:
     """Cut the pages into blocks of like work; how many depends on the graph alone."""
     pages = indptr.size - 1
     work = int(indptr[-1]) + 4 * pages
