@@ -3,7 +3,8 @@
     Exact       counted, not estimated
     Within      no score is off by more than a proven bound (PageRank)
     Counted     a count among sampled domains: Binomial(truth, p)
-    Relative    an estimate whose relative standard deviation is known (bit vectors, HyperLogLog)
+    Relative    an estimate whose relative standard deviation is known
+    Grained     an estimate as sure as a count of grains, whose size is known for each domain (bit vectors, HyperLogLog)
 
 Each gives intervals that hold the truth with the confidence it states, for each domain taken by itself. Errors of
 different domains are not independent: all were estimated from the same sample.
@@ -12,13 +13,14 @@ different domains are not independent: all were estimated from the same sample.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from surveyor.arrays import FloatArray
+from surveyor.arrays import AnyIntArray, FloatArray
 
 CONFIDENCE = 0.95
 Interval = tuple[FloatArray, FloatArray]
@@ -99,3 +101,31 @@ class Counted:
     def relative(self, score: float) -> float:
         """Return the relative standard deviation of the estimate of so large a score."""
         return math.sqrt((1 - self.p) / (self.p * score)) if score > 0 else math.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grained:
+    """An estimate whose variance is the truth times a grain, which differs from domain to domain.
+
+    That is the law of a Poisson count of grains, and the ends are those of its score interval:
+    (estimate - N)² = z² N · grain. Where the estimate is 0 they go from 0 to z² grains. No truth is above
+    `most`; the ends of counts are rounded outwards to whole numbers.
+    """
+
+    grain: npt.NDArray[np.float32]
+    most: float = math.inf
+    whole: bool = False
+    confidence: float = CONFIDENCE
+
+    def at(self, domains: AnyIntArray) -> Grained:
+        """Return the law of some domains."""
+        return replace(self, grain=self.grain[domains])
+
+    def intervals(self, scores: FloatArray) -> Interval:
+        """Return the ends for the scores of the domains this law is for, in their order."""
+        half = NormalDist().inv_cdf(0.5 + self.confidence / 2) ** 2 * self.grain.astype(np.float64) / 2
+        reach = np.sqrt(half * (2 * scores + half))
+        low, high = np.maximum(scores + half - reach, 0.0), scores + half + reach
+        if self.whole:
+            low, high = np.floor(low), np.ceil(high)
+        return low, np.minimum(high, np.maximum(self.most, scores))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from surveyor.arrays import AnyIntArray, FloatArray, IntArray, read_only
 from surveyor.errors import MissingExtra, UsageError
 from surveyor.graph.names import Names
-from surveyor.rank.certainty import Certainty, Exact, Interval
+from surveyor.rank.certainty import Certainty, Exact, Grained, Interval
 
 if TYPE_CHECKING:
     import polars
@@ -66,7 +66,10 @@ class Reputation:
 
     def intervals(self, domains: AnyIntArray | None = None) -> Interval:
         """Return the ends for some domains, or for all."""
-        return self.certainty.intervals(self._scores(self.raw if domains is None else self.raw[domains]))
+        if domains is None:
+            return self.certainty.intervals(self.scores)
+        law = self.certainty.at(domains) if isinstance(self.certainty, Grained) else self.certainty
+        return law.intervals(self._scores(self.raw[domains]))
 
     def top(self, count: int = 10) -> IntArray:
         """Return the ids of the best domains, best first; ties go to the one with more in-links, then by id."""
