@@ -1,11 +1,56 @@
-"""Small graphs, and who reaches whom in them, the slow and obvious way."""
+"""Distances against the links, by brute force, and random graphs on which estimates are tried."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 
-from surveyor.graph.csr import Graph
+from surveyor import Graph
+
+Whole = npt.NDArray[np.int64]
+
+
+def distances(graph: Graph) -> Whole:
+    """D[x, z] = links on a shortest way from z to x; 0 on the diagonal, -1 where there is none."""
+    pages = graph.pages
+    leads = np.zeros((pages, pages), np.float32)
+    for source in range(pages):
+        leads[graph.links_of(source), source] = 1.0
+    found = np.full((pages, pages), -1, np.int64)
+    ball = np.eye(pages, dtype=bool)
+    level = 0
+    new = ball
+    while new.any():
+        found[new] = level
+        ball |= new
+        level += 1
+        new = (leads @ ball.astype(np.float32) > 0) & ~ball
+    return found
+
+
+def supporters(graph: Graph, depth: int) -> Whole:
+    return np.count_nonzero(distances(graph) == depth, axis=1)
+
+
+def harmonic(graph: Graph) -> npt.NDArray[np.float64]:
+    ways = distances(graph)
+    return np.asarray(np.where(ways > 0, 1.0 / np.maximum(ways, 1), 0.0).sum(axis=1))
+
+
+def skewed(pages: int, links: int, seed: int) -> Graph:
+    """A random graph in which a few pages draw most of the links."""
+    rng = np.random.default_rng(seed)
+    pull = (np.arange(pages) + 1.0) ** -0.8
+    return Graph.from_arrays(rng.integers(0, pages, links), rng.choice(pages, links, p=pull / pull.sum()), pages)
+
+
+def crowd(inner: int, outer: int, others: int = 0) -> Graph:
+    """Page 0 has `inner` in-neighbours; `outer` pages are at level 2, and others are linked to nothing."""
+    middle, far = 1 + np.arange(inner), 1 + inner + np.arange(outer)
+    sources = np.concatenate([middle, far])
+    targets = np.concatenate([np.zeros(inner, np.int64), 1 + np.arange(outer) % inner])
+    return Graph.from_arrays(sources, targets, 1 + inner + outer + others)
 
 
 @st.composite
@@ -22,10 +67,6 @@ def dense(graph: Graph) -> np.ndarray:
     return matrix
 
 
-def at_distance(graph: Graph, depth: int) -> np.ndarray:
-    """Say for each pair whether the shortest path from the first to the second has so many links."""
-    links, near = dense(graph).astype(np.float32), np.eye(graph.pages, dtype=bool)
-    reached = near
-    for _ in range(depth):
-        near, reached = near | reached, (reached.astype(np.float32) @ links) > 0
-    return reached & ~near
+def at_distance(graph: Graph, depth: int) -> npt.NDArray[np.bool_]:
+    """Say for each pair whether the shortest way from the first to the second has so many links."""
+    return np.asarray(distances(graph).T == depth)

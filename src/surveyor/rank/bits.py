@@ -10,8 +10,8 @@ density: its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
 relative variance (1 - q) / (64 q ln² q) where a bit stays clear with probability q: at best 1.544 / 64, a standard
 deviation of 15.5 %. The paper keeps for each domain the first round with fewer than 0.89 · 64 ones. All rounds have been
 paid for, so here all of them count, by maximum likelihood (`kernels/likelihood.py`): the information of densities that
-halve adds up to π² / (6 ln 2) = 2.37 a bit, a standard deviation of 8.1 %. It grows where the in-degree is not small
-beside S, and where S is below 4.
+halve adds up to π² / (6 ln 2) = 2.37 a bit, a standard deviation of 8.1 %. It is larger where the in-degree is not
+small beside S, where S is below 4, or within a factor of 4 of all domains: there some of the rounds are missing.
 
 **Top list.** Large counts are told by small densities. With `top` the rounds begin with the smallest, and end as soon
 as the domain at that place has had its best round (S · p = 1.59): 2 to 3 rounds in the paper, here the first eight.

@@ -8,8 +8,8 @@ that lead to it, is the sum of S_t / t where S_t domains are at exactly the leve
 **Estimate.** S_1 is the in-degree: exact. HyperBall takes each further S_t as the difference of two estimated balls,
 of which each is off by 1.04 / √m of the whole ball. Here S_t is estimated from the registers that changed, given those
 before (`kernels/likelihood.py`): what was known to be in the ball does not blur what came in. The errors of different
-levels are then uncorrelated, and their variances add up; the sd of S_t is about √(S_t · B_t / m) while S_t is a small
-part of the ball B_t, and at most 1.04 / √m of S_t where it is nearly all of it.
+levels are then uncorrelated, and their variances add up; the sd of S_t is about √(1.39 S_t · B_t / m) while S_t is a
+small part of the ball B_t, and 1.04 / √m of S_t where it is nearly all of it.
 
 Cost: a level reads the in-links once, as a stream, and a counter for each link from a domain that changed; memory is
 2 m bytes a domain and 27 more. Levels go on until no counter changes: as many as the longest shortest path.
