@@ -69,4 +69,4 @@ def dense(graph: Graph) -> np.ndarray:
 
 def at_distance(graph: Graph, depth: int) -> npt.NDArray[np.bool_]:
     """Say for each pair whether the shortest way from the first to the second has so many links."""
-    return np.asarray(distances(graph).T == depth)
+    return np.asarray(depth == distances(graph).T)

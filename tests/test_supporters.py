@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reach import at_distance, dense, graphs
+from surveyor.arrays import let_go
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic import rmat
@@ -247,3 +249,13 @@ def test_results_print_themselves() -> None:
     assert told.to_polars().columns == ["id", "score", "low", "high", "domain"]
     with pytest.raises(UsageError, match="no domain 9"):
         told.score(9)
+
+
+def test_entries_of_a_file_are_given_back_and_still_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(1 << 16))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    for array in (mapped, np.asarray(mapped).view(np.uint64)):
+        before = array.sum()
+        let_go(array, 100, 1 << 16)
+        assert array.sum() == before
+    let_go(np.arange(5), 0, 5)  # nothing to give back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,3 +25,21 @@ def read_only(array: npt.NDArray[Any]) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:
+    """Give the memory of some entries back, if they are mapped from a file; what the system has cached stays cached.
+
+    A stream over a file larger than memory would otherwise count as memory of this process until others need it.
+    """
+    owner: Any = array
+    while owner is not None and not isinstance(owner, mmap.mmap):
+        owner = getattr(owner, "base", None)
+    if owner is None or not hasattr(owner, "madvise") or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    begin = array.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
+    start = begin + int(first) * array.itemsize
+    start += -start % mmap.PAGESIZE
+    length = begin + int(last) * array.itemsize - start
+    if length > 0:
+        owner.madvise(mmap.MADV_DONTNEED, start, length)

@@ -82,10 +82,11 @@ def bit_vectors(
             if top is not None and vectors.settled(min(top, graph.pages), batch[-1]):
                 break
         vectors.solve()
-    degrees = graph.in_links.degrees()
     how = {"depth": depth, "rounds": -(-done // words), "words": words, "rng": rng} | ({"top": top} if top else {})
     law = Grained(vectors.grain, most=max(graph.pages - 1.0, 0.0), whole=True)
-    return Reputation("bv", vectors.estimate, certainty=law, in_links=degrees, names=graph.names, method=how)
+    return Reputation(
+        "bv", vectors.estimate, certainty=law, in_indptr=graph.in_links.indptr, names=graph.names, method=how
+    )
 
 
 class _Vectors:

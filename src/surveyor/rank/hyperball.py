@@ -77,8 +77,9 @@ class Balls:
 
     def _reputation(self, kind: str, scores: Any, law: Grained | None, how: dict[str, Any]) -> Reputation:
         rest: dict[str, Any] = {} if law is None else {"certainty": law}
-        degrees = self.graph.in_links.degrees()
-        return Reputation(kind, scores, in_links=degrees, names=self.graph.names, method=how, **rest)
+        return Reputation(
+            kind, scores, in_indptr=self.graph.in_links.indptr, names=self.graph.names, method=how, **rest
+        )
 
     def __repr__(self) -> str:
         ended = "complete" if self.complete else "not complete"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import AnyIntArray, FloatArray, IntArray, read_only
+from surveyor.arrays import AnyIntArray, FloatArray, IntArray, let_go, read_only
 from surveyor.errors import MissingExtra, UsageError
 from surveyor.graph.names import Names
 from surveyor.rank.certainty import Certainty, Exact, Grained, Interval
@@ -80,6 +80,7 @@ class Reputation:
         for start in range(0, self.domains, AT_ONCE):
             here = np.arange(start, min(start + AT_ONCE, self.domains))
             best = self._first(np.concatenate([best, here]), count)
+            let_go(self.raw, start, start + here.size)
         return best
 
     def position(self, domain: int | str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IntArray
+from surveyor.arrays import FloatArray, IntArray, let_go
 from surveyor.graph.csr import Graph
 from surveyor.kernels.crew import Crew
 
@@ -22,6 +22,7 @@ BLOCKS = 64  # at most: 32 at once
 DEPTH = 5  # sweeps blended at a time
 PUSHES = 3  # times all links that a push may follow before sweeps take over
 HISTORY = 1 << 30  # bytes the blended vectors may take; beyond it ranks are not blended
+FAR = 1 << 29  # links from which those of a graph on disk are given back as soon as they are read
 PRECISE = 1e-7  # changes smaller than this call for precise sums
 ROUNDING = 1.2e-16  # float64 rounds to within 2**-53, with a margin for products of roundings
 SUM_ROUNDING = 1e-14  # of a pairwise sum over any number of pages that fits in memory
@@ -163,7 +164,14 @@ class Sweeps:
         return [(web, weight, before, after, self.shares, self.fresh, first, last) for first, last in blocks]
 
     def _run(self, kernel: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-        return list(self.crew.each(kernel, arguments))
+        results: list[Any] = []
+        pieces = list(arguments)
+        for piece, result in zip(pieces, self.crew.each(kernel, pieces), strict=True):
+            results.append(result)
+            if self.graph.links > FAR:
+                rows = self.graph.in_links
+                let_go(rows.indices, *rows.indptr[list(piece[-2:])])
+        return results
 
     def _add(self, sums: list[Any]) -> None:
         self.change = sum(part.change for part in sums)
