@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks import graphs, handbook, memory
 from benchmarks.crawling import crawling, crawling_table, crawling_verdicts, selection, selection_verdicts
+from benchmarks.harmonic import harmonic, harmonic_table, harmonic_verdicts
 from benchmarks.peers import TOOLS
 from benchmarks.race import race, say
 from benchmarks.scaling import SIZES, StepFailed, scaling, scaling_table, scaling_verdicts, step
@@ -23,7 +24,7 @@ from benchmarks.startup import startup
 from benchmarks.table import bandwidth_line, proof_lines, results_table, verdict_table
 from benchmarks.targets import Verdict, verdicts
 
-PARTS = ("startup", "race", "scaling", "crawling")
+PARTS = ("startup", "race", "scaling", "crawling", "harmonic")
 PACKAGES = (
     "surveyor", "numpy", "numba", "scipy", "pyarrow", "graphblas-algorithms", "suitesparse-graphblas",
     "networkit", "igraph", "scikit-network", "rustworkx", "networkx", "aiohttp", "Scrapy",
@@ -46,9 +47,7 @@ def main() -> None:
     judged: list[Verdict] = []
     print(f"# surveyor beside its peers\n\n{report['machine']}\n\n{_versions()}\n")
     for part in PARTS if options.part == "all" else (options.part,):
-        judged += {"startup": _startup, "race": _race, "scaling": _scaling, "crawling": _crawling}[part](
-            options, report
-        )
+        judged += RUN[part](options, report)
     missed = [one for one in judged if not one.met]
     print(f"## Targets\n\n{len(judged) - len(missed)} of the {len(judged)} measured here are met.\n")
     for one in missed:
@@ -139,6 +138,19 @@ def _crawling(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdi
     print(verdict_table("measured / allowed", judged) + "\n", flush=True)
     report["crawling"] = {"rounds": found, "selection": chosen, "verdicts": [asdict(one) for one in judged]}
     return _judged("crawling", judged)
+
+
+def _harmonic(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
+    links = options.most_links or (1_000_000 if options.quick else 20_000_000)
+    print(f"## Harmonic centrality\n\nA made-up web of domains, about {links:,} links.\n", flush=True)
+    rows = harmonic(links, options.rounds or (1 if options.quick else 2), options.threads)
+    found = harmonic_verdicts(rows)
+    print(harmonic_table(rows) + "\n\n" + verdict_table("surveyor / peer", found) + "\n", flush=True)
+    report["harmonic"] = {"rows": rows, "verdicts": [asdict(one) for one in found]}
+    return _judged("harmonic", found)
+
+
+RUN = {"startup": _startup, "race": _race, "scaling": _scaling, "crawling": _crawling, "harmonic": _harmonic}
 
 
 def _judged(where: str, found: list[Verdict]) -> list[Verdict]:

@@ -30,7 +30,7 @@ def distances(graph: Graph) -> Whole:
 
 
 def supporters(graph: Graph, depth: int) -> Whole:
-    return np.count_nonzero(distances(graph) == depth, axis=1)
+    return np.asarray((distances(graph) == depth).sum(axis=1), np.int64)
 
 
 def harmonic(graph: Graph) -> npt.NDArray[np.float64]:

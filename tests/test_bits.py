@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from surveyor.rank.bits import bit_vectors
 ALL_ROUNDS = 1 / math.sqrt(64 * math.pi**2 / (6 * math.log(2)))  # relative sd: 8.1 %
 
 
-def scores(graph: Graph, seeds: int, **options: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def scores(graph: Graph, seeds: int, **options: Any) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array([bit_vectors(graph, rng=seed, threads=1, **options).score(0) for seed in range(seeds)])
 
 
@@ -103,9 +104,11 @@ def test_without_links_nothing_leads_anywhere(pages: int) -> None:
 
 def test_wrong_arguments_get_a_sentence() -> None:
     graph = webs.chain(4)
+    zero: dict[str, Any]
     for name in ("depth", "rounds", "top", "words"):
+        zero = {name: 0}
         with pytest.raises(UsageError, match=f"{name} 0 is below 1\n  hint: give {name} as a whole number from 1"):
-            bit_vectors(graph, **{name: 0})
+            bit_vectors(graph, **zero)
 
 
 def test_the_result_is_a_reputation() -> None:

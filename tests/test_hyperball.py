@@ -46,10 +46,10 @@ def test_intervals_hold_the_truth(registers: int) -> None:
     for seed in range(SEEDS):
         balls = hyperball(graph, registers=registers, rng=seed, keep=[2, 3], threads=1)
         low, high = balls.harmonic().intervals()
-        held["harmonic"].append(np.mean((low <= exact + 1e-4) & (exact <= high + 1e-4)))
+        held["harmonic"].append(float(np.mean((low <= exact + 1e-4) & (exact <= high + 1e-4))))
         for depth, truth in levels.items():
             low, high = balls.supporters(depth).intervals()
-            held[depth].append(np.mean(((low <= truth) & (truth <= high))[truth > 0]))
+            held[depth].append(float(np.mean(((low <= truth) & (truth <= high))[truth > 0])))
     assert all(np.mean(shares) >= 0.93 for shares in held.values()), held
 
 

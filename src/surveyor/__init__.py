@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AdaptiveOpic": "strategies.adaptive",
+    "Balls": "rank.hyperball",
     "Breadth": "strategies.breadth",
     "Bytes": "stopping",
     "ChangeRate": "revisits",
@@ -53,12 +54,16 @@ _HOME = {
     "Tracking": "strategies.tracking",
     "UsageError": "errors",
     "Windowed": "strategies.windowed",
+    "ball_supporters": "rank.hyperball",
+    "bit_vectors": "rank.bits",
     "build_graph": "graph.formats",
     "change_rate": "revisits",
     "crawl": "crawling.crawl",
     "due_times": "revisits",
     "explain": "rank.explain",
     "freshness": "revisits",
+    "harmonic": "rank.hyperball",
+    "hyperball": "rank.hyperball",
     "look": "crawling.look",
     "open": "crawling.survey",
     "optimal_rates": "revisits",
@@ -74,6 +79,7 @@ _HOME = {
 
 __all__ = [
     "AdaptiveOpic",
+    "Balls",
     "Breadth",
     "Bytes",
     "ChangeRate",
@@ -110,12 +116,16 @@ __all__ = [
     "Tracking",
     "UsageError",
     "Windowed",
+    "ball_supporters",
+    "bit_vectors",
     "build_graph",
     "change_rate",
     "crawl",
     "due_times",
     "explain",
     "freshness",
+    "harmonic",
+    "hyperball",
     "look",
     "open",
     "optimal_rates",
@@ -153,7 +163,9 @@ if TYPE_CHECKING:
     from surveyor.ledger import CoverageInterval, Ledger
     from surveyor.outcome import Outcome
     from surveyor.race import Race, Run
+    from surveyor.rank.bits import bit_vectors
     from surveyor.rank.explain import Explanation, explain
+    from surveyor.rank.hyperball import Balls, ball_supporters, harmonic, hyperball
     from surveyor.rank.pagerank import pagerank
     from surveyor.rank.ranking import Ranking
     from surveyor.report.survey_html import write_report

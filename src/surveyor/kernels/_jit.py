@@ -13,9 +13,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
@@ -41,24 +38,3 @@ def bare(function: Kernel) -> Kernel:
         return cast("Kernel", numba.njit(**settings)(function))
     except (KeyError, TypeError):  # pragma: no cover
         return kernel(function)
-
-
-@intrinsic
-def _prefetch(context: Any, array: Any, index: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0]).data
-        place, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place, whole, whole, whole])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        at = builder.bitcast(builder.gep(data, [arguments[1]]), place)
-        builder.call(function, [at, whole(0), whole(3), whole(1)])  # to read, to stay, data
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), emit
-
-
-def _nothing(array: Any, index: Any) -> None:
-    """Stand in for a prefetch where nothing is compiled."""
-
-
-prefetch = _nothing if numba.config.DISABLE_JIT else _prefetch  # ask for array[index] ahead of its use

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray, KeyArray
-from surveyor.kernels._jit import kernel, prefetch
+from surveyor.kernels._jit import kernel
 from surveyor.kernels.hyperball import Links
 from surveyor.kernels.likelihood import added
-from surveyor.kernels.synthetic import draw
+from surveyor.kernels.prefetch import prefetch
+from surveyor.kernels.synthetic import Whole, draw
 
 LANES = 8
 UNIT = math.log(2)  # a bit of level 0 is set in half of the domains
@@ -63,7 +64,7 @@ def spread_block(links: Links, before: KeyArray, after: KeyArray, first: int, la
 
 
 @kernel
-def ones(word: np.uint64) -> int:
+def ones(word: Whole) -> Whole:
     """Count the bits that are set."""
     word -= (word >> ONE) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))

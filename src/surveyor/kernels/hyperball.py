@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import ByteArray, FloatArray, IntArray, KeyArray
-from surveyor.kernels._jit import kernel, prefetch
+from surveyor.kernels._jit import kernel
 from surveyor.kernels.likelihood import added
-from surveyor.kernels.synthetic import draw
+from surveyor.kernels.prefetch import prefetch
+from surveyor.kernels.synthetic import Whole, draw
 
 HIGHEST = 52  # values beyond it would take more domains than ids can number
 ONE = np.uint64(1)
@@ -70,9 +71,9 @@ def first_block(
         start, end = links.indptr[node], links.indptr[node + ONE]
         for link in range(start, end):
             source = links.indices[link]
-            entry = row + np.uint64(place[source])
-            if value[source] > after[entry]:
-                after[entry] = value[source]
+            register = row + np.uint64(place[source])
+            if value[source] > after[register]:
+                after[register] = value[source]
         fresh[node] = start < end
         moved += start < end
     return moved
@@ -113,7 +114,7 @@ def grow_block(
 @kernel
 def note(
     before: ByteArray, after: ByteArray, row: np.uint64, width: np.uint64, counts: IntArray, found: Found,
-    node: np.uint64, level: int,
+    node: Whole, level: int,
 ) -> bool:  # fmt: skip
     """Estimate how many domains a counter took in; return whether it changed."""
     total, squares, different = np.uint64(0), np.uint64(0), np.uint64(0)
@@ -126,9 +127,10 @@ def note(
         found.newest[node] = 0
         found.grain[node] = 1 / slope - 1
         return False
-    lowest, highest = HIGHEST, 0
+    lowest: Whole = HIGHEST
+    highest: Whole = 0
     for entry in range(row, row + width):
-        now = np.int64(after[entry])
+        now: Whole = np.int64(after[entry])
         if now != before[entry]:
             counts[now] += 1
             lowest, highest = min(lowest, now), max(highest, now)

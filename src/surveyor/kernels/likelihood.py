@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import math
 
-from surveyor.arrays import AnyInt, IntArray
+from surveyor.arrays import IntArray
 from surveyor.kernels._jit import kernel
+from surveyor.kernels.synthetic import Whole
 
 CLOSE = 0.01  # step after which Newton is done: what is left is near its square, and the error far larger
 STEPS = 30  # of Newton's method, which needs two to five
 
 
 @kernel
-def added(changed: IntArray, lowest: AnyInt, highest: AnyInt, slope: float, unit: float) -> tuple[float, float]:
+def added(changed: IntArray, lowest: Whole, highest: Whole, slope: float, unit: float) -> tuple[float, float]:
     """Return the likeliest number of domains, and its weight: the estimate is as sure as a count of so many.
 
     The relative variance is one over the weight (the observed information times the square of the estimate).

@@ -1,16 +1,16 @@
-"""How many domains are two links away, from bit vectors (BV: Becchetti and others 2008, as in the domain reputation paper).
+"""How many domains are two links away, from bit vectors (BV: Becchetti and others 2008).
 
 In a round of density p each domain sets each of its 64 bits with probability p, and balls are grown by OR along the
-in-links. Of the bits that the ball of level 1 (the domain itself and its in-neighbours) leaves clear, one stays clear at
-level 2 with probability (1 - p)^S, where S domains are at exactly level 2. The paper subtracts the same overlap by
-keeping the vectors of level 1; to estimate the whole ball and subtract the known in-degree is never better at the same
-density: its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
+in-links. Of the bits that the ball of level 1 (the domain itself and its in-neighbours) leaves clear, one stays clear
+at level 2 with probability (1 - p)^S, where S domains are at exactly level 2. So the paper on domain reputation counts
+too, which keeps the vectors of level 1. To estimate the whole ball and subtract the known in-degree is never better at
+the same density: its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
 
 **Rounds.** Densities halve from 1/2 to about 1 / domains; to be exact, p = 1 - 2^-(2^-k). A single round gives the
 relative variance (1 - q) / (64 q ln² q) where a bit stays clear with probability q: at best 1.544 / 64, a standard
-deviation of 15.5 %. The paper keeps for each domain the first round with fewer than 0.89 · 64 ones. All rounds have been
-paid for, so here all of them count, by maximum likelihood (`kernels/likelihood.py`): the information of densities that
-halve adds up to π² / (6 ln 2) = 2.37 a bit, a standard deviation of 8.1 %. It is larger where the in-degree is not
+deviation of 15.5 %. The paper keeps for each domain the first round with fewer than 0.89 · 64 ones. But all rounds have
+been paid for, so here all of them count, by maximum likelihood (`kernels/likelihood.py`): the information of densities
+that halve adds up to π² / (6 ln 2) = 2.37 a bit, a standard deviation of 8.1 %. It is larger where the in-degree is not
 small beside S, where S is below 4, or within a factor of 4 of all domains: there some of the rounds are missing.
 
 **Top list.** Large counts are told by small densities. With `top` the rounds begin with the smallest, and end as soon

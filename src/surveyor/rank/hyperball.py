@@ -106,7 +106,7 @@ def hyperball(
     keep : levels whose estimates to keep, for `Balls.supporters`; 8 bytes a domain each.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
-    >>> balls = hyperball(graph, keep=[2])
+    >>> balls = hyperball(graph, registers=1024, keep=[2])
     >>> balls.levels, balls.complete, round(balls.harmonic().score("d"), 1), round(balls.supporters(2).score("c"))
     (3, True, 1.8, 1)
     """
@@ -145,7 +145,7 @@ def harmonic(
     """Estimate the harmonic centrality of every domain: the sum of 1 / distance over all that lead to it.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
-    >>> score = harmonic(graph)
+    >>> score = harmonic(graph, registers=1024)
     >>> score.name(score.top(1)[0]), round(score.score("d"), 1)
     ('d', 1.8)
     """
