@@ -1,0 +1,194 @@
+"""How well a ranking keeps bad domains out: how many are among the first r, and whether another does better.
+
+A crawler gives large budgets to the first R domains of a ranking, so only these count, not the order of all. With
+u(r) the number of bad domains among the first r, a ranking is told by the place of the first one, by u at a few r,
+and by the area under u. The area is written as a share of the worst: 0 if no bad domain is among the first R, 1 if
+all stand at the top.
+
+`compare_by_bootstrap` asks whether a difference could be luck of which bad domains happened to be listed: it draws
+the list again and again from itself. Domains that were made together (a farm) are not so many witnesses; with
+`groups` they are drawn together. A difference that comes from few entries is judged with one more on each side, as
+four entries on one side, and none on the other, happen by luck one time in eight.
+
+    >>> here = admitted("in", np.array([4, 2, 0, 3, 1]), np.array([0, 2]))
+    >>> here.first, here.among(2), here.curve(np.arange(1, 6)).tolist()
+    (2, 1, [0, 1, 2, 2, 2])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray, read_only
+from surveyor.errors import UsageError
+
+AT = (10, 100, 1_000, 10_000, 100_000)
+DRAWS = 2_000
+DRAWN_AT_ONCE = 1 << 22  # numbers held while drawing
+BEYOND = np.iinfo(np.int64).max  # the place of a domain that a shortened ranking does not tell
+
+Measure = Literal["count", "area"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Admitted:
+    """Where the bad domains stand in one ranking."""
+
+    name: str
+    places: IntArray  # of the bad domains that were ranked, rising; 1 is the best
+    ranked: int  # how many domains the ranking tells
+    bad: int  # how many bad domains there are
+
+    @property
+    def first(self) -> int | None:
+        """The place of the first bad domain."""
+        return int(self.places[0]) if self.places.size else None
+
+    def among(self, first: int) -> int:
+        """Count the bad domains among the first so many."""
+        return int(np.searchsorted(self.places, first, "right"))
+
+    def curve(self, at: AnyIntArray) -> IntArray:
+        """Count them among the first r, for several r."""
+        return np.searchsorted(self.places, at, "right")
+
+    def area(self, first: int | None = None) -> float:
+        """Return the area under the curve up to a place, as a share of the worst."""
+        end = self.ranked if first is None else min(first, self.ranked)
+        worst = _depths(np.arange(1, min(self.bad, end) + 1), end).sum()
+        return float(_depths(self.places, end).sum() / worst) if worst else 0.0
+
+    def to_dict(self, at: Sequence[int] = AT) -> dict[str, Any]:
+        """Return the figures as plain values; places beyond the ranking are left out."""
+        counts = {str(place): self.among(place) for place in at if place <= self.ranked}
+        return {"score": self.name, "first_bad": self.first, "bad_among_first": counts, "area": self.area()}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Bad domains let in by one ranking less those let in by another, and how sure that is."""
+
+    one: str
+    other: str
+    measure: Measure
+    difference: float  # below 0: the first ranking keeps more out
+    low: float  # 95 % of the draws lie from here
+    high: float  # to here
+    better: float  # share of draws in which the first ranking keeps more out
+    worse: float  # and in which it keeps fewer out
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TopRow:
+    """One position in several rankings."""
+
+    position: int
+    domains: tuple[int | None, ...]  # ids, one per ranking
+    bad: tuple[bool, ...]
+
+
+def admitted(name: str, order: AnyIntArray, bad: AnyIntArray) -> Admitted:
+    """Say where bad domains stand in a ranking, given as ids, best first; it may be cut short."""
+    places = bad_places(order, bad)
+    told = np.sort(places[places < BEYOND])
+    return Admitted(name, read_only(told), int(np.asarray(order).size), int(places.size))
+
+
+def bad_places(order: AnyIntArray, bad: AnyIntArray) -> IntArray:
+    """Return the place of each bad domain, in the order of `bad`; `BEYOND` if the ranking does not tell it."""
+    ids, asked = np.asarray(order, np.int64), np.asarray(bad, np.int64)
+    if np.unique(asked).size < asked.size:
+        raise UsageError("a bad domain is listed twice", hint="give each id once")
+    if ids.size == 0 or asked.size == 0:
+        return np.full(asked.size, BEYOND)
+    by_id = np.argsort(ids, kind="stable")
+    rising = ids[by_id]
+    if (rising[1:] == rising[:-1]).any():
+        raise UsageError("a ranking names a domain twice", hint="give each id once, best first")
+    at = np.minimum(np.searchsorted(rising, asked), ids.size - 1)
+    return np.where(rising[at] == asked, by_id[at] + 1, BEYOND)
+
+
+def top_lists(orders: Mapping[str, AnyIntArray], bad: AnyIntArray, count: int = 15) -> list[TopRow]:
+    """Put the tops of rankings side by side and flag the bad domains."""
+    flagged = set(np.asarray(bad).tolist())
+    columns = [np.asarray(order)[:count].tolist() for order in orders.values()]
+    rows = []
+    for place in range(min(count, max(map(len, columns), default=0))):
+        ids = tuple(column[place] if place < len(column) else None for column in columns)
+        rows.append(TopRow(place + 1, ids, tuple(node in flagged for node in ids)))
+    return rows
+
+
+def compare_by_bootstrap(
+    one: tuple[str, AnyIntArray],
+    other: tuple[str, AnyIntArray],
+    bad: AnyIntArray,
+    first: int,
+    *,
+    measure: Measure = "count",
+    groups: AnyIntArray | None = None,
+    draws: int = DRAWS,
+    rng: int | np.random.Generator = 7,
+) -> Difference:
+    """Compare two rankings, each a name and ids, by the bad domains among their first so many.
+
+    Parameters
+    ----------
+    measure : "count" of bad domains among the first, or "area" under u(r), here the sum of u(r) for r up to `first`.
+    groups : a number per bad domain; those with the same are drawn together.
+    """
+    if first < 1 or draws < 1:
+        raise UsageError(f"{draws} draws of the first {first} domains", hint="give 1 or more of both")
+    worth = [_worth(bad_places(order, bad), first, measure) for _, order in (one, other)]
+    gaps = worth[0] - worth[1]
+    if groups is not None:
+        number = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if number.shape != gaps.shape:
+            raise UsageError(f"{number.size:,} groups for {gaps.size:,} bad domains", hint="give one group per domain")
+        gaps = np.bincount(number, gaps).astype(np.float64)
+    sums = _drawn_sums(gaps, draws, np.random.default_rng(rng))
+    low, high = np.quantile(sums, [0.025, 0.975], method="inverted_cdf")
+    return Difference(
+        one[0], other[0], measure, float(gaps.sum()), float(low), float(high),
+        float(np.mean(sums < 0)), float(np.mean(sums > 0)),
+    )  # fmt: skip
+
+
+def _worth(places: IntArray, first: int, measure: Measure) -> FloatArray:
+    """Return what each bad domain adds to the count, or to the area."""
+    return ((places <= first) if measure == "count" else _depths(places, first)).astype(np.float64)
+
+
+def _depths(places: IntArray, end: int) -> IntArray:
+    """Return for how many r up to `end` each place is among the first r."""
+    depths: IntArray = end + 1 - np.minimum(places, end + 1)
+    return depths
+
+
+def _drawn_sums(gaps: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Draw as many gaps as there are, with repeats, again and again; return the sum of each draw."""
+    told: BoolArray = gaps != 0
+    if not told.any():
+        return np.zeros(draws)
+    size = float(np.abs(gaps[told]).mean())
+    values, counts = np.unique(np.concatenate([gaps, [size, -size]]), return_counts=True)
+    total, chances = int(counts.sum()), counts / counts.sum()
+    at_once = max(1, DRAWN_AT_ONCE // values.size)
+    parts = [
+        rng.multinomial(total, chances, min(at_once, draws - start)) @ values for start in range(0, draws, at_once)
+    ]
+    return np.concatenate(parts)

@@ -1,0 +1,100 @@
+"""Spam planted into a domain graph, so that it is known which domains are bad.
+
+Each function returns a new graph and the ids of the domains it planted; a domain that was there keeps its id, new
+ones come after it. What attackers do, by what it costs them:
+
+- a *clique*: k domains that all link to each other: k - 1 in-links each, nobody at two steps;
+- an *exchange*: each of k domains swaps links with some others: few in-links each, but all the others at two steps;
+- a *farm*: domains that link to one target; or, aimed at two steps, to go-betweens that link to it;
+- *bought links*: links to a target from domains that are honest otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surveyor.arrays import AnyIntArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.graph.csr import Graph
+from surveyor.graph.names import Names
+
+LOW = 0.5  # the share of domains, by in-links, that pass as low
+
+
+def plant_clique(graph: Graph, count: int, rng: np.random.Generator, *, new: bool = True) -> tuple[Graph, IntArray]:
+    """Let so many domains, new or low ones that are there, all link to each other."""
+    members = _members(graph, count, rng, new=new)
+    one, other = np.nonzero(~np.eye(members.size, dtype=np.bool_))
+    return _with_links(graph, members[one], members[other], "clique"), members
+
+
+def plant_exchange(
+    graph: Graph, count: int, partners: int, rng: np.random.Generator, *, new: bool = True
+) -> tuple[Graph, IntArray]:
+    """Let each of so many domains swap links with some others: the same number for each, drawn at random."""
+    if not 0 < partners < count or partners % 2:
+        raise UsageError(
+            f"{partners} partners in an exchange of {count}", hint="give an even number below that of the members"
+        )
+    members = _members(graph, count, rng, new=new)
+    # Steps round a circle of members in random order: everybody has the same number of partners.
+    steps = 1 + rng.choice((count - 1) // 2, partners // 2, replace=False)
+    one = np.tile(np.arange(count), steps.size)
+    other = (one + np.repeat(steps, count)) % count
+    sources, targets = np.concatenate([one, other]), np.concatenate([other, one])
+    return _with_links(graph, members[sources], members[targets], "exchange"), members
+
+
+def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, through: int = 0) -> tuple[Graph, IntArray]:
+    """Let new domains link to a target, a new one unless told; the target comes first among the planted.
+
+    With `through` as many of the new domains are go-betweens: the others link to all of these, and they to the target.
+    """
+    if not 0 <= through < boosters:
+        raise UsageError(f"a farm of {boosters} domains, {through} of them go-betweens", hint="more must link to them")
+    goal = graph.pages if target is None else target
+    if target is not None and not 0 <= target < graph.pages:
+        raise UsageError(f"no domain {target} to boost", hint=f"ids go from 0 to {graph.pages - 1}")
+    start = graph.pages + (target is None)
+    farm = np.arange(start, start + boosters)
+    middle, outer = farm[:through], farm[through:]
+    if through:
+        sources = np.concatenate([np.repeat(outer, through), middle])
+        targets = np.concatenate([np.tile(middle, outer.size), np.full(through, goal)])
+    else:
+        sources, targets = outer, np.full(outer.size, goal)
+    return _with_links(graph, sources, targets, "farm"), np.concatenate([[goal], farm])
+
+
+def buy_links(graph: Graph, sellers: AnyIntArray, target: int | None = None) -> tuple[Graph, IntArray]:
+    """Let domains that are there link to a target, a new one unless told; the planted one is the target."""
+    goal = graph.pages if target is None else target
+    sources = np.asarray(sellers, np.int64)
+    return _with_links(graph, sources, np.full(sources.size, goal), "bought"), np.array([goal])
+
+
+def low_domains(graph: Graph) -> IntArray:
+    """Return the domains with few in-links: the lower half."""
+    degrees = graph.in_links.degrees()
+    return np.flatnonzero(degrees <= np.quantile(degrees, LOW, method="lower")) if degrees.size else np.arange(0)
+
+
+def _members(graph: Graph, count: int, rng: np.random.Generator, *, new: bool) -> IntArray:
+    if count < 2:
+        raise UsageError(f"{count} domains cannot link to each other", hint="plant 2 or more")
+    if new:
+        return rng.permutation(np.arange(graph.pages, graph.pages + count))
+    low = low_domains(graph)
+    if low.size < count:
+        raise UsageError(f"the graph has {low.size:,} low domains, fewer than {count:,}", hint="plant new ones")
+    return rng.choice(low, count, replace=False)
+
+
+def _with_links(graph: Graph, sources: IntArray, targets: IntArray, kind: str) -> Graph:
+    """Return a graph with more links; new domains are named by kind and id."""
+    pages = 1 + int(max(graph.pages - 1, sources.max(initial=-1), targets.max(initial=-1)))
+    names = None
+    if graph.names is not None:
+        names = Names.of([*graph.names, *(f"{kind}{page}.test" for page in range(graph.pages, pages))])
+    old = np.repeat(np.arange(graph.pages), graph.out_degrees)
+    return Graph.from_arrays(np.concatenate([old, sources]), np.concatenate([graph.indices, targets]), pages, names)
