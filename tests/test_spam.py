@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from surveyor import Graph
 from surveyor.compare.labels import read_labels
-from surveyor.compare.spam import BEYOND, Measure, admitted, bad_places, compare_by_bootstrap, top_lists
+from surveyor.compare.spam import BEYOND, Difference, Measure, admitted, bad_places, compare_by_bootstrap, top_lists
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.names import Names
 from surveyor.graph.planting import buy_links, low_domains, plant_clique, plant_exchange, plant_farm
@@ -42,6 +43,10 @@ def supporters(graph: Graph, depth: int) -> np.ndarray:
             seen |= level
         counts[page] = len(level)
     return counts
+
+
+def compared(one: np.ndarray, other: np.ndarray, bad: np.ndarray, first: int, **options: Any) -> Difference:
+    return compare_by_bootstrap(("one", bad_places(one, bad)), ("other", bad_places(other, bad)), first, **options)
 
 
 def ranked(scores: np.ndarray) -> np.ndarray:
@@ -156,8 +161,8 @@ def test_the_interval_holds_zero_for_rankings_that_are_equally_good() -> None:
         for measure in MEASURES:
             held = 0
             for _ in range(400):
-                one, other = ("one", rng.permutation(domains)), ("other", rng.permutation(domains))
-                found = compare_by_bootstrap(one, other, np.arange(bad), first, measure=measure, draws=500, rng=rng)
+                one, other = rng.permutation(domains), rng.permutation(domains)
+                found = compared(one, other, np.arange(bad), first, measure=measure, draws=500, rng=rng)
                 held += not found.sure
             assert held >= 0.93 * 400, (domains, bad, measure)
 
@@ -165,12 +170,12 @@ def test_the_interval_holds_zero_for_rankings_that_are_equally_good() -> None:
 def test_a_clear_difference_is_seen_and_is_the_same_again() -> None:
     domains, bad = np.arange(1_000), np.arange(900, 1_000)
     spoilt = np.concatenate([bad[:30], domains[:900], bad[30:]])
-    found = compare_by_bootstrap(("good", domains), ("spoilt", spoilt), bad, 100)
+    found = compared(domains, spoilt, bad, 100)
     assert found.difference == -30
     assert -45 < found.low < -30 < found.high < -15
     assert (found.better, found.worse, found.sure) == (1.0, 0.0, True)
-    assert found == compare_by_bootstrap(("good", domains), ("spoilt", spoilt), bad, 100)
-    area = compare_by_bootstrap(("spoilt", spoilt), ("good", domains), bad, 100, measure="area")
+    assert found == compared(domains, spoilt, bad, 100)
+    area = compared(spoilt, domains, bad, 100, measure="area")
     assert area.difference == sum(min(r, 30) for r in range(1, 101))
     assert area.low > 0
 
@@ -179,7 +184,7 @@ def test_a_group_is_one_witness() -> None:
     domains, bad = np.arange(1_000), np.arange(900, 1_000)
     spoilt = np.concatenate([bad[:30], domains[:900], bad[30:]])
     groups = np.repeat(np.arange(10), [30, 10, 10, 10, 10, 10, 5, 5, 5, 5])
-    found = compare_by_bootstrap(("good", domains), ("spoilt", spoilt), bad, 100, groups=groups)
+    found = compared(domains, spoilt, bad, 100, groups=groups)
     assert found.difference == -30
     assert not found.sure
 
@@ -187,13 +192,15 @@ def test_a_group_is_one_witness() -> None:
 def test_few_entries_on_one_side_are_no_proof() -> None:
     order, bad = np.arange(100), np.arange(90, 100)
     other = np.concatenate([bad[:4], order[:90], bad[4:]])
-    assert not compare_by_bootstrap(("a", order), ("b", other), bad, 10).sure
-    same = compare_by_bootstrap(("a", order), ("b", order), bad, 10)
+    assert not compared(order, other, bad, 10).sure
+    same = compared(order, order, bad, 10)
     assert (same.low, same.high, same.better, same.worse) == (0, 0, 0, 0)
     with pytest.raises(UsageError, match="0 draws"):
-        compare_by_bootstrap(("a", order), ("b", other), bad, 10, draws=0)
+        compared(order, other, bad, 10, draws=0)
+    with pytest.raises(UsageError, match="places of 2 and 3 bad domains"):
+        compare_by_bootstrap(("a", np.arange(2)), ("b", np.arange(3)), 10)
     with pytest.raises(UsageError, match="3 groups for 10 bad domains"):
-        compare_by_bootstrap(("a", order), ("b", other), bad, 10, groups=np.arange(3))
+        compared(order, other, bad, 10, groups=np.arange(3))
 
 
 @settings(deadline=None)

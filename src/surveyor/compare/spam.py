@@ -136,7 +136,6 @@ def top_lists(orders: Mapping[str, AnyIntArray], bad: AnyIntArray, count: int = 
 def compare_by_bootstrap(
     one: tuple[str, AnyIntArray],
     other: tuple[str, AnyIntArray],
-    bad: AnyIntArray,
     first: int,
     *,
     measure: Measure = "count",
@@ -144,16 +143,22 @@ def compare_by_bootstrap(
     draws: int = DRAWS,
     rng: int | np.random.Generator = 7,
 ) -> Difference:
-    """Compare two rankings, each a name and ids, by the bad domains among their first so many.
+    """Compare two rankings by the bad domains among their first so many.
 
     Parameters
     ----------
+    one, other : a name, and the place of each bad domain as `bad_places` tells them, the same domains in both; those
+        of several graphs may follow one another.
     measure : "count" of bad domains among the first, or "area" under u(r), here the sum of u(r) for r up to `first`.
     groups : a number per bad domain; those with the same are drawn together.
     """
     if first < 1 or draws < 1:
         raise UsageError(f"{draws} draws of the first {first} domains", hint="give 1 or more of both")
-    worth = [_worth(bad_places(order, bad), first, measure) for _, order in (one, other)]
+    worth = [_worth(np.asarray(places, np.int64), first, measure) for _, places in (one, other)]
+    if worth[0].shape != worth[1].shape:
+        raise UsageError(
+            f"places of {worth[0].size:,} and {worth[1].size:,} bad domains", hint="give the same domains in both"
+        )
     gaps = worth[0] - worth[1]
     if groups is not None:
         number = np.unique(np.asarray(groups), return_inverse=True)[1]
