@@ -232,7 +232,7 @@ def test_what_each_kind_of_spam_gains() -> None:
     aimed, planted = plant_farm(graph, 10, through=2)
     assert (np.diff(aimed.in_links.indptr)[planted[0]], supporters(aimed, 2)[planted[0]]) == (2, 8)
     seller = np.array([graph.page("famous.com")])
-    bought, (target,) = buy_links(graph, seller)
+    bought, (target,) = buy_links(graph, [seller])
     assert (np.diff(bought.in_links.indptr)[target], supporters(bought, 2)[target]) == (1, 20)
     assert bought.name(int(target)) == f"bought{target}.test"
     boosted, planted = plant_farm(graph, 5, graph.page("partner.com"))

@@ -11,6 +11,8 @@ ones come after it. What attackers do, by what it costs them:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, IntArray
@@ -66,11 +68,11 @@ def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, throug
     return _with_links(graph, sources, targets, "farm"), np.concatenate([[goal], farm])
 
 
-def buy_links(graph: Graph, sellers: AnyIntArray, target: int | None = None) -> tuple[Graph, IntArray]:
-    """Let domains that are there link to a target, a new one unless told; the planted one is the target."""
-    goal = graph.pages if target is None else target
-    sources = np.asarray(sellers, np.int64)
-    return _with_links(graph, sources, np.full(sources.size, goal), "bought"), np.array([goal])
+def buy_links(graph: Graph, sellers: Sequence[AnyIntArray]) -> tuple[Graph, IntArray]:
+    """Let domains that are there link to new ones: each group of sellers to one target; these are the planted."""
+    targets = np.arange(graph.pages, graph.pages + len(sellers))
+    sources = np.concatenate([np.empty(0, np.int64), *sellers])
+    return _with_links(graph, sources, np.repeat(targets, [len(group) for group in sellers]), "bought"), targets
 
 
 def low_domains(graph: Graph) -> IntArray:
