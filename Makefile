@@ -41,6 +41,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.opic --out plots
 	$(BIN)/python -m surveyor.experiments.freshness
 	$(BIN)/python -m surveyor.experiments.guarantee
+	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 
 docs: .venv/ready

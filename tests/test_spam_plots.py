@@ -36,7 +36,7 @@ def test_a_row_for_each_ranking_with_the_first_place_in_words() -> None:
     assert all(word in words for word in ("in", "supp2", f" {one.first:,} ", f" {other.first:,} "))
     clean = Admitted("clean", np.empty(0, np.int64), 1_000, 3)
     assert "none" in words_in(places_plot([clean]))
-    assert "none" in words_in(places_plot([Admitted("late", np.array([900]), 1_000, 3)], first=100))
+    assert "after 100" in words_in(places_plot([Admitted("late", np.array([900]), 1_000, 3)], first=100))
 
 
 @pytest.mark.parametrize("name", ["_hidden", "$x^", "日本語", NASTY, CONTROL, ""])

@@ -4,9 +4,10 @@
 
 For each graph and score: how many bad domains are among the first 10, 100, 1,000 and 10,000; the place of the first;
 the area under that curve up to the budget, the number of domains that would get a large budget, as a share of the
-worst; the difference of level-2 supporters to each other score at the budget, with its bootstrap interval; and the
-seconds the score took. Spam planted in made-up webs is planted in several webs: counts are means, the first place is
-the median. What was planted together is drawn together.
+worst; the difference of level-2 supporters to each other score at the budget, with its bootstrap interval, and a `?`
+if it may be luck; the score of the last domain within the budget, which an attacker must reach; and the seconds the
+score took. Spam planted in made-up webs is planted in several webs: counts are
+means, the first place is the median. What was planted together is drawn together.
 
 The made-up webs are of the preset `domains`. Real graphs are used where DIR holds them. The output is Markdown; with
 --out also `spam.csv`, `spam.json` and, if matplotlib is installed, `spam.html` with the curves.
@@ -55,6 +56,7 @@ class Run:
     found: Admitted
     places: IntArray  # of each bad domain, in the order of the case
     top: IntArray
+    entry: float  # the score of the last domain within the budget
     popular: Mapping[str, int]  # domains of a list among the first, as many as the budget
     seconds: float
 
@@ -94,7 +96,8 @@ def run_all(case: Case) -> dict[str, Run]:
         best = order(case.graph, result)
         popular = {told: admitted(told, best, ids).among(case.budget) for told, ids in case.popular.items()}
         found = admitted(name, best, case.bad)
-        runs[name] = Run(found, bad_places(best, case.bad), best[:TOP], popular, seconds)
+        entry = float(result.scores[best[case.budget - 1]])
+        runs[name] = Run(found, bad_places(best, case.bad), best[:TOP], entry, popular, seconds)
     return runs
 
 
@@ -120,13 +123,23 @@ def table(name: str, cases: Sequence[Case]) -> dict[str, Any]:
     print(f"\n### {name}: {domains:,} domains, {links:,} links, {bad:,.0f} bad{many}; budget {first:,}\n")
     at = [place for place in AT if place <= domains]
     popular = list(cases[0].popular)
-    heads = ["score", *(f"first {place:,}" for place in at), "first bad", "area", f"{BEST} − this", *popular, "seconds"]
+    heads = [
+        "score",
+        *(f"first {place:,}" for place in at),
+        "first bad",
+        "area",
+        f"{BEST} − this",
+        "entry",
+        *popular,
+        "seconds",
+    ]
     print(f"| {' | '.join(heads)} |\n|---|{'--:|' * (len(heads) - 1)}")
     for score in runs[0]:
         rows = [run[score] for run in runs]
         cells = [_number(statistics.mean(row.found.among(place) for row in rows)) for place in at]
         cells += [_first(rows), f"{statistics.mean(row.found.area(first) for row in rows):.3f}"]
         cells.append(_told(compared.get(score), graphs))
+        cells.append(_entry(statistics.mean(row.entry for row in rows)))
         cells += [f"{rows[0].popular[told]:,}" for told in popular]
         cells.append(f"{statistics.mean(row.seconds for row in rows):.2g}")
         print(f"| {score} | {' | '.join(cells)} |", flush=True)
@@ -135,7 +148,7 @@ def table(name: str, cases: Sequence[Case]) -> dict[str, Any]:
         print("\n```text", *plain_lines(top_table(list(runs[0]), shown, cases[0].graph.name)), "```", sep="\n")
     return {
         "name": name, "graphs": graphs, "domains": domains, "links": links, "bad": bad, "budget": first,
-        "scores": [{**run[score].found.to_dict(AT), "graph": place, "seconds": run[score].seconds,
+        "scores": [{**run[score].found.to_dict(AT), "graph": place, "seconds": run[score].seconds, "entry": run[score].entry,
                     "area_to_budget": run[score].found.area(first), "popular": dict(run[score].popular)}
                    for place, run in enumerate(runs) for score in run],
         "differences": [found.to_dict() for found in compared.values()],
@@ -151,6 +164,10 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
+def _entry(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
 def _first(rows: Sequence[Run]) -> str:
     firsts = [row.found.first for row in rows if row.found.first is not None]
     return f"{statistics.median(firsts):,.0f}" if firsts else "–"
@@ -159,6 +176,8 @@ def _first(rows: Sequence[Run]) -> str:
 def _told(found: Difference | None, graphs: int) -> str:
     if found is None:
         return ""
+    if found.low == found.high == found.difference == 0:
+        return "the same"
     low, high = found.low / graphs, found.high / graphs
     return f"{found.difference / graphs:+,.1f} ({low:+,.1f} to {high:+,.1f}){'' if found.sure else ' ?'}"
 

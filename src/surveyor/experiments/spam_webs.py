@@ -52,8 +52,8 @@ class Case:
 
     @property
     def budget(self) -> int:
-        """How many domains would get a large budget: a power of ten of at most a twentieth, but at least 100."""
-        return int(max(100, 10 ** np.floor(np.log10(max(self.graph.pages / 20, 1)))))
+        """How many domains would get a large budget: a power of ten of at most a twentieth, but 100 if there are."""
+        return int(min(max(100, 10 ** np.floor(np.log10(max(self.graph.pages / 20, 1)))), self.graph.pages))
 
 
 def planted(domains: int, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
@@ -124,7 +124,7 @@ def real(data: Path, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
     if _there(labels):
         files = [labels.with_name(name) for name in ("outlinks.csv.gz", "link_schemes.csv.gz")]
         graph = domain_graph(pair for file in files for pair in _pairs(file, ",", head=True))
-        yield "news sites, least reliable", [_labelled(graph, read_labels(labels).labelled("1"), popular)]
+        yield "news sites, least reliable", [_labelled(graph, read_labels(labels, hosts=False).labelled("1"), popular)]
     archives = sorted((data / "walk-domains").glob("*.json.gz"))
     if not archives:
         say(f"no archives in {data / 'walk-domains'}: left out")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 POINTS = 300  # of a curve
 STEP = 0.3  # inches between the rows of a figure of places
-TICKS = 2_000  # marks in a row: more are not told apart
+FINE = 60  # strokes in a stretch of a factor e: more are not told apart
 NAME = 20  # characters of the name of a row
 FLAG = "!"
 
@@ -52,12 +52,18 @@ def places_plot(found: Sequence[Admitted], first: int | None = None) -> str:
         for row, here in enumerate(found):
             color = LINES[row % len(LINES)]
             places = here.places[here.places <= end]
-            shown = places[np.unique(np.linspace(0, places.size - 1, min(places.size, TICKS)).astype(np.int64))]
+            shown = places[np.unique((FINE * np.log(places)).astype(np.int64), return_index=True)[1]]
             axes.plot(shown, np.full(shown.size, row), "|", color=color, markersize=9, markeredgewidth=0.8)
             if here.first is not None and here.first <= end:
                 axes.plot([here.first], [row], MARKS[row % len(MARKS)], color=color, markersize=5.5)
-            told = f"{here.first:,}" if here.first is not None and here.first <= end else "none"
-            axes.annotate(told, (1.01, row), xycoords=("axes fraction", "data"), va="center", color=INK, fontsize=10)
+            axes.annotate(
+                _told(here.first, end),
+                (1.01, row),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                color=INK,
+                fontsize=10,
+            )
         axes.set_xscale("log")
         axes.set_xlim(0.8, end * 1.3)
         axes.set_ylim(len(found) - 0.4, -0.6)
@@ -84,6 +90,10 @@ def top_table(scores: Sequence[str], rows: Sequence[TopRow], name: Callable[[int
     ]  # fmt: skip
     keys = ["position", *(key for score in scores for key in (score, f"{score}_bad"))]
     return Table(["", *scores], cells, keys, records, left=len(scores))
+
+
+def _told(first: int | None, end: int) -> str:
+    return "none" if first is None else f"{first:,}" if first <= end else f"after {end:,}"
 
 
 def _short(name: str) -> str:
