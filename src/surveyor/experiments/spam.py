@@ -6,8 +6,8 @@ For each graph and score: how many bad domains are among the first 10, 100, 1,00
 the area under that curve up to the budget, the number of domains that would get a large budget, as a share of the
 worst; the difference of level-2 supporters to each other score at the budget, with its bootstrap interval, and a `?`
 if it may be luck; the score of the last domain within the budget, which an attacker must reach; and the seconds the
-score took. Spam planted in made-up webs is planted in several webs: counts are
-means, the first place is the median. What was planted together is drawn together.
+score took. Spam planted in made-up webs is planted in several webs: counts are means, the first place is the median.
+What was planted together is drawn together.
 
 The made-up webs are of the preset `domains`. Real graphs are used where DIR holds them. The output is Markdown; with
 --out also `spam.csv`, `spam.json` and, if matplotlib is installed, `spam.html` with the curves.
@@ -148,8 +148,8 @@ def table(name: str, cases: Sequence[Case]) -> dict[str, Any]:
         print("\n```text", *plain_lines(top_table(list(runs[0]), shown, cases[0].graph.name)), "```", sep="\n")
     return {
         "name": name, "graphs": graphs, "domains": domains, "links": links, "bad": bad, "budget": first,
-        "scores": [{**run[score].found.to_dict(AT), "graph": place, "seconds": run[score].seconds, "entry": run[score].entry,
-                    "area_to_budget": run[score].found.area(first), "popular": dict(run[score].popular)}
+        "scores": [{**run[score].found.to_dict(AT), "graph": place, "seconds": run[score].seconds,
+                    "entry": run[score].entry, "area_to_budget": run[score].found.area(first), "popular": dict(run[score].popular)}
                    for place, run in enumerate(runs) for score in run],
         "differences": [found.to_dict() for found in compared.values()],
         "first": [run.found for run in runs[0].values()],
