@@ -13,8 +13,9 @@ spellings of one page remain:
 Normalising twice is the same as once. Most links are spelt plainly already and pass by a pattern instead of the
 parser; both ways give the same.
 
-**Domains** are registrable domains by the ICANN part of the Public Suffix List: `a.b.co.uk` belongs to `b.co.uk`,
-and so do all blogs of one provider to the provider. Addresses and hosts under no known suffix are their own domain.
+**Domains** are registrable domains by the ICANN part of the Public Suffix List (`suffixes.py`): `a.b.co.uk` belongs to
+`b.co.uk`, and so do all blogs of one provider to the provider. Addresses and hosts under no known suffix are their own
+domain.
 
 **Numbers.** `Urls` gives each normalised URL the next free id. The texts lie in one blob beside a hash table, which
 takes 22 to 28 bytes a URL besides its text. Aliases (redirects, canonical links) make one page stand for another,
@@ -27,7 +28,6 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from ada_url import join_url, normalize_url
@@ -35,9 +35,7 @@ from ada_url import join_url, normalize_url
 from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray, KeyArray
 from surveyor.errors import UsageError
 from surveyor.references import is_plain
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from surveyor.suffixes import Suffixes
 
 LONGEST = 2_000  # bytes of a normalised URL
 LONGEST_RAW = 20_000  # characters that are looked at
@@ -141,17 +139,12 @@ def domain(host: str) -> str:
     >>> domain("news.bbc.co.uk"), domain("10.0.0.1"), domain("db.intern")
     ('bbc.co.uk', '10.0.0.1', 'db.intern')
     """
-    name = host.removesuffix(".")
-    if name.endswith("]") or name.rpartition(".")[2].isdecimal():
-        return name
-    return _suffixes().privatesuffix(name) or name
+    return _suffixes().domain(host)
 
 
 @cache
-def _suffixes() -> PublicSuffixList:
-    from publicsuffixlist import PublicSuffixList  # 60 ms, so only when needed
-
-    return PublicSuffixList(accept_unknown=False, only_icann=True)
+def _suffixes() -> Suffixes:
+    return Suffixes()
 
 
 class Urls:

@@ -17,6 +17,7 @@ from surveyor.errors import InputError, SurveyorError, UsageError
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 AT_ONCE = 1 << 20  # offsets compared at a time
+WORD = 8  # bytes of a name compared at a time
 
 
 class Names(Sequence[str]):
@@ -121,7 +122,56 @@ class Names(Sequence[str]):
 
     def take(self, pages: IntArray) -> Names:
         """Return the names of some pages, in their order."""
-        return Names.of(self[int(page)] for page in pages)
+        from surveyor.kernels.text import copy_spans
+
+        spans = np.column_stack([self.offsets[pages], self.offsets[np.asarray(pages) + 1]])
+        offsets = np.zeros(len(pages) + 1, np.int64)
+        np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
+        blob = np.empty(int(offsets[-1]), np.uint8)
+        copy_spans(self.blob, spans, blob)
+        return Names(offsets, blob)
+
+    def reversed_labels(self) -> Names:
+        """Return the names read from the right, label by label: org.example for example.org."""
+        from surveyor.kernels.text import reverse_labels
+
+        blob = np.empty_like(self.blob)
+        reverse_labels(self.blob, self.offsets, blob)
+        return Names(self.offsets, blob)
+
+    def order(self) -> IntArray:
+        """Return the ids in the order of their names, byte by byte as C compares them; equal names by id.
+
+        Names are compared eight bytes at a time, and only those go on that are still equal.
+        """
+        rank: IntArray = np.zeros(len(self), np.int64)  # how many names are certain to come before
+        tied: IntArray = np.arange(len(self))
+        depth = 0
+        while tied.size:
+            words, left = self._words(tied, depth)
+            by = np.lexsort((left, words, rank[tied]))
+            tied, words, left = tied[by], words[by], left[by]
+            ranks, here = rank[tied], np.arange(tied.size)
+            group, like = np.ones((2, tied.size), np.bool_)
+            group[1:] = ranks[1:] != ranks[:-1]
+            like[1:] = group[1:] | (words[1:] != words[:-1]) | (left[1:] != left[:-1])
+            before, first = (np.maximum.accumulate(np.where(starts, here, 0)) for starts in (group, like))
+            rank[tied] = ranks + np.where(left > WORD, first, here) - before  # what ends here is equal: by id
+            alone = like & np.append(like[1:], True)
+            tied = tied[~alone & (left > WORD)]
+            depth += WORD
+        order = np.empty(len(self), np.int64)
+        order[rank] = np.arange(len(self))
+        return order
+
+    def _words(self, pages: IntArray, depth: int) -> tuple[KeyArray, ByteArray]:
+        """Return eight bytes of each name as a number, and how many bytes are left there, at most nine."""
+        first, last = self.offsets[pages] + depth, self.offsets[pages + 1]
+        words = np.zeros(pages.size, np.uint64)
+        for step in range(WORD):
+            within = np.flatnonzero(first + step < last)
+            words[within] |= self.blob[first[within] + step].astype(np.uint64) << np.uint64(8 * (WORD - 1 - step))
+        return words, np.minimum(last - first, WORD + 1).astype(np.uint8)
 
 
 class Interner:

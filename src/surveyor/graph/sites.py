@@ -21,16 +21,22 @@ def hosts_of(names: Names) -> tuple[IdArray, Names]:
     >>> at.tolist(), list(hosts)
     ([0, 0, -1, 1], ['a.example', 'b.example:81'])
     """
+    spans = authorities(names)
+    urls = np.flatnonzero(spans[:, 0] < spans[:, 1])
+    interner = Interner()
+    at = np.full(len(names), NOWHERE, np.int32)
+    at[urls] = interner.intern(names.blob, spans[urls])
+    return at, interner.names()
+
+
+def authorities(names: Names) -> IntArray:
+    """Return from where to where in the blob each name that is a URL has its host and port; (0, 0) if it is none."""
     blob, first, last = names.blob, names.offsets[:-1], names.offsets[1:]
     begin = np.where(_starts(blob, first, last, b"http://"), first + 7, 0)
     begin = np.where(_starts(blob, first, last, b"https://"), first + 8, begin)
     slashes = np.append(np.flatnonzero(blob == SLASH), blob.size)
     end = np.minimum(slashes[np.searchsorted(slashes, begin)], last)
-    urls = np.flatnonzero((begin > 0) & (begin < end))
-    interner = Interner()
-    at = np.full(len(names), NOWHERE, np.int32)
-    at[urls] = interner.intern(blob, np.column_stack([begin[urls], end[urls]]))
-    return at, interner.names()
+    return np.column_stack([begin, np.where(begin > 0, end, 0)])
 
 
 def _starts(blob: ByteArray, first: IntArray, last: IntArray, with_: bytes) -> BoolArray:

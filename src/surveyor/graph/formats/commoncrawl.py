@@ -167,8 +167,7 @@ def write_commoncrawl(graph: Graph, path: Path) -> None:
 
 def _sorted(graph: Graph, names: Names) -> tuple[Graph, IntArray, ByteArray]:
     """Number the pages anew in the order of their reversed names."""
-    texts = [names.blob[a:b].tobytes() for a, b in zip(names.offsets, names.offsets[1:], strict=False)]
-    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
+    order = names.order()
     new_ids = np.empty(order.size, np.int32)
     new_ids[order] = np.arange(order.size)
     sources = np.repeat(new_ids, graph.out_degrees)
