@@ -126,6 +126,9 @@ def test_gives_back_what_was_committed(batches: list[list[Outcome]]) -> None:
                 assert journal.last_visit(page) == last.get(page)
             reads = [outcome for outcome in flat if outcome.page == 0 and outcome.kind == "read"]
             assert journal.last_visit(0, "read") == (reads[-1] if reads else None)
+            number = next((at for at in range(len(flat), 0, -1) if flat[at - 1].page == 0), 0)
+            earlier = [outcome for outcome in flat[: max(number - 1, 0)] if outcome.page == 0]
+            assert journal.last_visit(0, before=number) == (earlier[-1] if earlier else None)
         sound(path)
 
 

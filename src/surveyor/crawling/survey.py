@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from surveyor.crawling.fate import Fate
     from surveyor.crawling.sql import QueryResult
     from surveyor.crawling.tables import Tables
+    from surveyor.graph.condense import Condensed
+    from surveyor.graph.places import Level
+    from surveyor.suffixes import Suffixes
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
@@ -134,6 +137,16 @@ class Survey:
     def graph(self, *, frontier: bool = True) -> Graph:
         """Return the in-scope links as fetched, aliases merged; without `frontier`, of the pages read alone."""
         return self.as_graph(crawled_only=not frontier).graph
+
+    def domain_graph(
+        self, to: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False
+    ) -> Condensed:
+        """Return the graph of hosts or domains that links in and out of scope make; `of` numbers all pages known."""
+        from surveyor.crawling.domain_graph import DomainGraph
+
+        made = DomainGraph(to, suffixes, nofollow=nofollow)
+        made.catch_up(self._folder.journal)
+        return made.snapshot()
 
     def rank(
         self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE

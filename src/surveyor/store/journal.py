@@ -146,10 +146,11 @@ class Journal:
         for rows in self._chunks(f"SELECT visit, {COLUMNS} FROM visits", "visit", since):
             yield from self._visits([row[1:] for row in rows])
 
-    def last_visit(self, page: int, kind: Kind | None = None) -> Visit | None:
-        """Return the latest visit to a page, or the latest of one kind."""
-        query = f"SELECT {COLUMNS} FROM visits WHERE page = ? AND (kind = ? OR ? IS NULL) ORDER BY visit DESC LIMIT 1"
-        return next(self._visits(self._ask(query, page, kind, kind)), None)
+    def last_visit(self, page: int, kind: Kind | None = None, *, before: int | None = None) -> Visit | None:
+        """Return the latest visit to a page, or the latest of one kind, or the latest before a visit."""
+        query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND (kind = ?2 OR ?2 IS NULL)
+            AND (visit < ?3 OR ?3 IS NULL) ORDER BY visit DESC LIMIT 1"""
+        return next(self._visits(self._ask(query, page, kind, before)), None)
 
     def urls(self, since: int = 0) -> Iterator[str]:
         """Yield the URLs of the pages from this id on."""
