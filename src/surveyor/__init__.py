@@ -22,6 +22,7 @@ _HOME = {
     "Bytes": "stopping",
     "ChangeRate": "revisits",
     "Cho": "strategies.cho",
+    "Condensed": "graph.condense",
     "Coverage": "stopping",
     "CoverageInterval": "ledger",
     "Explanation": "rank.explain",
@@ -47,6 +48,7 @@ _HOME = {
     "Run": "race",
     "Strategy": "strategies.strategy",
     "StrategyError": "errors",
+    "Suffixes": "suffixes",
     "Survey": "crawling.survey",
     "SurveyError": "errors",
     "SurveyorError": "errors",
@@ -58,6 +60,7 @@ _HOME = {
     "bit_vectors": "rank.bits",
     "build_graph": "graph.formats",
     "change_rate": "revisits",
+    "condense": "graph.condense",
     "crawl": "crawling.crawl",
     "due_times": "revisits",
     "explain": "rank.explain",
@@ -84,6 +87,7 @@ __all__ = [
     "Bytes",
     "ChangeRate",
     "Cho",
+    "Condensed",
     "Coverage",
     "CoverageInterval",
     "Explanation",
@@ -109,6 +113,7 @@ __all__ = [
     "Run",
     "Strategy",
     "StrategyError",
+    "Suffixes",
     "Survey",
     "SurveyError",
     "SurveyorError",
@@ -120,6 +125,7 @@ __all__ = [
     "bit_vectors",
     "build_graph",
     "change_rate",
+    "condense",
     "crawl",
     "due_times",
     "explain",
@@ -155,6 +161,7 @@ if TYPE_CHECKING:
         SurveyorError,
         UsageError,
     )
+    from surveyor.graph.condense import Condensed, condense
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph
     from surveyor.graph.growing import GrowingGraph
@@ -182,6 +189,7 @@ if TYPE_CHECKING:
     from surveyor.strategies.strategy import Reorder, Strategy
     from surveyor.strategies.tracking import Tracking
     from surveyor.strategies.windowed import Windowed
+    from surveyor.suffixes import Suffixes
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ GROUPS: dict[str, Table] = {  # commands that have commands
         "build": ("graph_build", "Turn a file of links, or a made-up web, into a graph folder."),
         "info": ("graph_info", "Show what a graph holds and where it came from."),
         "convert": ("graph_convert", "Write a graph in another format."),
+        "condense": ("graph_condense", "Turn a graph of pages, or a survey, into one of hosts or domains."),
     },
     "config": {
         "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
@@ -29,7 +30,7 @@ GROUPS: dict[str, Table] = {  # commands that have commands
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
     "status": ("status", "Say how much of what matters a survey holds; `surveyor SURVEY` does the same."),
-    "graph": ("", "Build, inspect and convert link graphs."),
+    "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),

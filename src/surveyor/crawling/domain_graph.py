@@ -24,12 +24,14 @@ from surveyor.graph.condense import NAMES, Condensed, provenance, sizes_of
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.graph.places import Level, Places
+from surveyor.progress import Progress, silent
 from surveyor.sources.answers import LEFT
 from surveyor.store.journal import Journal
 from surveyor.suffixes import Suffixes
 from surveyor.visit import Visit
 
 RUN = 1 << 20  # links that are sorted at a time
+OFTEN = 1000  # visits after which progress is told
 LOW = np.uint64(0xFFFFFFFF)
 Run = tuple[KeyArray, IntArray]  # rising keys, and how many pages have each
 
@@ -75,7 +77,7 @@ class DomainGraph:
         if visit.kind == "read":
             self._put(visit, 1)
 
-    def catch_up(self, journal: Journal) -> None:
+    def catch_up(self, journal: Journal, progress: Progress = silent) -> None:
         """Take what a journal holds since the last time; all of it if its past was changed or it is another one."""
         if self._journal != journal.identity:
             self._begin()
@@ -85,10 +87,12 @@ class DomainGraph:
         for number, visit in enumerate(islice(journal.visits(self.position), end - self.position), self.position + 1):
             before = journal.last_visit(visit.page, "read", before=number) if self._read[visit.page] else None
             self.observe(visit, before)
+            if number % OFTEN == 0:
+                progress("reading visits", number, end, "visits")
         self.position = end
 
-    def snapshot(self) -> Condensed:
-        """Return the graph as it is now."""
+    def snapshot(self, source: str = "") -> Condensed:
+        """Return the graph as it is now; it may say where it came from."""
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
         keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
@@ -99,7 +103,7 @@ class DomainGraph:
         sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
-        told = provenance(self._places, of, {})
+        told = provenance(self._places, of, {"source": source} if source else {})
         strange = int(np.isin(kept, self._places.without_suffix).sum())
         if self._to == "domains":
             told["hosts_under_no_suffix"] = strange

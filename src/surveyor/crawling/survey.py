@@ -25,6 +25,7 @@ from surveyor.crawling.derived import Derived, Ranked, derive, scope_of, to_grap
 from surveyor.graph.csr import Graph
 from surveyor.ledger import CoverageInterval
 from surveyor.outcome import Outcome
+from surveyor.progress import Progress, silent
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.scope import IN_SCOPE
@@ -139,14 +140,19 @@ class Survey:
         return self.as_graph(crawled_only=not frontier).graph
 
     def domain_graph(
-        self, to: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False
+        self,
+        to: Level = "domains",
+        suffixes: Suffixes | None = None,
+        *,
+        nofollow: bool = False,
+        progress: Progress = silent,
     ) -> Condensed:
         """Return the graph of hosts or domains that links in and out of scope make; `of` numbers all pages known."""
         from surveyor.crawling.domain_graph import DomainGraph
 
         made = DomainGraph(to, suffixes, nofollow=nofollow)
-        made.catch_up(self._folder.journal)
-        return made.snapshot()
+        made.catch_up(self._folder.journal, progress)
+        return made.snapshot(source=str(self.folder))
 
     def rank(
         self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE

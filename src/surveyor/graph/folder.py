@@ -178,6 +178,9 @@ def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
             folder.rename(old)  # two renames, not a deletion: a crash between them loses nothing
         draft.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        why = error.strerror or "the disk took only a part"  # NumPy says how many bytes, and no more
+        raise UsageError(f"{folder} cannot be written: {why}", hint="check the folder and its free space") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from surveyor.graph.condense import Condensed
     from surveyor.graph.csr import Graph
 
 SHOWN = 5  # malformed lines shown
@@ -33,6 +34,35 @@ def built(graph: Graph, seconds: float) -> dict[str, str]:
     if told.get("links_read", 0) >= WORTH_A_RATE and seconds > 0:
         facts["time"] += f", {amount(told['links_read'] / seconds)} links/s"
     return facts
+
+
+def condensed(made: Condensed, seconds: float) -> dict[str, str]:
+    """Describe what condensing a graph did."""
+    facts = built(made.graph, seconds)
+    of = counted(int(made.of.size), "page")
+    renamed = {"pages": made.to, "self-links dropped": f"links within {made.to}"}
+    facts = {renamed.get(name, name): value for name, value in facts.items()}
+    return {**facts, made.to: f"{count(made.graph.pages)}, of {of}"}
+
+
+def condensed_with_care(made: Condensed) -> list[str]:
+    """Say of which pages and hosts a graph of domains does not know what one would wish."""
+    told = []
+    if (number := made.without_host) > 0:
+        what = (
+            "page has a name that is no URL and no host, and was"
+            if number == 1
+            else "pages have names that are no URLs and no hosts, and were"
+        )
+        told.append(f"{count(number)} {what} left out")
+    if (number := made.without_suffix) > 0:
+        verb, end = (
+            ("host is", "counts as a domain of its own")
+            if number == 1
+            else ("hosts are", "count as domains of their own")
+        )
+        told.append(f"{count(number)} {verb} under no suffix that the list knows, and {end}")
+    return told
 
 
 def malformed(graph: Graph) -> str:
