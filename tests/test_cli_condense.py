@@ -127,22 +127,18 @@ sys.exit(run(sys.argv[2:]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
-@pytest.mark.parametrize("limit", [64, 300, 2000])
+@pytest.mark.parametrize("limit", [64, 300, 2000, 3000])
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, limit: int) -> None:
     edges = [(f"http://h{number}.org/", f"http://h{7 * number % 400}.org/") for number in range(400)]
     Graph.from_edges(edges).save(tmp_path / "pages")
-    env = {"NUMBA_DISABLE_JIT": "1"}  # compiled kernels would be kept in files
+    env = {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}  # compiled kernels would be kept in files
     args = (str(limit), "graph", "condense", str(tmp_path / "pages"), str(tmp_path / "d"), "-q")
     done = process("-c", FULL, *args, env=env)
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr.splitlines()
-        == [
-            f"{tmp_path / 'd'} cannot be written: File too large",
-            "  hint: check the folder and its free space",
-        ]
-        or "the disk took only a part" in done.stderr
-    )
+    assert done.stderr.splitlines() == [
+        f"{tmp_path / 'd'} cannot be written: File too large",
+        "  hint: check the folder and its free space",
+    ]
     assert [path.name for path in tmp_path.iterdir()] == ["pages"]
 
 

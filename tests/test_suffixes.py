@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from surveyor.errors import InputError
 from surveyor.suffixes import Suffixes, spelt
 
 ICANN, ALL = Suffixes(), Suffixes(private=True)
+LABELS = ["com", "uk", "co", "ck", "www", "jp", "kobe", "city", "tokyo", "kawasaki", "io", "github", "de", "bd", "np"]
 LIST = """// VERSION: 2020-02-02_00-00-00_UTC
 // ===BEGIN ICANN DOMAINS===
 example
@@ -72,6 +74,29 @@ def test_each_host_has_one_domain(host: str, expected: str) -> None:
     assert ICANN.domain(expected) == expected
 
 
+ORACLES = {
+    ICANN: PublicSuffixList(accept_unknown=False, only_icann=True),
+    ALL: PublicSuffixList(accept_unknown=False),
+}
+
+
+@given(st.lists(st.sampled_from([*LABELS, "x", "y-1"]), min_size=1, max_size=6), st.sampled_from([ICANN, ALL]))
+@settings(max_examples=500, deadline=None)
+def test_another_reader_of_the_list_says_the_same(labels: list[str], ours: Suffixes) -> None:
+    name = ".".join(labels)
+    assert ours.domain(name) == (ORACLES[ours].privatesuffix(name) or name)
+    assert ours.knows(name) == (ORACLES[ours].publicsuffix(name) is not None)
+
+
+def test_every_rule_of_the_list_says_what_another_reader_says() -> None:
+    for line in Path(PSLFILE).read_text("utf-8").splitlines():
+        if line and not line.startswith("//"):
+            rule = spelt(line.removeprefix("!").removeprefix("*."))
+            for name in (rule, f"a.{rule}", f"b.a.{rule}", f"c.b.a.{rule}", rule.partition(".")[2] or rule):
+                for ours, oracle in ORACLES.items():
+                    assert ours.domain(name) == (oracle.privatesuffix(name) or name)
+
+
 def test_the_private_section_counts_if_asked_for() -> None:
     assert ALL.domain("a.joe.github.io") == "joe.github.io"
     assert ALL.domain("github.io") == "github.io"
@@ -128,7 +153,10 @@ def test_a_list_of_ones_own(tmp_path: Path) -> None:
         (b"", "{} holds no suffixes"),
         (b"// only\n\n// comments\n", "{} holds no suffixes"),
         (b"com\n<html>\n", "{}:2: '<html>' is no suffix"),
-        (b"com\n" + b"x" * 80 + b"\n", "{} has a rule that is no host name"),
+        (b"com\n*.a.*.b\n", "{}:2: '*.a.*.b' is no suffix"),
+        (b"com\n!\n", "{}:2: '!' is no suffix"),
+        (b"a..b\n", "{}:1: 'a..b' is no suffix"),
+        (b"127.0.0.1 localhost\n", "{}:1: '127.0.0.1' is no suffix"),
     ],
 )
 def test_what_is_no_list_is_refused_in_a_sentence(tmp_path: Path, content: bytes | None, problem: str) -> None:

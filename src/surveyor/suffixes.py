@@ -27,12 +27,13 @@ from ada_url import normalize_url
 
 from surveyor.errors import InputError
 
-SECTION = "===BEGIN ICANN DOMAINS==="
+BEGIN, END = "===BEGIN ICANN DOMAINS===", "===END ICANN DOMAINS==="
+HERE, BELOW, NOT = 1, 2, 4  # kinds of rules: x, *.x and !x
+NUMERIC = frozenset("0123456789]")
 VERSION = re.compile(r"// VERSION: (\d{4}-\d\d-\d\d)")
 FETCH = "fetch it from https://publicsuffix.org/list/public_suffix_list.dat"
 _PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*")  # no parser changes it
 _NO_HOST = re.compile(r"[\s/\\?#@]")
-_RULE = re.compile(r"!?(?:\*\.)*[^\s!*<>\"'(){}\[\]=,;:/\\]+|\*")
 
 
 def spelt(host: str) -> str:
@@ -60,59 +61,89 @@ class Suffixes:
 
     def __init__(self, *, private: bool = False, file: Path | str | None = None) -> None:
         """Take the bundled list or that in a file; with `private`, its private section too."""
-        from publicsuffixlist import PSLFILE, PublicSuffixList  # 60 ms, so only when needed
-
-        text = _read(Path(PSLFILE if file is None else file))
-        lines = text.split("\n")
-        sections = any(SECTION in line for line in lines)
-        version = VERSION.search(text)
         self.private, self.file = private, None if file is None else str(file)
+        path = _bundled() if file is None else Path(file)
+        text = _read(path)
+        version, sections = VERSION.search(text), BEGIN in text
         self.about = self.file or "Public Suffix List"
         self.about += f" of {version[1]}" if version else ""
         self.about += "" if not sections else ", all sections" if private else ", ICANN section"
-        try:
-            self._list = PublicSuffixList(lines, accept_unknown=False, only_icann=sections and not private)
-        except UnicodeError as error:
-            raise InputError(f"{file} has a rule that is no host name ({error})", hint=FETCH) from error
+        self._tree: dict[str, int] = {}  # every rule and all that rules end with -> kinds of rules
+        counts = private or not sections
+        for number, line in enumerate(text.split("\n"), 1):
+            counts = counts or BEGIN in line
+            counts = counts and (private or END not in line)
+            rule = line.partition(" ")[0].strip()
+            if counts and rule and not rule.startswith("//"):
+                self._add(rule, f"{path}:{number}")
+        if not self._tree:
+            raise InputError(f"{path} holds no suffixes", hint=FETCH)
+
+    def _add(self, rule: str, place: str) -> None:
+        kind = NOT if rule[0] == "!" else BELOW if rule[:2] == "*." else HERE
+        name = spelt(rule[{NOT: 1, BELOW: 2, HERE: 0}[kind] :])
+        if not name or "*" in name or _is_address(name) or _has_gaps(name):
+            raise InputError(f"{place}: {rule[:60]!r} is no suffix", hint=FETCH)
+        self._tree[name] = self._tree.get(name, 0) | kind
+        while (name := name.partition(".")[2]) and name not in self._tree:
+            self._tree[name] = 0
 
     def domain(self, host: str) -> str:
         """Return the registrable domain of a host."""
         name = spelt(host)
-        if not name:
-            return host.rstrip(".").lower()
-        return self.domain_of(name)
+        return self.domain_of(name) if name else host.rstrip(".").lower()
 
     def domain_of(self, name: str) -> str:
         """Return the registrable domain of a host that is spelt in the one way; as `domain`, but faster."""
-        return name if _is_address(name) else self._list.privatesuffix(name) or name
+        suffix = self._suffix(name)
+        return name[name.rfind(".", 0, suffix - 1) + 1 :] if suffix > 0 else name
 
     def knows(self, name: str) -> bool:
         """Say whether a host lies under a suffix of the list; addresses need none."""
-        return _is_address(name) or self._list.publicsuffix(name) is not None
+        return _is_address(name) or self._suffix(name) >= 0
+
+    def _suffix(self, name: str) -> int:
+        """Return where the public suffix of a name begins; -1 if none is known.
+
+        The longest rule counts. A rule `*.x` makes x a suffix, and all names right below it but those with `!`.
+        """
+        tree, suffix, start, below = self._tree, -1, len(name) + 1, 0
+        if _is_address(name) or _has_gaps(name):
+            return -1
+        while start > 0:
+            before, start = start, name.rfind(".", 0, start - 1) + 1
+            kind = tree.get(name[start:])
+            if kind is None:
+                return start if below else suffix
+            if kind & NOT:
+                return before
+            if kind or below:
+                suffix = start
+            below = kind & BELOW
+        return suffix
 
     def __repr__(self) -> str:
         return f"Suffixes({self.about})"
 
 
 def _is_address(name: str) -> bool:
-    return name.endswith("]") or name.rpartition(".")[2].isdecimal()
+    return name[-1:] in NUMERIC and (name.endswith("]") or name.rpartition(".")[2].isdecimal())
+
+
+def _has_gaps(name: str) -> bool:
+    return ".." in name or name[:1] == "."
+
+
+def _bundled() -> Path:
+    from publicsuffixlist import PSLFILE
+
+    return Path(PSLFILE)
 
 
 def _read(path: Path) -> str:
-    """Return the text of a list; refuse what is none."""
     try:
-        text = path.read_text("utf-8-sig")
+        return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is no list of suffixes: it is not UTF-8 text", hint=FETCH) from error
     except OSError as error:
         raise InputError(f"the list of suffixes {path} cannot be read: {error.strerror}", hint=FETCH) from error
-    rules = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        rule = line.partition(" ")[0].strip()
-        if rule and not rule.startswith("//"):
-            if not _RULE.fullmatch(rule):
-                raise InputError(f"{path}:{number}: {rule[:60]!r} is no suffix", hint=FETCH)
-            rules += 1
-    if not rules:
-        raise InputError(f"{path} holds no suffixes", hint=FETCH)
-    return text

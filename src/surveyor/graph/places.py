@@ -55,7 +55,10 @@ class Places:
             hosts = [_QUERY.split(text.decode("utf-8", "surrogateescape"), 1)[0].rpartition("@")[2] for text in texts]
             self._of_authority = np.concatenate([self._of_authority, self._numbers(hosts)])
         at[urls] = self._of_authority[ids]
-        at[others] = self._numbers([names[page] for page in others.tolist()])
+        if others.size:
+            text, ends = names.blob.tobytes(), names.offsets.tolist()
+            hosts = [text[ends[page] : ends[page + 1]].decode("utf-8", "surrogateescape") for page in others.tolist()]
+            at[others] = self._numbers(hosts)
         return at
 
     def names(self) -> Names:
