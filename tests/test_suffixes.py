@@ -19,7 +19,7 @@ LIST = """// VERSION: 2020-02-02_00-00-00_UTC
 example
 *.wide.example
 !city.wide.example
-näf.example   said after a blank
+näf.example\tsaid after a blank
 // ===END ICANN DOMAINS===
 // ===BEGIN PRIVATE DOMAINS===
 free.example
@@ -107,6 +107,8 @@ def test_the_private_section_counts_if_asked_for() -> None:
 
 def test_which_suffixes_are_known() -> None:
     names = ["www.example.org", "com", "192.0.2.1", "[::1]", "localhost", "db.intern", "a..example.org"]
+    assert ICANN.knows("WWW.Bücher.de:80")
+    assert not ICANN.knows("")
     assert [name for name in names if not ICANN.knows(name)] == ["localhost", "db.intern", "a..example.org"]
 
 

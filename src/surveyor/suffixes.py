@@ -73,7 +73,7 @@ class Suffixes:
         for number, line in enumerate(text.split("\n"), 1):
             counts = counts or BEGIN in line
             counts = counts and (private or END not in line)
-            rule = line.partition(" ")[0].strip()
+            rule = (line.split(maxsplit=1) or [""])[0]
             if counts and rule and not rule.startswith("//"):
                 self._add(rule, f"{path}:{number}")
         if not self._tree:
@@ -98,8 +98,9 @@ class Suffixes:
         suffix = self._suffix(name)
         return name[name.rfind(".", 0, suffix - 1) + 1 :] if suffix > 0 else name
 
-    def knows(self, name: str) -> bool:
+    def knows(self, host: str) -> bool:
         """Say whether a host lies under a suffix of the list; addresses need none."""
+        name = spelt(host)
         return _is_address(name) or self._suffix(name) >= 0
 
     def _suffix(self, name: str) -> int:
