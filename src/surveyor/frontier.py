@@ -4,27 +4,51 @@ Priorities come from a strategy and change all the time (`queues.py`). Gates sta
 of them: a host that was just asked has to wait, a domain that has used up its budget is refused, and the refusal is
 an outcome like any other. A page is leased while it is fetched, in memory only: what is not done when a crawl ends
 is waiting.
+
+A budget is spent by every page that was asked for, whatever came of it, each time; not by one that was refused. It
+follows from the outcomes alone, so a replay comes to the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import StrategyError, UsageError
 from surveyor.ledger import Ledger
+from surveyor.outcome import Outcome
 from surveyor.queues import Batch, HostQueues, OneQueue
 from surveyor.strategies.strategy import Reorder
 
 
+class Limited(Protocol):
+    """What knows domains and their budgets."""
+
+    def domain(self, page: int) -> int:
+        """Return the number of the domain of a page; -1 if nothing limits it."""
+
+    def limit(self, domain: int) -> int:
+        """Return how many pages a domain may take."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Budgets:
-    """How many pages each domain may take."""
+    """How many pages each domain of a web that is known may take."""
 
     domain_of: IntArray  # by page
     limits: IntArray  # by domain
+
+    def domain(self, page: int) -> int:
+        """Return the domain of a page; one that was born since belongs to none."""
+        return int(self.domain_of[page]) if page < self.domain_of.size else -1
+
+    def limit(self, domain: int) -> int:
+        """Return how many pages a domain may take."""
+        return int(self.limits[domain])
 
     def __post_init__(self) -> None:
         if self.domain_of.size and int(self.domain_of.max()) >= self.limits.size:
@@ -41,13 +65,23 @@ class Frontier:
         self,
         ledger: Ledger,
         *,
-        budgets: Budgets | None = None,
+        budgets: Limited | None = None,
         rereads: bool = False,
         queues: OneQueue | HostQueues | None = None,
     ) -> None:
         self._ledger, self._budgets, self._rereads = ledger, budgets, rereads
         self._queues = OneQueue(ledger.capacity) if queues is None else queues
-        self._spent = np.zeros(0 if budgets is None else budgets.limits.size, np.int64)
+        self._spent: dict[int, int] = {}  # pages of each domain that were asked for
+        self._under_way: dict[int, int] = {}  # pages that are leased, and their domains: they have their place
+
+    def limit(self, budgets: Limited | None, spent: Mapping[int, int]) -> None:
+        """Set budgets, of which domains have spent so much already."""
+        self._budgets, self._spent = budgets, dict(spent)
+
+    @property
+    def spent(self) -> dict[int, int]:
+        """How many pages of each domain were asked for or are under way."""
+        return dict(self._spent)
 
     def update(self, change: Reorder) -> None:
         """Take new priorities; those of pages that cannot be read (again) are ignored."""
@@ -74,10 +108,21 @@ class Frontier:
         self._queues.take(batch, count, self._over_budget)
         return batch
 
+    def settle(self, outcome: Outcome) -> None:
+        """Take note that something has happened to a page: it no longer waits, and may count."""
+        self.drop(outcome.page)
+        if self._budgets is None:
+            return
+        domain = self._budgets.domain(outcome.page) if was_asked(outcome) else -1
+        if domain >= 0:
+            self._spent[domain] = self._spent.get(domain, 0) + 1
+
     def drop(self, page: int) -> None:
-        """End the lease of a page, or take it off the list: something has happened to it."""
+        """End the lease of a page, or take it off the list."""
         if page < self._queues.size:
             self._queues.drop(page)
+        if (domain := self._under_way.pop(page, -1)) >= 0:
+            self._spent[domain] -= 1
 
     def standing(self) -> Reorder:
         """Return the pages that wait or are leased, and their priorities."""
@@ -117,11 +162,20 @@ class Frontier:
             self._queues.grow(self._ledger.capacity)
 
     def _over_budget(self, page: int) -> str:
-        if self._budgets is None or page >= self._budgets.domain_of.size:
-            return ""  # or found since the budgets were made
-        domain = self._budgets.domain_of[page]
-        self._spent[domain] += 1
-        return "budget" if self._spent[domain] > self._budgets.limits[domain] else ""
+        if self._budgets is None or page in self._under_way:  # it was asked for, and is tried again
+            return ""
+        domain = self._budgets.domain(page)
+        if domain < 0:
+            return ""
+        if (spent := self._spent.get(domain, 0)) >= self._budgets.limit(domain):
+            return "budget"
+        self._under_way[page], self._spent[domain] = domain, spent + 1
+        return ""
+
+
+def was_asked(outcome: Outcome) -> bool:
+    """Say whether a page was asked for, and not only refused."""
+    return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0
 
 
 def _as_ids(pages: np.ndarray) -> np.ndarray:

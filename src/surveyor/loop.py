@@ -67,7 +67,7 @@ class Crawl:
         keeps = outcome.kind == "blocked"
         old = self.graph.links_of(outcome.page) if keeps else self.graph.put(outcome.page, outcome.links)
         self.ledger.observe(outcome, old)
-        self.frontier.drop(outcome.page)
+        self.frontier.settle(outcome)
         with blame(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
 
