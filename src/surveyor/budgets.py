@@ -59,9 +59,9 @@ class Plan:
         if not 1 <= self.least <= self.most <= MOST or not 0 <= self.trusted <= MOST:
             problem = f"a budget from {self.least:,} to {self.most:,} pages"
             raise UsageError(problem, hint="give each domain at least one page, and good ones no fewer than others")
-        if not 1 <= self.ranks <= MOST or not 0 < self.gamma < 100:
+        if not 1 <= self.ranks <= MOST or not 0.01 <= self.gamma < 100:
             told = f"{self.ranks:,} ranks" if self.kind == "star" else f"power {self.gamma:g}"
-            raise UsageError(f"a budget with {told}", hint="give at least one rank, or a power above 0 such as 0.8")
+            raise UsageError(f"a budget with {told}", hint="give at least one rank, or a power from 0.01 on such as 0.8")
 
     @property
     def reach(self) -> int:
@@ -100,7 +100,7 @@ class Plan:
         if self.kind == "flat":
             return f"flat:{self.least}{more}"
         span = f"{self.least}-{self.most}"
-        return (f"star:{span}@{self.ranks}" if self.kind == "star" else f"power:{self.gamma:.15g}:{span}") + more
+        return (f"star:{span}@{self.ranks}" if self.kind == "star" else f"power:{self.gamma!r}:{span}") + more
 
 
 def parse(text: str) -> Plan:

@@ -99,6 +99,7 @@ FILE = Kind("the name of a file", lambda value: os.path.expanduser(_only(os.fspa
 RULES = Kind("text, or a list of text", lambda value: ", ".join(_list(value)))  # a comma means: whichever comes first
 LIST = Kind("a list of text", _list, lambda text: re.split(r"[\s,]+", text.strip(" \t\r\n,")))
 TABLE = Kind("a table of text", _table, None)
+BUDGET = Kind("text, or a number of pages", lambda value: str(value) if type(value) is int else _only(value, str))
 SWITCH = Kind("true or false", lambda value: _only(value, bool), lambda text: SWITCHES[text.strip().lower()])
 WHOLE = Kind("a whole number", lambda value: int(_only(value, Integral)), int)
 PERHAPS = Kind("a whole number", lambda value: None if value is None else WHOLE.accept(value), int)
@@ -122,6 +123,11 @@ class Settings:
     include: tuple[str, ...] = LIST("Patterns of which a URL must match one.", (), ANY, "example.org/docs/*")
     exclude: tuple[str, ...] = LIST("Patterns of which a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Links from the nearest seed, at most.", None, NATURAL, "5")
+    budget: str = BUDGET(
+        "Pages of one domain, at most: a number, star or power:0.8 by reputation, or a file; none if empty.",
+        "", ANY, "star:10-10000@10000",
+    )  # fmt: skip
+    budget_file: str = FILE("Table of domains and the pages each may take; others by --budget.", "", ANY, "budgets.csv")
     damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
     delay: float = SECONDS("Seconds between two requests to a host, at least.", 1.0, NATURAL, "1.5")
     domain_delay: float = SECONDS("Seconds between two requests to a domain, if --delay is longer.", 0.25, NATURAL, "1")

@@ -75,8 +75,12 @@ class Frontier:
         self._under_way: dict[int, int] = {}  # pages that are leased, and their domains: they have their place
 
     def limit(self, budgets: Limited | None, spent: Mapping[int, int]) -> None:
-        """Set budgets, of which domains have spent so much already."""
-        self._budgets, self._spent = budgets, dict(spent)
+        """Set budgets, of which domains have spent so much already, besides the pages that are under way."""
+        self._budgets, self._spent, leased = budgets, dict(spent), list(self._under_way)
+        self._under_way = {}
+        for page in leased:
+            if budgets is not None and (domain := budgets.domain(page)) >= 0:
+                self._under_way[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
 
     @property
     def spent(self) -> dict[int, int]:

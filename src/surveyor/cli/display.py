@@ -9,6 +9,8 @@ from collections import deque
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
+import numpy as np
+
 from surveyor.report.accounts import bar, by_kind, interval, known_bar
 from surveyor.report.numbers import count, counted, duration, percent, printable, size
 from surveyor.stopping import Coverage, goal_of
@@ -17,6 +19,7 @@ from surveyor.strategies.strategy import name_of
 if TYPE_CHECKING:
     from surveyor.crawling.forecast import Forecast
     from surveyor.crawling.live import Run
+    from surveyor.ledger import Ledger
     from surveyor.outcome import Outcome
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds
@@ -35,7 +38,7 @@ class Display:
         self._live: Any = None
         self._terminal = not silent and self._stream.isatty()
         self._drawn = self._began = time.monotonic()
-        self._blocked: dict[str, list[int]] = {}
+        self._blocked: dict[str, set[int]] = {}
         self._latest = self._next = ""
         self._looked = -math.inf
         self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
@@ -46,7 +49,7 @@ class Display:
         """Take note of an outcome, and draw if it is time."""
         if outcome is not None:
             if outcome.kind == "blocked":
-                self._blocked.setdefault(outcome.reason, []).append(outcome.page)
+                self._blocked.setdefault(outcome.reason, set()).add(outcome.page)
             elif outcome.kind == "read":
                 self._latest = run.state.urls[outcome.page]
         self._remark(run)
@@ -71,7 +74,7 @@ class Display:
         """Return what a terminal shows: what is certain, and where the rest is; together all importance."""
         ledger = run.state.crawl.ledger
         now = ledger.coverage()
-        masses = {reason: float(ledger.residual[pages].sum()) for reason, pages in self._blocked.items()}
+        masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
         left, width = self._left(run), max(NARROWEST, min(BARS, columns - BESIDE))
         goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
         waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
@@ -186,6 +189,14 @@ class Display:
             self._live = Live(console=console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:
+    """Return how much importance lies on pages, of those that are still blocked: some may have got another try."""
+    from surveyor.kernels.mass import BLOCKED, LIFE
+
+    known = np.fromiter(pages, np.int64, len(pages))
+    return float(ledger.residual[known[ledger.state[known] & LIFE == BLOCKED]].sum())
 
 
 def _padded(bounds: str) -> str:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from surveyor.config import Settings
 
 NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; and seeds are what a crawl is given
-TOLD = ("seeds", "strategy", "scope", "delay", "allow", "proxy", "permission")  # what a crawl must not do unnoticed
+TOLD = (
+    "seeds",
+    "strategy",
+    "scope",
+    "delay",
+    "allow",
+    "proxy",
+    "permission",
+    "budget",
+    "budget_file",
+)  # what a crawl must not do unnoticed
 
 
 def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:

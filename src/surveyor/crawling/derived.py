@@ -5,7 +5,8 @@ survey, and the command that looks at it meanwhile, come to the same numbers. A 
 stands for; it is believed only if it was made under the same seeds and settings.
 
 If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong. If the
-user asked for another try (an event `again`), all that was blocked before it waits, as if it had never been tried.
+user asked for another try (an event `again`), all that was blocked before it waits, as if it had never been tried; and
+so does what was refused of a domain whose budget has room again (`budgeting.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 import surveyor
 from surveyor.arrays import BoolArray, FloatArray, IdArray
+from surveyor.crawling.budgeting import REASON, opened
 from surveyor.frontier import Frontier
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
@@ -36,7 +38,7 @@ from surveyor.store.frozen import freeze, thaw
 from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.strategies import by_name
 from surveyor.strategies.strategy import Reorder, Strategy
-from surveyor.urls import Urls, domain
+from surveyor.urls import Urls, domain, host
 
 EFFORT = 2_500.0  # link updates per page read, on average: an eighth of a millisecond, where a page takes one
 URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
@@ -67,10 +69,12 @@ def derive(
     kept = None if watch is not None else _from_checkpoint(folder, queues, sent)
     derived, since, closed = kept or (_begun(folder, _urls(folder), queues, sent), 0, 0)
     closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
-    again = tried_again(folder)[0]
+    again, rooms = tried_again(folder)[0], opened(folder)
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
         _close(derived, closings[position])
         if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
+            continue
+        if rooms and outcome.reason == REASON and position < rooms.get(domain(host(derived.urls[outcome.page])), 0):
             continue
         derived.reader.recall(outcome)
         derived.crawl.learn(outcome)
@@ -83,7 +87,7 @@ def derive(
 
 def tried_again(folder: Folder) -> tuple[int, float]:
     """Return after how many visits, and when, the user last asked for another try of what was blocked; 0 if never."""
-    asked = [(event.visit, event.at) for event in folder.journal.events() if event.kind == "again"]
+    asked = [(event.visit, event.at) for event in folder.journal.events("again")]
     return asked[-1] if asked else (0, 0.0)
 
 
@@ -132,7 +136,7 @@ def _terms(folder: Folder) -> str:
     """Sum up what a state follows from, besides the journal."""
     manifest = folder.manifest
     settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
-    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0]]
+    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0], opened(folder)]
     return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 
@@ -208,7 +212,7 @@ def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
     Links are judged anew where the scope is no longer what it was.
     """
     journal = folder.journal
-    rescoped = any(event.kind == "rescope" for event in journal.events())
+    rescoped = any(True for _ in journal.events("rescope"))
     every: Iterator[Outcome] = map(reader.judged, journal.visits(since)) if rescoped else journal.outcomes(since)
     return islice(every, journal.position - since)
 

@@ -3,6 +3,9 @@
 Stopping is always safe. What was committed counts; what was under way is asked for again the next time. When a run
 ends, by its goal or by a signal, fetches that are under way get a few seconds to end, so that servers were not asked
 for nothing.
+
+A run with budgets that go by rank has several legs: where a ranking gives domains room again, it stops and goes on by
+itself, with the state that follows from the journal, as if the user had done so.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from surveyor.crawling.budgeting import Budgeting, OrRank, Rank
 from surveyor.crawling.derived import Derived, derive, save, tried_again
 from surveyor.crawling.forecast import Forecast, forecast
+from surveyor.crawling.reranking import best_domains
 from surveyor.crawling.start import http_settings, manners_of
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
@@ -80,61 +85,116 @@ async def run(
     wait: Wait | None = None,
     watch: Watch = lambda _run, _outcome: None,
     patience: float = PATIENCE,
+    rank: Rank = best_domains,
 ) -> Result:
     """Crawl into a survey until the rule is met; cancel it to stop in good order.
 
-    `watch` is told of each outcome, and now and then that time goes by (None).
+    `watch` is told of each outcome, and now and then that time goes by (None). `rank` tells the best domains, if
+    there are budgets that go by rank.
     """
-    journal, http = folder.journal, http_settings(settings)
+    http, budgeting = http_settings(settings), Budgeting(folder, settings, rank)
     if hosts is None:  # one without hosts is empty, and would count as none
         hosts = hosts_of(folder, settings)
-    if journal.url_count:
+    if folder.journal.url_count:
         hosts.resumed()
+    async with AsyncExitStack() as stack:
+        now: Run | None = None
+        while True:
+            now = _begun(folder, settings, until, hosts, budgeting, now)
+            if client is None:
+                from surveyor.sources.client import HttpClient
+
+                client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
+            ending = await _leg(now, settings, client, budgeting, wait=wait, watch=watch, patience=patience)
+            if ending is not None:
+                return ending
+            hosts = hosts_of(folder, settings, hosts.clock)  # as after a stop: each waits its full delay first
+            hosts.resumed()
+
+
+def _begun(
+    folder: Folder, settings: Settings, until: Rule, hosts: Hosts, budgeting: Budgeting, before: Run | None
+) -> Run:
+    """Bring the state of a survey back; if budgets have changed, as they now say."""
     made: list[HostQueues] = []
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
         made.append(HostQueues(pages, hosts, urls.__getitem__, urls.host_keys))
         return made[-1]
 
-    state = derive(folder, by_host, sent=sent_by(http) if settings.archive else None)
-    queues = made[-1]
-    keeper = Keeper(folder, state, hosts.clock)
+    sent = sent_by(http_settings(settings)) if settings.archive else None
+    state = derive(folder, by_host, sent=sent)
+    if budgeting.begin(state):
+        state = derive(folder, by_host, sent=sent)
+    budgeting.limit(state)
+    if before is not None:
+        state.tally.began = before.state.tally.began
+    return Run(folder, state, hosts, until, state.tally.pages if before is None else before.before, made[-1])
+
+
+async def _leg(
+    now: Run,
+    settings: Settings,
+    client: Client,
+    budgeting: Budgeting,
+    *,
+    wait: Wait | None,
+    watch: Watch,
+    patience: float,
+) -> Result | None:
+    """Crawl until the rule is met, or until domains have room again that had none: then go on from the journal."""
+    folder, state, queues = now.folder, now.state, now.queues
+    keeper = Keeper(folder, state, now.hosts.clock)
     keeper.commit(News())  # the seeds
-    now = Run(folder, state, hosts, until, state.tally.pages, queues)
     state.tally.watch, state.tally.between = partial(watch, now), keeper.between
     async with AsyncExitStack() as stack:
         gc.freeze()  # what was there before stays: to look through it again and again takes a twentieth of the time
         stack.callback(gc.unfreeze)
-        if client is None:
-            from surveyor.sources.client import HttpClient
-
-            client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
 
         def place_of(page: int) -> tuple[str, int]:
             return state.urls[page], queues.host(page)
 
         def last_visit(page: int) -> Visit | None:
-            return journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
+            return folder.journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
 
         source = LiveSource(
-            client, state.reader, hosts, place_of, pause=settings.pause, last_visit=last_visit, wait=wait
+            client, state.reader, now.hosts, place_of, pause=settings.pause, last_visit=last_visit, wait=wait
         )
         stack.push_async_callback(source.close)
         try:
             _recall(folder, queues, source)
         except (KeyError, TypeError, UsageError) as error:
-            raise damaged(journal.path, f"an event that means nothing: {error!r}") from error
+            raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
         watch(now, None)
         stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
-        ending: Result = "interrupted"
+        ending: Result | None = "interrupted"
         try:
-            ending = await crawl(state.crawl, source, keeper, until, batch=settings.concurrency, tally=state.tally)
+            ending = await _crawl(now, source, keeper, budgeting, settings.concurrency)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         await _wind_up(state, source, keeper, patience)
-        keeper.save()
+        if ending is not None:
+            keeper.save()
     return ending
+
+
+async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budgeting, batch: int) -> Result | None:
+    """Crawl; rank domains when it is time, and when all else is read. None if that gave some of them room again."""
+    state = now.state
+    while True:
+        rule = OrRank(now.until, budgeting.again_at)
+        ending = await crawl(state.crawl, source, keeper, rule, batch=batch, tally=state.tally)
+        met = ending == "reached" and now.until.done(state.crawl.standing(state.tally))
+        if met or not budgeting.ranks:
+            return ending
+        while source.under_way > source.to_begin:  # nobody is asked twice because of a ranking
+            take_in(state.crawl, await source.news(math.inf), keeper, state.tally)
+        if budgeting.renew(state):
+            return None  # from here on the state is not the one that follows from the journal
+        if ending != "reached":
+            return ending
+        budgeting.limit(state)
 
 
 class Keeper:

@@ -15,6 +15,7 @@ from typing import Any
 
 import surveyor
 from surveyor.config import Settings
+from surveyor.crawling.budgeting import chosen
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
@@ -135,6 +136,7 @@ def _check(manifest: Manifest, settings: Settings) -> None:
     scope_of(manifest)
     http_settings(settings)
     manners_of(settings)
+    chosen(settings)
 
 
 def http_settings(settings: Settings) -> HttpSettings:

@@ -185,11 +185,17 @@ class Journal:
         found = self._ask("SELECT * FROM robots WHERE origin = ?", origin)
         return RobotsFile(*found[0]) if found else None
 
-    def events(self) -> Iterator[Event]:
-        """Yield the events in the order in which they happened."""
-        for visit, at, kind, detail in self._ask("SELECT visit, at, kind, detail FROM events ORDER BY event"):
+    def asked(self, since: int = 0) -> IdArray:
+        """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
+        query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"
+        return np.array([page for (page,) in self._ask(query, since)], np.int32)
+
+    def events(self, kind: str | None = None) -> Iterator[Event]:
+        """Yield the events, or those of one kind, in the order in which they happened."""
+        query = "SELECT visit, at, kind, detail FROM events WHERE kind = ?1 OR ?1 IS NULL ORDER BY event"
+        for visit, at, which, detail in self._ask(query, kind):
             try:
-                yield Event(kind, at, dict(json.loads(detail)), visit)
+                yield Event(which, at, dict(json.loads(detail)), visit)
             except (ValueError, TypeError) as error:
                 raise damaged(self.path, error) from error
 
