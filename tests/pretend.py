@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from surveyor.config import Settings
+from surveyor.crawling.budgeting import Rank
 from surveyor.crawling.live import Result, Watch, hosts_of, run
 from surveyor.crawling.start import start
 from surveyor.sources.http import Fetched, FetchRequest
@@ -129,12 +130,18 @@ def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[Folder, Se
 
 
 def crawled(
-    path: Path, seeds: Sequence[str], client: Sites, watch: Watch = lambda _run, _outcome: None, **settings: Any
+    path: Path,
+    seeds: Sequence[str],
+    client: Sites,
+    watch: Watch = lambda _run, _outcome: None,
+    *,
+    rank: Rank | None = None,
+    **settings: Any,
 ) -> Result:
     """Crawl into a survey, as far as `until` says."""
     given = {"until": "pages=1000000", **settings}
     folder, chosen = begun(path, seeds, **given)
     with folder:
         hosts = hosts_of(folder, chosen, client.time)
-        given = {"client": client, "hosts": hosts, "wait": client.time.wait, "watch": watch, "patience": 0.0}
+        given = {"client": client, "hosts": hosts, "wait": client.time.wait, "watch": watch, "patience": 0.0, "rank": rank}
         return asyncio.run(run(folder, chosen, parse(chosen.until), **given))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surveyor.budgets import Limits, Plan, parse, read_limits
+from surveyor.budgets import Kind, Limits, Plan, parse, read_limits
 from surveyor.errors import InputError, UsageError
 
 
@@ -19,7 +20,7 @@ def obvious(plan: Plan, rank: int) -> int:
     if plan.kind == "flat" or rank < 1:
         return plan.least
     if plan.kind == "power":
-        return max(plan.least, round(plan.most * rank**-plan.gamma))
+        return max(plan.least, round(plan.most * math.pow(rank, -plan.gamma)))
     if rank > plan.ranks:
         return plan.least
     part = Fraction(rank - 1, plan.ranks - 1) if plan.ranks > 1 else Fraction(0)
@@ -28,7 +29,7 @@ def obvious(plan: Plan, rank: int) -> int:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    kind = draw(st.sampled_from(["star", "power", "flat"]))
+    kind: Kind = draw(st.sampled_from(get_args(Kind)))
     least = draw(st.integers(1, 50))
     most = least if kind == "flat" else draw(st.integers(least, 5_000))
     ranks = draw(st.integers(1, 300)) if kind == "star" else 10_000

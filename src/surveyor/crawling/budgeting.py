@@ -15,10 +15,10 @@ and replays together cost no more than a few passes over the journal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from surveyor.budgets import MOST, Limits, Plan, parse, read_limits
 from surveyor.errors import InputError
 from surveyor.stopping import Rule, Standing
 from surveyor.urls import domain, host
+from surveyor.visit import Event
 
 if TYPE_CHECKING:
     from surveyor.arrays import IdArray
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from surveyor.crawling.derived import Derived
     from surveyor.store.survey import Folder
     from surveyor.urls import Urls
-    from surveyor.visit import Event
 
 EVENT, REASON = "budgets", "budget"
 NONE = frozenset({"", "none"})
@@ -63,15 +63,33 @@ def chosen(settings: Settings) -> Choice:
     plan = None if text.lower() in NONE else parse(text)
     if not file or text.lower() == "none":
         return Choice("none" if plan is None else str(plan), plan)
-    return Choice(f"{plan or Plan()} file:{Path(file).absolute()}", plan or Plan(), Path(file))
+    return Choice(f"{plan or Plan()} file:{file}", plan or Plan(), Path(file))
+
+
+def check(settings: Settings, before: Mapping[str, Any] | None) -> None:
+    """Refuse budgets that would fail later; a file may have gone since the journal of a survey has it."""
+    choice = chosen(settings)
+    kept = before and all(before.get(name, "") == getattr(settings, name) for name in ("budget", "budget_file"))
+    if choice.file is not None and choice.plan is not None and (choice.file.exists() or not kept):
+        from_file(choice.file, choice.plan)
+
+
+def from_file(file: Path, plan: Plan) -> Limits:
+    """Read limits; domains that a file does not name may take the least that the plan has."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            return read_limits(lines, str(file), plan.least)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(f"the budgets in {file} cannot be read: {why}", hint="check its name") from error
 
 
 class Budgeting:
     """Sets the limits of a survey, and says when to set them anew."""
 
-    def __init__(self, folder: Folder, settings: Settings, rank: Rank) -> None:
-        self._folder, self._rank, self._choice = folder, rank, chosen(settings)
-        self._last = latest(folder)
+    def __init__(self, folder: Folder, settings: Settings, rank: Rank, clock: Callable[[], float]) -> None:
+        self._folder, self._rank, self._clock = folder, rank, clock
+        self._choice, self._last = chosen(settings), latest(folder)
 
     @property
     def ranks(self) -> bool:
@@ -94,7 +112,8 @@ class Budgeting:
         if plan is None:
             limits = Limits(MOST)
         elif file is not None:
-            limits = self._from_file(file, plan, limits_of(last) if last is not None and same else None)
+            kept = last is not None and same and not file.exists()
+            limits = limits_of(last) if last is not None and kept else from_file(file, plan)
         else:
             limits = self._by_rank(plan)
         unchanged = same and last is not None and last.detail["digest"] == limits.digest
@@ -117,23 +136,14 @@ class Budgeting:
         best = self._rank(self._folder, plan.reach) if plan.reach and self._folder.journal.position else ()
         return Limits.by_rank(plan, best, [domain(host(seed)) for seed in self._folder.manifest.seeds])
 
-    def _from_file(self, file: Path, plan: Plan, before: Limits | None) -> Limits:
-        if before is not None and not file.exists():
-            return before  # the journal has them
-        try:
-            with file.open(encoding="utf-8-sig", newline="") as lines:
-                return read_limits(lines, str(file), plan.least)
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise InputError(f"the budgets in {file} cannot be read: {why}", hint="check its name") from error
-
     def _set(self, limits: Limits, state: Derived) -> bool:
         """Write limits down, with the domains that have room again."""
         rooms = sorted(_with_room(DomainBudgets(limits, state.urls), self._folder, state))
-        self._folder.note(
-            EVENT, spec=self._choice.spec, read=state.tally.pages, rest=limits.rest, pages=dict(limits.pages),
-            digest=limits.digest, opened=rooms,
-        )  # fmt: skip
+        told = {
+            "spec": self._choice.spec, "read": state.tally.pages, "rest": limits.rest, "pages": dict(limits.pages),
+            "digest": limits.digest, "opened": rooms,
+        }  # fmt: skip
+        self._folder.journal.commit([], events=[Event(EVENT, self._clock(), told)])
         self._last = latest(self._folder)
         return bool(rooms)
 

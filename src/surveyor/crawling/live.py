@@ -85,16 +85,17 @@ async def run(
     wait: Wait | None = None,
     watch: Watch = lambda _run, _outcome: None,
     patience: float = PATIENCE,
-    rank: Rank = best_domains,
+    rank: Rank | None = None,
 ) -> Result:
     """Crawl into a survey until the rule is met; cancel it to stop in good order.
 
     `watch` is told of each outcome, and now and then that time goes by (None). `rank` tells the best domains, if
-    there are budgets that go by rank.
+    budgets go by rank; by default those with most supporters.
     """
-    http, budgeting = http_settings(settings), Budgeting(folder, settings, rank)
+    http = http_settings(settings)
     if hosts is None:  # one without hosts is empty, and would count as none
         hosts = hosts_of(folder, settings)
+    budgeting = Budgeting(folder, settings, rank or best_domains, hosts.clock)
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:

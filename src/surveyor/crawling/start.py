@@ -15,7 +15,7 @@ from typing import Any
 
 import surveyor
 from surveyor.config import Settings
-from surveyor.crawling.budgeting import chosen
+from surveyor.crawling import budgeting
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
@@ -79,7 +79,7 @@ def start(
         settings=_kept(settings),
         origins={name: origins.get(name, "default") for name in KEPT},
     )
-    _check(manifest, settings)
+    _check(manifest, settings, None)
     return Folder.create(path, manifest, keep=settings.archive), settings
 
 
@@ -100,7 +100,7 @@ def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mappin
             settings=_kept(settings),
             origins={**before.origins, **{name: origins[name] for name in given}},
         )
-        _check(now, settings)
+        _check(now, settings, before.settings)
         _change(folder, now)
     except BaseException:
         folder.close()
@@ -129,14 +129,14 @@ def _kept(settings: Settings) -> dict[str, Any]:
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
 
 
-def _check(manifest: Manifest, settings: Settings) -> None:
+def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> None:
     """Refuse what would fail later."""
     parse(settings.until)
     by_name(settings.strategy)
     scope_of(manifest)
     http_settings(settings)
     manners_of(settings)
-    chosen(settings)
+    budgeting.check(settings, before)
 
 
 def http_settings(settings: Settings) -> HttpSettings:
