@@ -143,5 +143,12 @@ def crawled(
     folder, chosen = begun(path, seeds, **given)
     with folder:
         hosts = hosts_of(folder, chosen, client.time)
-        given = {"client": client, "hosts": hosts, "wait": client.time.wait, "watch": watch, "patience": 0.0, "rank": rank}
+        given = {
+            "client": client,
+            "hosts": hosts,
+            "wait": client.time.wait,
+            "watch": watch,
+            "patience": 0.0,
+            "rank": rank,
+        }
         return asyncio.run(run(folder, chosen, parse(chosen.until), **given))

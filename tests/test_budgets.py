@@ -115,7 +115,9 @@ def test_bad_plans_get_one_sentence(text: str, says: str) -> None:
 
 
 def test_limits_by_rank_name_only_what_differs_and_trust_adds() -> None:
-    limits = Limits.by_rank(Plan("star", 10, 30, 3, trusted=5), ["a.org", "b.org", "c.org", "d.org"], ["d.org", "e.org"])
+    limits = Limits.by_rank(
+        Plan("star", 10, 30, 3, trusted=5), ["a.org", "b.org", "c.org", "d.org"], ["d.org", "e.org"]
+    )
     assert limits.pages == {"a.org": 30, "b.org": 20, "d.org": 15, "e.org": 15}
     assert [limits.of(name) for name in ("c.org", "x.org")] == [10, 10]
     assert Limits.by_rank(Plan("star", 10, 30, 3), ["a.org"], ["a.org"]).of("a.org") == 30

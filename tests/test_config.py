@@ -28,6 +28,8 @@ VALUES: dict[str, list[Any]] = {
     "strategy": ["breadth", "opic", "cho", "random", "tracking"],
     "scope": ["host", "domain", "prefix", "any", "host"],
     "depth": [0, 1, 2, 3, 4],
+    "budget": ["star", "power:0.8", "flat:5", "7", "none"],
+    "budget_file": [f"{name}.csv" for name in "abcde"],
     "damping": [0.1, 0.2, 0.3, 0.4, 0.5],
     "delay": [0.0, 2.0, 3.0, 4.0, 5.0],
     **{name: [0.0, 2.0, 3.0, 4.0, 5.0] for name in ("domain_delay", "max_delay", "max_wait")},

@@ -61,7 +61,9 @@ class Plan:
             raise UsageError(problem, hint="give each domain at least one page, and good ones no fewer than others")
         if not 1 <= self.ranks <= MOST or not 0.01 <= self.gamma < 100:
             told = f"{self.ranks:,} ranks" if self.kind == "star" else f"power {self.gamma:g}"
-            raise UsageError(f"a budget with {told}", hint="give at least one rank, or a power from 0.01 on such as 0.8")
+            raise UsageError(
+                f"a budget with {told}", hint="give at least one rank, or a power from 0.01 on such as 0.8"
+            )
 
     @property
     def reach(self) -> int:

@@ -124,7 +124,7 @@ class Settings:
     exclude: tuple[str, ...] = LIST("Patterns of which a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Links from the nearest seed, at most.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Pages of one domain, at most: a number, star or power:0.8 by reputation, or a file; none if empty.",
+        "Pages of one domain, at most: a number, star by reputation, a file; all if empty.",
         "", ANY, "star:10-10000@10000",
     )  # fmt: skip
     budget_file: str = FILE("Table of domains and the pages each may take; others by --budget.", "", ANY, "budgets.csv")

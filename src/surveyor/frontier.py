@@ -79,8 +79,13 @@ class Frontier:
         self._budgets, self._spent, leased = budgets, dict(spent), list(self._under_way)
         self._under_way = {}
         for page in leased:
-            if budgets is not None and (domain := budgets.domain(page)) >= 0:
-                self._under_way[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
+            self.reserve(page)
+
+    def reserve(self, page: int) -> None:
+        """Keep a place in the budget of its domain for a page that was asked for, and is to be tried again."""
+        domain = -1 if self._budgets is None or page in self._under_way else self._budgets.domain(page)
+        if domain >= 0:
+            self._under_way[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
 
     @property
     def spent(self) -> dict[int, int]:
@@ -171,9 +176,9 @@ class Frontier:
         domain = self._budgets.domain(page)
         if domain < 0:
             return ""
-        if (spent := self._spent.get(domain, 0)) >= self._budgets.limit(domain):
+        if self._spent.get(domain, 0) >= self._budgets.limit(domain):
             return "budget"
-        self._under_way[page], self._spent[domain] = domain, spent + 1
+        self.reserve(page)
         return ""
 
 

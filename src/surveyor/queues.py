@@ -219,14 +219,16 @@ class HostQueues:
         """Keep a page that was leased until then."""
         heapq.heappush(self._held, (until, page))
 
-    def keep(self, page: int, until: float) -> None:
-        """Keep a page that waits, as it was kept before a restart."""
+    def keep(self, page: int, until: float) -> bool:
+        """Keep a page that waits, as it was kept before a restart; false if it does not wait."""
         from surveyor.kernels import forest
 
-        if self._forest.before[page] not in (ABSENT, forest.LEASED):
-            forest.forget(self._forest, self._awake, np.int64(page))
-            self._forest.before[page] = forest.LEASED
-            self.hold(page, until)
+        if self._forest.before[page] in (ABSENT, forest.LEASED):
+            return False
+        forest.forget(self._forest, self._awake, np.int64(page))
+        self._forest.before[page] = forest.LEASED
+        self.hold(page, until)
+        return True
 
     def host(self, page: int) -> int:
         """Return the host of a page."""

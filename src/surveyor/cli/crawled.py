@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from surveyor.cli.output import Output
     from surveyor.crawling.live import Result
     from surveyor.crawling.survey import Survey
@@ -63,10 +65,11 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         look = {"look now": ["surveyor", "top", name]} if survey.pages_read else {}
         output.next_steps({"go on": ["surveyor", *_again()], **look})
         return code
+    larger = larger_budgets(survey, survey.blocked())
     words = {
         "reached": f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
-        "empty": "No page is left to read",
+        "empty": "No page is left to read" + " within the budgets" * bool(larger),
         "interrupted": "Stopped",
     }
     output.line(f"{words[ending]}: {interval(coverage)}, {pages}, {duration(seconds)}.")
@@ -77,11 +80,22 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     output.next_steps({
         "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
+        **({"larger budgets": larger} if failed and larger else {}),
         **({"another try": ["surveyor", *_again(), "--again"]} if failed and coverage.blocked > 0 else {}),
         "more of the list": ["surveyor", "top", name, "-n", "50"],
         "keep it": ["surveyor", "report", name],
     })  # fmt: skip
     return NOT_REACHED if failed else 0
+
+
+def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the command that goes on with larger budgets, if some importance was refused for want of one."""
+    from surveyor.crawling.budgeting import REASON, raised
+
+    if not any(row["reason"] == REASON and row["mass"] > 0 for row in blocked):
+        return []
+    seed, settings = survey.manifest.seeds[0], survey.manifest.settings
+    return ["surveyor", "crawl", seed, "--out", str(survey.folder), "--budget", raised(settings)]
 
 
 def _again() -> list[str]:

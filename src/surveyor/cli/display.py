@@ -161,7 +161,8 @@ class Display:
     def _warn(self, run: Run) -> None:
         """Say early, and once, that a goal cannot be reached."""
         goal, coverage = goal_of(run.until), run.state.crawl.ledger.coverage()
-        best = 1 - coverage.blocked - coverage.lost
+        refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # may have room again
+        best = 1 - (coverage.blocked - refused) - coverage.lost
         if goal is None or self._warned or best >= goal:
             return
         self._warned = True

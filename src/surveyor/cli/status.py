@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surveyor.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from surveyor.cli.output import Output
 
 BLOCKED = 5  # reasons that are named
@@ -24,6 +26,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     """
     if scope:
         return show_scope(output, survey)
+    from surveyor.cli.crawled import larger_budgets
     from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
@@ -54,6 +57,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
             "seeds": ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else ""),
             "goal": str(manifest.settings["until"]),
             "strategy": f"{manifest.settings['strategy']}, damping {opened.damping:g}, rng {manifest.rng}",
+            **({"budget": told} if (told := budget_in_words(manifest.settings)) else {}),
             "pages": f"{opened.pages_read:,} read, {waiting:,} waiting, {opened.pages_known:,} known",
             "fetched": f"{counted(opened.visits, 'visit')}, {size(opened.bytes)}",
             "folder": f"{opened.folder}, {size(opened.size)} on disk",
@@ -65,8 +69,15 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
             "the best pages": ["surveyor", "top", survey],
             "all of it": ["surveyor", "report", survey],
             "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
+            **({"larger budgets": larger} if (larger := larger_budgets(opened, blocked)) else {}),
         })  # fmt: skip
     return 0
+
+
+def budget_in_words(settings: Mapping[str, Any]) -> str:
+    """Say how many pages of a domain may be read, if that is limited."""
+    parts = [str(settings.get(name) or "") for name in ("budget", "budget_file")]
+    return "" if parts[0].lower() in ("", "none") and not parts[1] else ", ".join(filter(None, parts)) + " of a domain"
 
 
 def show_scope(output: Output, survey: str) -> int:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.budgets import MOST, Limits, Plan, parse, read_limits
-from surveyor.errors import InputError
+from surveyor.errors import InputError, UsageError
 from surveyor.stopping import Rule, Standing
 from surveyor.urls import domain, host
 from surveyor.visit import Event
@@ -82,6 +82,21 @@ def from_file(file: Path, plan: Plan) -> Limits:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"the budgets in {file} cannot be read: {why}", hint="check its name") from error
+
+
+def raised(settings: Mapping[str, Any]) -> str:
+    """Return a budget of twice as many pages, to be suggested; none for one in a file.
+
+    >>> raised({"budget": "star"}), raised({"budget": "500"}), raised({"budget": "", "budget_file": "a.csv"})
+    ('star:20-20000@10000', 'flat:1000', 'none')
+    """
+    try:
+        plan = None if settings.get("budget_file") else parse(str(settings.get("budget", "")))
+    except UsageError:  # the name of a file
+        plan = None
+    if plan is None or 2 * plan.most > MOST:
+        return "none"
+    return str(replace(plan, least=2 * plan.least, most=2 * plan.most))
 
 
 class Budgeting:

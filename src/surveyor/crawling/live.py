@@ -40,6 +40,7 @@ from surveyor.visit import Event, News, RobotsFile, Visit
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
+    from surveyor.frontier import Frontier
     from surveyor.sources.addresses import Resolver
     from surveyor.sources.http import Client
     from surveyor.stopping import Rule
@@ -163,7 +164,7 @@ async def _leg(
         )
         stack.push_async_callback(source.close)
         try:
-            _recall(folder, queues, source)
+            _recall(folder, queues, state.crawl.frontier, source)
         except (KeyError, TypeError, UsageError) as error:
             raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
         watch(now, None)
@@ -248,7 +249,7 @@ def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
-def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
+def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
     """Bring back what waits for another try, and hosts that asked to be left alone."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():
@@ -269,7 +270,8 @@ def _recall(folder: Folder, queues: HostQueues, source: LiveSource) -> None:
                 hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
     for page, event in retries.items():
         if not journal.visited_since(page, event.visit):
-            queues.keep(page, event.detail["until"])
+            if queues.keep(page, event.detail["until"]):
+                frontier.reserve(page)
             source.recall(page, event.detail["tries"], missing=event.detail.get("missing", False))
     for origin, event in unruled.items():
         kept, told = journal.robots(origin), event.detail
