@@ -40,26 +40,53 @@ class Share(click.ParamType[float]):
 
 @options.command("domains", table=True)
 @options.graph_argument
-@click.option("--score", default="tse", show_default=True, metavar="NAME",
-              help=f"{', '.join(SCORES)}, several with commas, or all (without supp).")
+@click.option(
+    "--score",
+    default="tse",
+    show_default=True,
+    metavar="NAME",
+    help=f"{', '.join(SCORES)}, several with commas, or all (without supp).",
+)
 @click.option("--top", type=options.Whole(1), default=20, show_default=True, metavar="R", help="Domains to list.")
-@click.option("--error", type=Share(), default=0.01, show_default=True, metavar="E",
-              help="Relative error wanted at rank R; tse samples as many as it takes.")
+@click.option(
+    "--error",
+    type=Share(),
+    default=0.01,
+    show_default=True,
+    metavar="E",
+    help="Relative error wanted at rank R; tse samples as many as it takes.",
+)
 @click.option("--p", type=Share(), metavar="P", help="Chance of a domain to be sampled by tse.  [by --error]")
-@click.option("--depth", type=options.Whole(1), default=2, show_default=True, metavar="D",
-              help="Level of the supporters that tse, supp and bv count.")
+@click.option(
+    "--depth",
+    type=options.Whole(1),
+    default=2,
+    show_default=True,
+    metavar="D",
+    help="Level of the supporters that tse, supp and bv count.",
+)
 @click.option("--trusted", type=click.Path(), metavar="FILE", help="Domains you trust: adds trust and spam mass.")
-@click.option("--blacklist", type=click.Path(), metavar="FILE", multiple=True,
-              help="Bad domains; says how many each score lets in. May be repeated.")
+@click.option(
+    "--blacklist",
+    type=click.Path(),
+    metavar="FILE",
+    multiple=True,
+    help="Bad domains; says how many each score lets in. May be repeated.",
+)
 @click.option("--budget", metavar="SPEC", help="Pages a domain may take by its rank: star, power:0.8, flat:500.")
 @click.option("--compare", nargs=2, metavar="A B", help="How sure it is that A has more supporters than B (tse).")
 @click.option("--condense", is_flag=True, help="Turn a graph of hosts into one of domains first, as is done for URLs.")
 @click.option("--suffixes", type=click.Path(), metavar="FILE", help="A Public Suffix List of your own.")
 @click.option("--private-suffixes", is_flag=True, help="Let blogs of one provider be domains of their own.")
-@click.option("--memory", type=options.Amount(), metavar="SIZE",
-              help="Memory to use; a graph folder beyond it is read as a stream.  [most of what is free]")
-@click.option("--out", "--parquet", "out", type=click.Path(), metavar="FILE",
-              help="Write all domains: .csv, .parquet, .npy.")
+@click.option(
+    "--memory",
+    type=options.Amount(),
+    metavar="SIZE",
+    help="Memory to use; a graph folder beyond it is read as a stream.  [most of what is free]",
+)
+@click.option(
+    "--out", "--parquet", "out", type=click.Path(), metavar="FILE", help="Write all domains: .csv, .parquet, .npy."
+)
 @click.option("--plot", type=click.Path(), metavar="FILE", help="Draw how many bad domains each score lets in (SVG).")
 @click.option("--rng", type=int, default=7, show_default=True, metavar="N", help="Seed of the sample.")
 @options.threads
@@ -83,7 +110,9 @@ def command(output: Output, *, graph: str, top: int, out: str | None, plot: str 
     plan = budgets.parse(budget) if budget else None
     listed = _read_lists(blacklist)
     with ExitStack() as stack:
-        source = _source(output, graph, stack, **{key: settings.pop(key) for key in CONDENSING}, memory=settings["memory"])
+        source = _source(
+            output, graph, stack, **{key: settings.pop(key) for key in CONDENSING}, memory=settings["memory"]
+        )
         told = _scored(output, source, top=top, **settings)
         bad = _found(output, told, listed)
         rows = told.top(top)
@@ -106,7 +135,9 @@ def command(output: Output, *, graph: str, top: int, out: str | None, plot: str 
         for score in told.scores.values():
             output.line(f"{score.kind}: {how(score, told.graph.pages)}")
         if certain is not None and rows[1:]:
-            output.line(f"order: {certain} of {len(rows) - 1} neighbours in the list are in order with {SURE:.0%} or more")
+            output.line(
+                f"order: {certain} of {len(rows) - 1} neighbours in the list are in order with {SURE:.0%} or more"
+            )
         if compare:
             chance = _compared(told, compare)["outranks"]
             output.line(f"{compare[0]} has more supporters than {compare[1]}: {chance:.1%} sure")

@@ -186,7 +186,9 @@ def _parts(told: Told, domains: Domains, nodes: AnyIntArray, places: AnyIntArray
 
 
 def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in record.items()}
+    return {
+        key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in record.items()
+    }
 
 
 def rate(links: int, seconds: float) -> str:
