@@ -11,7 +11,8 @@ import pytest
 from crashing import STEADY, Setting, accounts, difference, rows, sums
 from surveyor.budgets import Limits
 from surveyor.crawling import budgeting, live
-from surveyor.crawling.reranking import domains_of
+from surveyor.crawling.reranking import BestDomains
+from surveyor.rank.degree import in_degree
 from surveyor.store.survey import Folder
 from surveyor.urls import domain, host
 from test_crash import ALL, whole_run
@@ -32,15 +33,8 @@ def limits(path: Path) -> list[Limits]:
 @pytest.fixture(autouse=True)
 def by_in_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank domains in a way that is quick, and soon."""
-    monkeypatch.setattr(live, "best_domains", most_linked)
+    monkeypatch.setattr(live, "BestDomains", lambda: BestDomains(in_degree))
     monkeypatch.setattr(budgeting, "FIRST", 12)
-
-
-def most_linked(folder: Folder, count: int) -> list[str]:
-    graph = domains_of(folder)
-    into = graph.in_links.degrees()
-    best = sorted(range(graph.pages), key=lambda one: (-into[one], graph.name(one)))
-    return [graph.name(one) for one in best[:count]]
 
 
 @pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1"])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 from surveyor.crawling.budgeting import Budgeting, OrRank, Rank
 from surveyor.crawling.derived import Derived, derive, save, tried_again
 from surveyor.crawling.forecast import Forecast, forecast
-from surveyor.crawling.reranking import best_domains
+from surveyor.crawling.reranking import BestDomains
 from surveyor.crawling.start import http_settings, manners_of
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
@@ -96,7 +96,7 @@ async def run(
     http = http_settings(settings)
     if hosts is None:  # one without hosts is empty, and would count as none
         hosts = hosts_of(folder, settings)
-    budgeting = Budgeting(folder, settings, rank or best_domains, hosts.clock)
+    budgeting = Budgeting(folder, settings, rank or BestDomains(), hosts.clock)
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:

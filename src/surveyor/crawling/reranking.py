@@ -6,33 +6,33 @@ which a site does not vouch. A domain that nobody links to has no rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from surveyor.graph.csr import Graph
-from surveyor.graph.names import Names
-from surveyor.urls import domain, host
+from surveyor.crawling.domain_graph import DomainGraph
 
 if TYPE_CHECKING:
+    from surveyor.graph.csr import Graph
+    from surveyor.rank.reputation import Reputation
     from surveyor.store.survey import Folder
 
 
-def best_domains(folder: Folder, count: int) -> list[str]:
-    """Return the best domains, best first, at most so many."""
+def by_supporters(graph: Graph) -> Reputation:
+    """Count supporters at level 2; in-links break ties."""
     from surveyor.rank.supporters import supporters
 
-    graph = domains_of(folder)
-    reputation, into = supporters(graph, depth=2), graph.in_links.degrees()
-    return [graph.name(one) for one in reputation.top(count).tolist() if into[one]]
+    return supporters(graph, depth=2)
 
 
-def domains_of(folder: Folder) -> Graph:
-    """Return the graph of the domains that a survey knows."""
-    numbers: dict[str, int] = {}
-    of = np.array([numbers.setdefault(domain(host(url)), len(numbers)) for url in folder.journal.urls()], np.int64)
-    sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for visit in folder.journal.visits():
-        targets.append(np.unique(of[np.concatenate([visit.links, visit.out_of_scope])]))
-        sources.append(np.full(targets[-1].size, of[visit.page]))
-    return Graph.from_arrays(np.concatenate(sources), np.concatenate(targets), len(numbers), Names.of(numbers))
+class BestDomains:
+    """Ranks the domains of a survey again and again; only what was read since is looked at."""
+
+    def __init__(self, score: Callable[[Graph], Reputation] = by_supporters) -> None:
+        self._domains, self._score = DomainGraph(), score
+
+    def __call__(self, folder: Folder, count: int) -> list[str]:
+        """Return the best domains, best first, at most so many."""
+        self._domains.catch_up(folder.journal)
+        graph = self._domains.snapshot().graph
+        into = graph.in_links.degrees()
+        return [graph.name(one) for one in self._score(graph).top(count).tolist() if into[one]]
