@@ -283,7 +283,6 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
 ) -> None:
     web.reset()
     words = ["--proxy", f"http://127.0.0.1:{web.port}", "--contact", CONTACT, "--delay", "0", "--scope", "any"]
-    Path("budgets.csv").write_text("domain,pages\nb.org,3\n", "utf-8")
     goal = ["--out", "a.survey", "--until", "coverage=0.99"]
     first = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "2")
     assert first.code == 3
@@ -294,8 +293,14 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
     assert "2 of a domain" in status.out
     assert "--budget flat:4" in status.err
     assert Said(capsys, "status", "a.survey", "--json").json()["blocked"][0]["reason"] == "budget"
+    table = Said(capsys, "domains", "a.survey", "--budget", "star:3-9@4", "--top", "4", "--csv").out
+    Path("budgets.csv").write_text(table, "utf-8")
     second = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "budgets.csv")
     assert second.code == 3
     assert "--budget none" in second.err
+    with Folder.open(Path("a.survey"), write=False) as folder:
+        last = latest(folder)
+        assert last is not None
+        assert sorted(limits_of(last).pages.values()) == [3, 5, 7, 9]
     wrong = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "moon")
     assert (wrong.code, "'moon' is not a budget" in wrong.err) == (2, True)
