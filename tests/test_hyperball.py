@@ -54,15 +54,16 @@ def test_intervals_hold_the_truth(registers: int) -> None:
 
 
 def test_harmonic_is_within_its_error() -> None:
-    graph = reach.skewed(500, 1500, 4)
+    """Errors of one seed go together, so seeds are what counts: 150 tell a standard deviation to within 6 %."""
+    graph = reach.skewed(300, 1500, 4)
     exact = reach.harmonic(graph)
-    some = exact > 5
-    results = [harmonic(graph, registers=256, rng=seed, threads=1) for seed in range(SEEDS)]
+    some = exact > 20
+    results = [harmonic(graph, rng=seed, threads=1) for seed in range(150)]
     errors = np.array([result.scores[some] / exact[some] - 1 for result in results])
-    assert np.sqrt(np.mean(errors**2)) < 1.04 / 16  # HyperBall's own
-    assert abs(errors.mean()) < 0.01
-    sd = np.array([np.sqrt(result.certainty.grain[some] * exact[some]) for result in results])  # type: ignore[attr-defined]
-    assert 0.8 < np.sqrt(np.mean((errors * exact[some]) ** 2 / sd**2)) < 1.2
+    assert np.sqrt(np.mean(errors**2)) < 1.04 / 8  # HyperBall's own
+    assert abs(errors.mean()) < 3 * errors.mean(axis=1).std() / np.sqrt(150) + 0.5 / 64
+    stated = np.array([result.certainty.grain[some] / exact[some] for result in results])  # type: ignore[attr-defined]
+    assert 0.82 < np.sqrt(np.mean(errors**2 / stated)) < 1.18
 
 
 @given(graph=webs.graphs(max_pages=12, max_links=30))
