@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,8 +312,7 @@ def _certain(told: Domains, rows: list[Any]) -> int | None:
 
     if told.main.kind != "tse" or told.mode == "streamed" or not 2 <= len(rows) <= PAIRS:
         return None
-    pairs = zip(rows, rows[1:], strict=False)
-    return sum(outranks(told.graph, told.main, above.id, below.id) >= SURE for above, below in pairs)
+    return sum(outranks(told.graph, told.main, above.id, below.id) >= SURE for above, below in pairwise(rows))
 
 
 def _compared(told: Domains, names: tuple[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside, packing
-from surveyor.report.numbers import amount, count, counted, percent
+from surveyor.report.numbers import count, counted, percent
 from surveyor.report.tables import Table
 from surveyor.store import columns
 
@@ -67,7 +67,7 @@ class Told:
         """Lay the best domains out, for people and for machines."""
         main, records = self.domains.main, self.records(rows)
         exact = main.certainty.confidence == 1
-        titles = ["", WORDS[main.kind], *([] if exact else [f"{percent(main.certainty.confidence)} between"])]
+        titles = ["", WORDS[main.kind], *([] if exact else [f"{main.certainty.confidence:.0%} between"])]
         titles += ["in-links"] if main.kind != "in" else []
         titles += ["trust", "popularity", "spam mass"] if self.domains.trust else []
         titles += ["budget"] if self.plan else []
@@ -109,8 +109,12 @@ def how(told: Reputation, domains: int) -> str:
         return f"harmonic centrality from counters of {method.get('registers', '')} registers"
     if told.kind == "bv":
         return f"level-{method['depth']} supporters from bit vectors, {counted(method['rounds'], 'round')}"
-    words = {"supp": f"level-{method.get('depth')} supporters, counted", "in": "in-links, counted",
-             "win": "in-links, each worth 1 / links of the linking domain", "qvs": "paths of two links, counted"}  # fmt: skip
+    words = {
+        "supp": f"level-{method.get('depth')} supporters, counted",
+        "in": "in-links, counted",
+        "win": "in-links, each worth 1 / links of the linking domain",
+        "qvs": "paths of two links, counted",
+    }
     return words[told.kind]
 
 
@@ -189,8 +193,3 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return {
         key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in record.items()
     }
-
-
-def rate(links: int, seconds: float) -> str:
-    """Write how many links went by in a second."""
-    return f"{amount(links / seconds)} links/s" if seconds > 0 else ""
