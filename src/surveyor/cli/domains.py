@@ -34,8 +34,9 @@ class Share(click.ParamType[float]):
             return value
         match = re.fullmatch(r"\s*([\d.]+(?:e-?\d+)?)\s*(%?)\s*", str(value).lower())
         try:
-            return float(match[1]) / (100 if match[2] else 1) if match else self.fail(f"{value!r}", param, ctx)
-        except ValueError:
+            assert match  # noqa: S101  # told below
+            return float(match[1]) / (100 if match[2] else 1)
+        except (AssertionError, ValueError):
             self.fail(f"{value!r} is not a share; write 0.01 or 1%.", param, ctx)
 
 
