@@ -31,6 +31,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from queue import Empty, SimpleQueue
 from statistics import NormalDist
 from typing import Any
 
@@ -47,6 +48,7 @@ from surveyor.rank.supporters import Walks, check_depth
 
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: it knows S_R to a tenth then
+FEW = 1000  # one in so many domains
 PATIENCE = 4  # times that a sample grows towards the error asked for
 TOP, ERROR = 1000, 0.01
 Ids = npt.NDArray[np.uint32]
@@ -78,28 +80,36 @@ class Sample:
         nodes = drawn_by(self.graph.pages, self.rng, self.p, p)
         rows = self.graph.indptr
         sources = nodes[rows[nodes.astype(np.int64) + 1] > rows[nodes]]  # others support nobody
-        with Crew(self.threads) as crew:
+        few = sources.size < self.graph.pages // FEW  # to add up counts of its own is all that a second thread would do
+        free: SimpleQueue[Ids] = SimpleQueue()  # counts that no thread is adding to now
+        free.put(self.counts)
+        more: list[Ids] = []
+
+        def count(first: int, last: int) -> int:
+            try:
+                counts = free.get_nowait()
+            except Empty:
+                more.append(counts := np.zeros_like(self.counts))
+            with walks.marks() as (seen, queue):
+                numbered = walks.indptr, walks.indices, sources[first:last], self.depth, first + 1
+                followed = int(sponsor(*numbered, seen, queue, counts))
+            free.put(counts)
+            return followed
+
+        with Crew(1 if few else self.threads) as crew:
             step = max(1, -(-sources.size // (8 * crew.threads)))
-            own: dict[int, Ids] = {}  # counts of each thread, by its marks
-
-            def count(first: int, last: int) -> int:
-                with walks.marks() as (seen, queue):
-                    counts = own.setdefault(id(seen), np.zeros(self.graph.pages, np.uint32))
-                    numbered = walks.indptr, walks.indices, sources[first:last], self.depth, first + 1
-                    return int(sponsor(*numbered, seen, queue, counts))
-
             edges = [*range(0, sources.size, step), sources.size]
             for done, followed in enumerate(crew.each(count, pairwise(edges)), 1):
                 self.followed += followed
-                self.progress("counting supporters", done * step, sources.size, "domains")
-        for counts in own.values():
+                self.progress("counting supporters", min(done * step, sources.size), sources.size, "domains")
+        for counts in more:
             self.counts += counts
         self.p, self.drawn = p, self.drawn + nodes.size
 
     def at_rank(self, rank: int) -> float:
-        """Return the estimate of the domain at this rank, or of the last there is."""
-        rank = min(rank, self.counts.size)
-        return float(np.partition(self.counts, -rank)[-rank]) / self.p if rank else 0.0
+        """Return the estimate of the domain at this rank; 0 if there are not so many."""
+        found = self.counts[self.counts > 0]
+        return float(np.partition(found, -rank)[-rank]) / self.p if 0 < rank <= found.size else 0.0
 
     def reputation(self, **method: Any) -> Reputation:
         """Return the estimates."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,10 @@ class Walks:
     def marks(self) -> Iterator[tuple[Any, Any]]:
         """Lend marks that no walk with the same number was made with."""
         size = self.indptr.size
-        pair = (np.zeros(size, np.uint32), np.empty(size, np.uint32)) if self._free.empty() else self._free.get()
+        try:
+            pair = self._free.get_nowait()
+        except Empty:
+            pair = np.zeros(size, np.uint32), np.empty(size, np.uint32)
         try:
             yield pair
         finally:
