@@ -29,6 +29,9 @@ class Linked(NamedTuple):
     first: IntArray  # of those that matter, in order: where its list begins
     own: IdArray  # its own number in the sample, or -1
     sampled: Ids  # the lists: numbers in the sample
+    sieve: KeyArray  # a smaller set of bits, at `id * factor >> shift`, that holds all that matter, and some others
+    factor: np.uint32
+    shift: np.uint32
 
 
 @kernel
@@ -58,12 +61,36 @@ def count_bits(bits: KeyArray, before: Ids) -> int:
 
 
 @kernel
+def place_of(node: np.uint64, bits: KeyArray, before: Ids) -> np.uint64:
+    """Return the place of a marked domain among all that are."""
+    word = node >> WORD
+    return before[word] + ones(bits[word] & ((ONE << (node & REST)) - ONE))  # type: ignore[no-any-return]
+
+
+@kernel
 def places(nodes: Ids, bits: KeyArray, before: Ids, out: Ids) -> None:
     """Return the place of each marked domain among all that are."""
     for place in range(nodes.size):
-        node = np.uint64(nodes[place])
-        word = bits[node >> WORD]
-        out[place] = before[node >> WORD] + ones(word & ((ONE << (node & REST)) - ONE))
+        out[place] = place_of(np.uint64(nodes[place]), bits, before)
+
+
+@kernel
+def sieve_of(nodes: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32) -> None:
+    """Mark the places of domains in a sieve that is small enough for a near cache; others may share them."""
+    for place in range(nodes.size):
+        slot = np.uint32(nodes[place] * factor) >> shift
+        sieve[slot >> np.uint32(6)] |= ONE << np.uint64(slot & np.uint32(63))
+
+
+@kernel
+def sift(links: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32, hits: Ids) -> int:
+    """Write which links may lead to a domain that matters; without a branch, since hardly any does."""
+    found = np.uint64(0)
+    for link in range(np.uint64(links.size)):
+        slot = np.uint32(links[link] * factor) >> shift
+        hits[found] = link
+        found += (sieve[slot >> np.uint32(6)] >> np.uint64(slot & np.uint32(63))) & ONE
+    return found  # type: ignore[return-value]  # uint64
 
 
 @kernel
@@ -72,34 +99,37 @@ def count_rows(linked: Linked, start: int, rows: IntArray, links: Ids, seen: Ids
 
     A supporter at level 2 is neither the domain itself nor one that links to it, so those are marked first.
     """
-    bits, before, first, own, sampled = linked
-    base = rows[0]
-    for row in range(counts.size):
-        node = np.uint64(start + row)
+    bits, before, first, own, sampled = linked.bits, linked.before, linked.first, linked.own, linked.sampled
+    found = sift(links, linked.sieve, linked.factor, linked.shift, hits)
+    counts[:] = np.uint32(0)
+    base, row, place = rows[0], 0, 0
+    while place < found:
+        while rows[row + 1] - base <= hits[place]:
+            row += 1
+        node, end = np.uint64(start + row), rows[row + 1] - base
         mark = np.uint32(node + ONE)
-        found = 0
-        for link in range(np.uint64(rows[row] - base), np.uint64(rows[row + 1] - base)):
-            other = np.uint64(links[link])
-            if (bits[other >> WORD] >> (other & REST)) & ONE:
-                hits[found] = other
-                found += 1
+        last, kept = place, place
+        while last < found and hits[last] < end:
+            other = links[hits[last]]
+            if (bits[np.uint64(other) >> WORD] >> (np.uint64(other) & REST)) & ONE:
+                hits[kept] = place_of(np.uint64(other), bits, before)
+                kept += 1
+            last += 1
+        for hit in range(place, kept):
+            number = own[hits[hit]]
+            if number >= 0:
+                seen[number] = mark
+        if (bits[node >> WORD] >> (node & REST)) & ONE:
+            number = own[place_of(node, bits, before)]
+            if number >= 0:
+                seen[number] = mark
         count = np.uint32(0)
-        if found:
-            places(hits[:found], bits, before, hits)
-            for hit in range(found):
-                number = own[hits[hit]]
-                if number >= 0:
+        for hit in range(place, kept):
+            here = np.uint64(hits[hit])
+            for entry in range(np.uint64(first[here]), np.uint64(first[here + ONE])):
+                number = np.int32(sampled[entry])
+                if seen[number] != mark:
                     seen[number] = mark
-            if (bits[node >> WORD] >> (node & REST)) & ONE:
-                here = before[node >> WORD] + ones(bits[node >> WORD] & ((ONE << (node & REST)) - ONE))
-                number = own[here]
-                if number >= 0:
-                    seen[number] = mark
-            for hit in range(found):
-                place = np.uint64(hits[hit])
-                for entry in range(np.uint64(first[place]), np.uint64(first[place + ONE])):
-                    number = np.int32(sampled[entry])
-                    if seen[number] != mark:
-                        seen[number] = mark
-                        count += np.uint32(1)
+                    count += np.uint32(1)
         counts[row] = count
+        place = last

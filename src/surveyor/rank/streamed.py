@@ -35,6 +35,7 @@ from surveyor.rank.sampled import ENOUGH, ERROR, PILOT, TOP, Ids, certainty_of, 
 
 ROWS = 1 << 18  # domains whose row ends are read at a time
 PIECE = 1 << 20  # links counted at a time, or one row if it is longer
+SIEVE = 32  # bits for each domain that matters: one link in so many is looked at twice
 SPARSE = 1 << 17  # bytes between two lists from which it is faster to skip than to read on
 
 
@@ -131,8 +132,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
 
         def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
             seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
-            longest = int(np.diff(ends).max(initial=0))
-            hits = np.empty(longest, np.uint32)
+            hits = np.empty(piece.size + 1, np.uint32)
             count_rows(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
             free.put(seen)
             return counts
@@ -148,7 +148,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
 
 def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Progress) -> Any:
     """Read the links of the sampled domains and turn them round."""
-    from surveyor.kernels.streamed import Linked, count_bits, places, set_bits
+    from surveyor.kernels.streamed import Linked, count_bits, places, set_bits, sieve_of
 
     numbers: list[Ids] = []
     targets: list[Ids] = []
@@ -175,7 +175,13 @@ def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Pr
     own = np.full(matter, -1, np.int32)
     places(sample, bits, before, home := np.empty_like(sample))
     own[home] = np.arange(sample.size, dtype=np.int32)
-    return Linked(bits, before, first, own, owners[order])
+    factor, shift, sieve = np.uint32(1), np.uint32(0), bits
+    if (small := (SIEVE * int(matter)).bit_length()) < bits.size.bit_length() + 5:
+        factor, shift = np.uint32(0x9E3779B1), np.uint32(32 - max(small, 15))
+        sieve = np.zeros(1 << (max(small, 15) - 6), np.uint64)
+        for nodes in (goals, sample):
+            sieve_of(nodes, sieve, factor, shift)
+    return Linked(bits, before, first, own, owners[order], sieve, factor, shift)
 
 
 def _sampled_rows(sample: Ids, rows: Column) -> Iterator[tuple[int, IntArray, slice]]:
