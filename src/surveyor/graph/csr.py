@@ -20,9 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.arrays import MAX_PAGES, AnyIntArray, FloatArray, IdArray, IntArray, read_only
+from surveyor.arrays import MAX_PAGES, AnyIntArray, FloatArray, IdArray, IntArray, let_go, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.names import Names
+
+AT_ONCE = 1 << 22  # pages
+MANY = 1 << 25  # pages from which what was read of a file is given back
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,8 +134,12 @@ class Graph:
     def share_per_link(self) -> FloatArray:
         """One over the number of links of each page, 0 for a page without links."""
         shares = np.zeros(self.pages)
-        degrees = self.out_degrees
-        np.divide(1.0, degrees, out=shares, where=degrees > 0)
+        for first in range(0, self.pages, AT_ONCE):  # some at a time: degrees take as much memory again
+            last = min(first + AT_ONCE, self.pages)
+            degrees = np.diff(self.indptr[first : last + 1])
+            np.divide(1.0, degrees, out=shares[first:last], where=degrees > 0)
+            if self.pages > MANY:
+                let_go(self.indptr, first, last)
         return shares
 
     @property

@@ -6,6 +6,7 @@ with a proven bound on the L1 error of `scores()`, appended to `history`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import pairwise
@@ -207,7 +208,7 @@ def blocks(indptr: IntArray) -> list[tuple[int, int]]:
     pages = indptr.size - 1
     work = int(indptr[-1]) + 4 * pages
     count = 1 if work < BLOCK // 2 else max(4, min(BLOCKS, work // BLOCK))  # four: two threads have work in each wave
-    marks = np.arange(1, count) * (work / count)
-    cuts = np.searchsorted(indptr + 4 * np.arange(pages + 1), marks)
-    edges = [0, *cuts.tolist(), pages]
+    marks = [step * (work / count) for step in range(1, count)]
+    cuts = [bisect_left(range(pages + 1), mark, key=lambda page: int(indptr[page]) + 4 * page) for mark in marks]
+    edges = [0, *cuts, pages]
     return [(a, b) for a, b in pairwise(edges) if a < b]
