@@ -238,7 +238,7 @@ def test_bad_budgets_are_refused_before_anything_is_asked(path: Path, tmp_path: 
         ({"budget": "moon"}, UsageError, "'moon' is not a budget"),
         ({"budget": 0}, UsageError, "from 0 to 0 pages"),
         ({"budget": str(tmp_path / "nowhere.csv")}, InputError, "cannot be read: No such file or directory"),
-        ({"budget_file": str(bad)}, InputError, "cannot be read: it is not text"),
+        ({"budget_file": str(bad)}, InputError, "cannot be read: it is not a table"),
         ({"budget": True}, UsageError, "must be text, or a number of pages"),
     ]:
         with pytest.raises(kind, match=says):

@@ -164,3 +164,14 @@ def test_bad_tables_get_one_sentence(lines: list[str], says: str) -> None:
         read_limits(lines, "budgets.csv", rest=10)
     assert says in caught.value.problem
     assert caught.value.hint
+
+
+def test_numbers_with_marks_and_a_whole_power() -> None:
+    assert {str(parse(text)) for text in ("5_000", "5__000", "5000_")} == {"flat:5000"}
+    assert Plan("power", gamma=1).pages(np.array([1, 4])).tolist() == [10_000, 2_500]
+
+
+@pytest.mark.parametrize("name", ["www.example.org", "joe.github.io", "https://x.org/", "x.com:80"])
+def test_a_budget_that_no_domain_could_use_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="no registrable domain"):
+        read_limits([f"{name},500"], "b.csv", rest=10)

@@ -109,3 +109,20 @@ def test_wrong_wishes(tmp_path: Path) -> None:
         streamed_supporters(tmp_path / "graph", error=0.0, out=tmp_path / "counts.npy")
     with pytest.raises(GraphError, match="does not exist"):
         streamed_supporters(tmp_path / "none", 0.5, out=tmp_path / "counts.npy")
+
+
+@pytest.mark.parametrize("file", ["in_indices.npy", "indices.npy", "in_indptr.npy", "indptr.npy"])
+def test_a_corrupt_graph_is_noticed(tmp_path: Path, file: str) -> None:
+    rmat(8, 4).save(tmp_path / "graph")
+    array = np.load(tmp_path / "graph" / file)
+    array[array.size // 2 :] = -5
+    np.save(tmp_path / "graph" / file, array)
+    with pytest.raises(GraphError, match="lead nowhere"):
+        streamed_supporters(tmp_path / "graph", 0.9, out=tmp_path / "counts.npy")
+    assert not (tmp_path / "counts.npy").exists()
+
+
+def test_a_sample_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    rmat(8, 4).save(tmp_path / "graph")
+    with pytest.raises(UsageError, match="a sample of p"):
+        streamed_supporters(tmp_path / "graph", 0.5, out=tmp_path / "counts.npy", memory=1000)

@@ -84,6 +84,22 @@ def test_the_variance_of_estimates_is_that_of_theory(draws: tuple[float, np.ndar
     assert 0.9 < ratio.mean() < 1.1
 
 
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.9, 0.99, 0.999])
+def test_small_truths_are_covered_too(p: float) -> None:
+    """Exact: over all counts that may come, weighted by their chances, and not a hair beside the truth."""
+    for truth in (1, 2, 3, 10, 60):
+        chances = [math.comb(truth, c) * p**c * (1 - p) ** (truth - c) for c in range(truth + 1)]
+        low, high = Counted(p).intervals(np.arange(truth + 1) / p)
+        assert sum(chance for c, chance in enumerate(chances) if low[c] <= truth <= high[c]) >= 0.95 - 1e-9
+
+
+def test_large_truths_are_covered_where_nearly_all_are_sampled() -> None:
+    rng = np.random.default_rng(5)
+    for truth, p in ((1019, 0.999), (5_000, 0.995), (200_000, 0.9)):
+        low, high = Counted(p).intervals(rng.binomial(truth, p, 4000) / p)
+        assert np.mean((low <= truth) & (truth <= high)) > 0.94
+
+
 @pytest.mark.compiled
 def test_intervals_hold_the_truth(draws: tuple[float, np.ndarray], truth: np.ndarray) -> None:
     p, counts = draws
@@ -212,7 +228,7 @@ def test_other_certainties() -> None:
     assert Relative(0.6).intervals(np.array([5.0, 0.0]))[1].tolist() == [math.inf, 0.0]
 
 
-@pytest.mark.parametrize("p", [0.0, -0.1, 1.5, math.nan])
+@pytest.mark.parametrize("p", [0.0, -0.1, 1.5, 1e-30, math.nan])
 def test_p_out_of_range(p: float) -> None:
     with pytest.raises(UsageError, match="no chance to be sampled"):
         sampled_supporters(rmat(3, 2), p)
@@ -228,6 +244,18 @@ def test_wrong_wishes() -> None:
         sampled_supporters(graph, error=2.0)
     with pytest.raises(UsageError, match="no sample"):
         outranks(graph, in_degree(graph), 0, 1)
+
+
+def test_ids_and_seeds_of_all_kinds(web: Graph) -> None:
+    estimate = sampled_supporters(web, 0.5, rng=-1)
+    assert np.array_equal(estimate.raw, sampled_supporters(web, 0.5, rng=2**64 - 1).raw)
+    best = estimate.top(2)
+    assert 0 <= outranks(web, estimate, best[0], best[1]) <= 1
+    with pytest.raises(UsageError, match="no domain -1"):
+        outranks(web, estimate, -1, 3)
+    with pytest.raises(UsageError, match="ids that no domain has"):
+        supporters_of(web, np.array([-1]))
+    assert "error" not in sampled_supporters(web, 2.0**-32).to_dict()
 
 
 def test_empty_graphs() -> None:

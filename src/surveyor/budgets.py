@@ -30,8 +30,10 @@ from typing import Literal
 
 import numpy as np
 
+from surveyor import urls
 from surveyor.arrays import AnyIntArray, BoolArray, IntArray
 from surveyor.errors import InputError, UsageError
+from surveyor.suffixes import spelt
 
 Kind = Literal["star", "power", "flat"]
 MOST = 10**9  # pages of a domain, and ranks: their product is a 64-bit integer
@@ -84,7 +86,8 @@ class Plan:
             left = np.maximum(steps + 1 - known, 0)  # of the steps from the best rank to the last
             pages = self.least + (2 * (self.most - self.least) * left + steps) // (2 * steps)  # rounded
         elif self.kind == "power":
-            pages = np.maximum(np.rint(self.most * known**-self.gamma), self.least).astype(np.int64)
+            wanted = np.rint(self.most * known.astype(np.float64) ** -self.gamma)
+            pages = np.maximum(wanted, self.least).astype(np.int64)
         else:
             pages = np.full(place.shape, self.least)
         pages = np.where(place < 1, self.least, pages)
@@ -128,7 +131,7 @@ def _whole(number: str, text: str) -> int:
     """Read a whole number such as 500 or 2k."""
     if re.fullmatch(NUMBER, number):
         scale = SCALES.get(number[-1], 1)
-        value = round(float(number.rstrip("kmg")) * scale, 6)
+        value = round(float(number.rstrip("kmg").replace("_", "")) * scale, 6)
         if value.is_integer():
             return int(value)
     raise UsageError(f"{text!r} is not a budget: {number!r} is no number of pages", hint=FORMS)
@@ -180,6 +183,10 @@ def read_limits(lines: Iterable[str], file: str, rest: int) -> Limits:
         if len(cells) <= max(domain, count) or not cells[domain]:
             raise InputError(f"{file}, row {number}: {','.join(row)!r} is not a domain and its pages", hint=_EXAMPLE)
         name, told = cells[domain].lower().rstrip("."), cells[count].replace(",", "").replace("_", "")
+        if (whole := urls.domain(name)) != name or spelt(name) != name:
+            raise InputError(
+                f"{file}, row {number}: {name!r} is no registrable domain", hint=f"budgets go by domain: {whole}"
+            )
         if not (told.isascii() and told.isdecimal()) or not 1 <= int(told[:20]) <= MOST:
             raise InputError(f"{file}, row {number}: {cells[count]!r} is no number of pages", hint=_EXAMPLE)
         if pages.setdefault(name, int(told)) != int(told):

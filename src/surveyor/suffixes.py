@@ -29,6 +29,7 @@ from surveyor.errors import InputError
 
 BEGIN, END = "===BEGIN ICANN DOMAINS===", "===END ICANN DOMAINS==="
 HERE, BELOW, NOT = 1, 2, 4  # kinds of rules: x, *.x and !x
+LONGEST = 253  # characters of a name in the DNS
 NUMERIC = frozenset("0123456789]")
 VERSION = re.compile(r"// VERSION: (\d{4}-\d\d-\d\d)")
 FETCH = "fetch it from https://publicsuffix.org/list/public_suffix_list.dat"
@@ -82,7 +83,7 @@ class Suffixes:
     def _add(self, rule: str, place: str) -> None:
         kind = NOT if rule[0] == "!" else BELOW if rule[:2] == "*." else HERE
         name = spelt(rule[{NOT: 1, BELOW: 2, HERE: 0}[kind] :])
-        if not name or "*" in name or _is_address(name) or _has_gaps(name):
+        if not 0 < len(name) <= LONGEST or "*" in name or _is_address(name) or _has_gaps(name):
             raise InputError(f"{place}: {rule[:60]!r} is no suffix", hint=FETCH)
         self._tree[name] = self._tree.get(name, 0) | kind
         while (name := name.partition(".")[2]) and name not in self._tree:

@@ -14,6 +14,7 @@ and replays together cost no more than a few passes over the journal.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,8 +80,8 @@ def from_file(file: Path, plan: Plan) -> Limits:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             return read_limits(lines, str(file), plan.least)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a table"
         raise InputError(f"the budgets in {file} cannot be read: {why}", hint="check its name") from error
 
 

@@ -44,5 +44,5 @@ def _starts(blob: ByteArray, first: IntArray, last: IntArray, with_: bytes) -> B
     long = last - first >= len(with_)
     same = long.copy()
     for step, letter in enumerate(with_):
-        same[long] &= blob[first[long] + step] == letter
+        same[long] &= (blob[first[long] + step] | (0x20 if chr(letter).isalpha() else 0)) == letter
     return same

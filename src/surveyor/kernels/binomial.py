@@ -8,7 +8,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.kernels._jit import kernel
 
 MANY = 1000  # successes from which the score interval is as good
-STEPS = 200  # of a continued fraction, which needs far fewer
+STEPS = 20_000  # of a continued fraction, which needs about the root of its larger argument
 
 
 @kernel
@@ -48,8 +48,8 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 @kernel
-def _so_many(count: int, p: float, chance: float) -> float:
-    """Return the number of trials (a real number) of which `count` or more succeed with this chance."""
+def _so_many(count: int, p: float, chance: float) -> tuple[float, float]:
+    """Return the number of trials (real numbers, just below and above) of which so many succeed with this chance."""
     low, high = float(count), count / p + 10.0
     while beta_share(count, high - count + 1, p) < chance:
         high *= 2
@@ -61,7 +61,7 @@ def _so_many(count: int, p: float, chance: float) -> float:
             high = middle
         if high - low < 1e-9 * high:
             break
-    return high
+    return low, high
 
 
 @kernel
@@ -69,10 +69,10 @@ def trials(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, h
     """Set the ends of the interval of each count; `tail` is the chance to miss on each side, z its normal quantile."""
     for place in range(counts.size):
         count = counts[place]
-        if count > MANY:
+        if count > MANY and count * (1 - p) > MANY * p:
             middle, spread = count + z * z * (1 - p) / 2, z * math.sqrt((1 - p) * (count + z * z * (1 - p) / 4))
             low[place], high[place] = (middle - spread) / p, (middle + spread) / p
             continue
         # Below the lower end so many are rarer than `tail`; above the upper end so few are: one more is surer.
-        low[place] = _so_many(count, p, tail) if count > 0 else 0.0
-        high[place] = _so_many(count + 1, p, 1 - tail)
+        low[place] = _so_many(count, p, tail)[0] if count > 0 else 0.0
+        high[place] = _so_many(count + 1, p, 1 - tail)[1]

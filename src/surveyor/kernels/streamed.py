@@ -75,6 +75,22 @@ def places(nodes: Ids, bits: KeyArray, before: Ids, out: Ids) -> None:
 
 
 @kernel
+def gathered(places: Ids, owners: Ids, first: IntArray, out: Ids) -> None:
+    """Put owners in the order of their places, and set where those of each place begin: a counting sort."""
+    for link in range(places.size):
+        first[np.uint64(places[link]) + ONE] += 1
+    for place in range(1, first.size):
+        first[place] += first[place - 1]
+    for link in range(places.size):  # first[p] runs ahead to where p ends, and is put back below
+        home = np.uint64(places[link])
+        out[first[home]] = owners[link]
+        first[home] += 1
+    for place in range(first.size - 1, 0, -1):
+        first[place] = first[place - 1]
+    first[0] = 0
+
+
+@kernel
 def sieve_of(nodes: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32) -> None:
     """Mark the places of domains in a sieve that is small enough for a near cache; others may share them."""
     for place in range(nodes.size):

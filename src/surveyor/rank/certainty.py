@@ -79,8 +79,8 @@ class Counted:
     """A count among domains of which each was sampled with probability p, divided by p.
 
     The ends are the truths N for which Binomial(N, p) is so high, or so low, only in half of the cases that the
-    interval may miss: exact, so it never covers too little. From 1,000 on, where both agree to a thousandth, they
-    are the ends of the score interval: (c - N p)² = z² N p (1 - p).
+    interval may miss: exact, so it never covers too little. Where 1,000 and more were counted, and as many left out,
+    they are the ends of the score interval, (c - N p)² = z² N p (1 - p), which agree to a thousandth.
     """
 
     p: float

@@ -47,6 +47,7 @@ from surveyor.rank.trust import Trust, as_reputation, trust
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
 SLOW = "supp"  # left out of "all" unless it is asked for by name
 SHARE = 0.7  # of the memory that is free
+LEAST = 50_000_000  # bytes that a sample may take, however little was allowed
 
 
 class Condensable(Protocol):
@@ -101,7 +102,7 @@ class Domains:
         return [self._row(place, *row) for place, row in enumerate(rows, 1)]
 
     def __getitem__(self, domain: str | int) -> Domain:
-        node = domain if isinstance(domain, int) else self.graph.page(domain)
+        node = self.main.id_of(domain)
         return self._row(self.main.position(node), node, *self.main.interval(node))
 
     def __repr__(self) -> str:
@@ -149,8 +150,8 @@ def domains(
     wanted = _wanted(score)
     scratch: list[Any] = []
     try:
-        graph, folder = _opened(source, memory, threads, scratch, progress)
         limit = free_memory() if memory is None else memory
+        graph, folder = _opened(source, wanted, memory, limit, threads, scratch, progress)
         count = Count(graph, folder, top, error, p, depth, rng, threads, progress, limit, scratch)
         if depth != 2 and any(name not in ("tse", "supp", "bv") for name in wanted):
             raise UsageError(f"only supporters have a level {depth}", hint="choose --score tse, supp or bv")
@@ -217,7 +218,7 @@ class Count:
         self.scratch.append(place)
         return streamed_supporters(
             self.folder, self.p, out=Path(place.name) / "counts.npy", top=self.top, error=self.error, rng=self.rng,
-            threads=self.threads, progress=self.progress,
+            memory=max(self.limit, LEAST), threads=self.threads, progress=self.progress,
         )  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def needed(score: str, domains: int, links: int, threads: int) -> int:
         "qvs": 24 * domains,
         "pagerank": 48 * domains,
         "harmonic": 160 * domains,
-        "bv": 64 * domains,
+        "bv": (144 + 2 * (max(domains, 2) - 1).bit_length() + 2) * domains,
     }[score]
 
 
@@ -273,8 +274,8 @@ def _all() -> list[str]:
 
 
 def _opened(
-    source: Graph | Condensable | str | Path, memory: int | None, threads: int | None, scratch: list[Any],
-    progress: Progress,
+    source: Graph | Condensable | str | Path, wanted: list[str], memory: int | None, limit: int, threads: int | None,
+    scratch: list[Any], progress: Progress,
 ) -> tuple[Graph, Path | None]:  # fmt: skip
     """Return the graph and, if it lies in one, its folder."""
     if isinstance(source, Graph):
@@ -283,8 +284,9 @@ def _opened(
         return source.domain_graph().graph, None
     path = Path(source)
     if (path / "graph.json").is_file():
-        describe(path)
-        return Graph.open(path, verify=False), path
+        about = describe(path)
+        streamed = wanted == ["tse"] and needed("tse", about["pages"], about["links"], threads or cores()) > limit
+        return Graph.open(path, verify=not streamed), path  # a stream is checked as it is read
     if memory is None:
         return read_graph(source, threads=threads, progress=progress), None
     place = tempfile.TemporaryDirectory(prefix="surveyor-")

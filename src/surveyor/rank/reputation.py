@@ -57,11 +57,11 @@ class Reputation:
 
     def score(self, domain: int | str) -> float:
         """Return the score of a domain, by id or by name."""
-        return float(self.raw[self._id(domain)]) * self.unit
+        return float(self.raw[self.id_of(domain)]) * self.unit
 
     def interval(self, domain: int | str) -> tuple[float, float]:
         """Return the ends between which the true score of a domain lies."""
-        low, high = self.intervals(np.array([self._id(domain)]))
+        low, high = self.intervals(np.array([self.id_of(domain)]))
         return float(low[0]), float(high[0])
 
     def intervals(self, domains: AnyIntArray | None = None) -> Interval:
@@ -85,7 +85,7 @@ class Reputation:
 
     def position(self, domain: int | str) -> int:
         """Return how many domains stand above this one, plus one (ties share the better position)."""
-        mine = self.raw[self._id(domain)]
+        mine = self.raw[self.id_of(domain)]
         steps = range(0, self.domains, AT_ONCE)
         return 1 + sum(int(np.count_nonzero(self.raw[step : step + AT_ONCE] > mine)) for step in steps)
 
@@ -107,7 +107,7 @@ class Reputation:
         return {
             "score": self.kind,
             "confidence": self.certainty.confidence,
-            **dict(self.method),
+            **{key: value for key, value in self.method.items() if value != np.inf},
             "domains": [
                 {"position": place, "domain": self.name(node), "id": node, "score": self.score(node),
                  "low": least, "high": most if np.isfinite(most) else None}
@@ -141,14 +141,15 @@ class Reputation:
         fewer = np.zeros(nodes.size, np.int64) if into is None else into[nodes] - into[nodes + 1]
         return nodes[np.lexsort((nodes, fewer, falling))[:count]]
 
-    def _id(self, domain: int | str) -> int:
+    def id_of(self, domain: int | str) -> int:
+        """Return the id of a domain, given by name or id."""
         if isinstance(domain, str):
             if self.names is None:
                 raise UsageError(f"no domain named {domain!r}: this graph has no names", hint="ask by id")
             return self.names.id_of(domain)
         if not 0 <= domain < self.domains:
             raise UsageError(f"no domain {domain}: ids go from 0 to {self.domains - 1}", hint="see .top()")
-        return domain
+        return int(domain)
 
     def __repr__(self) -> str:
         how = ", ".join(f"{key} {value}" for key, value in self.method.items())

@@ -49,6 +49,8 @@ from surveyor.rank.supporters import Walks, check_depth
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: it knows S_R to a tenth then
 FEW = 1000  # one in so many domains
+SMALLEST = 2.0**-32  # p: no graph has more domains
+ALL = 0.9  # p from which to count all costs little more
 PATIENCE = 4  # times that a sample grows towards the error asked for
 TOP, ERROR = 1000, 0.01
 Ids = npt.NDArray[np.uint32]
@@ -155,14 +157,24 @@ def chosen(sample: Sample, top: int, error: float) -> Iterator[float]:
     p = PILOT
     yield p
     while p < 1 and (count := sample.at_rank(top) * p) < ENOUGH:  # too few to tell how many there are
-        p = min(1.0, p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+        p = whole(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
         yield p
     for _ in range(PATIENCE):
-        wanted = 1 / (1 + error**2 * sample.at_rank(top))
+        wanted = chance_for(error, sample.at_rank(top))
         if wanted <= p:
             return
         p = wanted
         yield p
+
+
+def chance_for(error: float, score: float) -> float:
+    """Return the p that estimates so large a score with this relative standard deviation."""
+    return whole(1 / (1 + error**2 * score))
+
+
+def whole(p: float) -> float:
+    """Return p, or 1 where the rest costs little and makes the count exact."""
+    return p if p < ALL else 1.0
 
 
 def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | str) -> float:
@@ -182,7 +194,7 @@ def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | st
     found = []
     with walks.marks() as (seen, queue):
         for stamp, domain in enumerate((one, other), 1):
-            node = domain if isinstance(domain, int) else graph.page(domain)
+            node = estimate.id_of(domain)
             first, last = level(walks.indptr, walks.indices, node, depth, stamp, seen, queue)
             found.append(queue[first:last][sampled[queue[first:last]]].copy())
     apart = np.setxor1d(found[0], found[1], assume_unique=True).size
@@ -196,7 +208,7 @@ def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
     """Return the domains that a sample of p has and one of `above` has not, rising."""
     from surveyor.kernels.supporters import sample
 
-    seed = np.random.SeedSequence(rng).generate_state(1, np.uint64)[0]
+    seed = np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0]
     least, most = threshold(above), threshold(p)
     if least >= most:
         return np.empty(0, np.uint32)
@@ -218,7 +230,7 @@ def certainty_of(p: float) -> Certainty:
 
 def check_p(p: float) -> float:
     """Refuse a chance that is none."""
-    if not 0 < p <= 1:
+    if not SMALLEST <= p <= 1:
         raise UsageError(f"p = {p:g} is no chance to be sampled", hint="choose p above 0 and up to 1, such as 0.001")
     return p
 

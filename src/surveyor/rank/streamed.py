@@ -5,7 +5,8 @@ over the in-links, some rows at a time: a sampled domain z supports x at level 2
 and neither is x nor links to x itself. The counts go to a file as they come. They are those of `rank/sampled.py`, bit
 by bit: the same domains are sampled, and the same are counted.
 
-Memory: p of the links, twice; a bit and a half for each domain; and what is under way, 4 MB a piece or the longest row.
+Memory: 16 bytes for each link of a sampled domain, a bit and a half for each domain, and what is under way: 4 MB a
+piece, or the longest row.
 Files are read with plain reads, not mapped: what was read does not stay with the process.
 """
 
@@ -31,10 +32,23 @@ from surveyor.kernels.crew import Crew
 from surveyor.progress import Progress, silent
 from surveyor.rank.certainty import Counted
 from surveyor.rank.reputation import Reputation
-from surveyor.rank.sampled import ENOUGH, ERROR, PILOT, TOP, Ids, certainty_of, check_p, check_wanted, drawn_by
+from surveyor.rank.sampled import (
+    ENOUGH,
+    ERROR,
+    PILOT,
+    TOP,
+    Ids,
+    certainty_of,
+    chance_for,
+    check_p,
+    check_wanted,
+    drawn_by,
+    whole,
+)
 
 ROWS = 1 << 18  # domains whose row ends are read at a time
 PIECE = 1 << 20  # links counted at a time, or one row if it is longer
+PER_LINK = 16  # bytes that a link of a sampled domain takes while the sample is read
 SIEVE = 32  # bits for each domain that matters: one link in so many is looked at twice
 SPARSE = 1 << 17  # bytes between two lists from which it is faster to skip than to read on
 
@@ -77,21 +91,25 @@ def streamed_supporters(
     out: str | Path,
     top: int = TOP,
     error: float = ERROR,
+    memory: int | None = None,
     rng: int = 7,
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Reputation:
     """Estimate the level-2 supporters of every domain of a graph folder; the counts go to `out`, a `.npy` file.
 
-    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further ones reach the error.
+    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further ones reach the error. A p
+    whose sample takes more than `memory` bytes is refused.
     """
     folder, out = Path(folder), Path(out)
-    domains = describe(folder)["pages"]
+    about = describe(folder)
+    domains = about["pages"]
     wanted = check_p(p) if p is not None else PILOT
     if p is None:
         check_wanted(top, error)
     while True:
         _check_room(out, 4 * domains)
+        _check_memory(wanted, about["links"], memory)
         with aside(out) as draft:
             sampled = _count(folder, wanted, rng, draft, threads, progress)
         told = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
@@ -111,8 +129,8 @@ def streamed_supporters(
 def _further(p: float, found: float, error: float) -> float:
     """Return the p that the error calls for, given what was found at the rank asked for."""
     if found < ENOUGH:
-        return min(1.0, p * min(10.0, 2 * ENOUGH / max(found, 1.0)))
-    return 1 / (1 + error**2 * found / p)
+        return whole(p * min(10.0, 2 * ENOUGH / max(found, 1.0)))
+    return chance_for(error, found / p)
 
 
 def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: Progress) -> int:
@@ -131,6 +149,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
             free.put(np.zeros(max(sample.size, 1), np.uint32))
 
         def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
+            _check(piece.view(np.uint32), domains)
             seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
             hits = np.empty(piece.size + 1, np.uint32)
             count_rows(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
@@ -148,11 +167,11 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
 
 def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Progress) -> Any:
     """Read the links of the sampled domains and turn them round."""
-    from surveyor.kernels.streamed import Linked, count_bits, places, set_bits, sieve_of
+    from surveyor.kernels.streamed import Linked, count_bits, gathered, places, set_bits
 
     numbers: list[Ids] = []
     targets: list[Ids] = []
-    for start, ends, among in _sampled_rows(sample, rows):
+    for start, ends, among in _sampled_rows(sample, rows, links.size):
         here = sample[among].astype(np.int64) - start
         wanted = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
         targets += _lists(links, wanted)
@@ -164,33 +183,42 @@ def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Pr
     del numbers, targets
     bits = np.zeros(domains // 64 + 1, np.uint64)
     before = np.empty(bits.size, np.uint32)
+    _check(goals, domains)
     set_bits(goals, bits)
     set_bits(sample, bits)
     matter = count_bits(bits, before)
-    at = np.empty_like(goals)
-    places(goals, bits, before, at)
-    order = np.argsort(at, kind="stable")
-    first = np.zeros(matter + 1, np.int64)
-    np.cumsum(np.bincount(at, minlength=matter), out=first[1:])
+    sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
+    places(goals, bits, before, goals)
+    first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
+    gathered(goals, owners, first, sampled)
     own = np.full(matter, -1, np.int32)
     places(sample, bits, before, home := np.empty_like(sample))
     own[home] = np.arange(sample.size, dtype=np.int32)
-    factor, shift, sieve = np.uint32(1), np.uint32(0), bits
-    if (small := (SIEVE * int(matter)).bit_length()) < bits.size.bit_length() + 5:
-        factor, shift = np.uint32(0x9E3779B1), np.uint32(32 - max(small, 15))
-        sieve = np.zeros(1 << (max(small, 15) - 6), np.uint64)
-        for nodes in (goals, sample):
-            sieve_of(nodes, sieve, factor, shift)
-    return Linked(bits, before, first, own, owners[order], sieve, factor, shift)
+    return Linked(bits, before, first, own, sampled, sieve, factor, shift)
 
 
-def _sampled_rows(sample: Ids, rows: Column) -> Iterator[tuple[int, IntArray, slice]]:
+def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
+    """Return bits that hold all domains that matter, in fewer words where they are few, and where each has its own."""
+    from surveyor.kernels.streamed import sieve_of
+
+    size = max((SIEVE * matter).bit_length(), 15)
+    if size >= bits.size.bit_length() + 5:
+        return bits, np.uint32(1), np.uint32(0)
+    sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
+    for some in nodes:
+        sieve_of(some, sieve, factor, shift)
+    return sieve, factor, shift
+
+
+def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
     """Yield the row ends of some domains at a time, and which of the sample are among them."""
     for start in range(0, rows.size - 1, ROWS):
         last = min(start + ROWS, rows.size - 1)
         first, end = np.searchsorted(sample, [start, last]).tolist()
         if first < end:
-            yield start, rows[start : last + 1], slice(first, end)
+            ends = rows[start : last + 1]
+            _check_ends(ends, size)
+            yield start, ends, slice(first, end)
 
 
 def _lists(links: Column, wanted: list[tuple[int, int]]) -> Iterator[Ids]:
@@ -215,11 +243,23 @@ def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArra
     """Yield all rows, some at a time: the first domain, where its rows end, and their links."""
     for start in range(0, rows.size - 1, ROWS):
         ends = rows[start : min(start + ROWS, rows.size - 1) + 1]
+        _check_ends(ends, links.size)
         row = 0
         while row < ends.size - 1:
             last = max(row + 1, int(np.searchsorted(ends, ends[row] + PIECE, side="right")) - 1)
             yield start + row, ends[row : last + 1], links[int(ends[row]) : int(ends[last])]
             row = last
+
+
+def _check(ids: Ids, domains: int) -> None:
+    """Refuse links that lead nowhere: kernels trust them, and the files were not read before."""
+    if ids.size and int(ids.max()) >= domains:
+        raise GraphError("the graph holds links that lead nowhere", hint="it is corrupt: build it again")
+
+
+def _check_ends(ends: IntArray, links: int) -> None:
+    if int(ends[0]) < 0 or int(ends[-1]) > links or not bool((ends[1:] >= ends[:-1]).all()):
+        raise GraphError("the graph holds rows that lead nowhere", hint="it is corrupt: build it again")
 
 
 @contextmanager
@@ -228,6 +268,16 @@ def _counts_file(path: Path, size: int) -> Iterator[Any]:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (size,)})
         yield lambda counts: file.write(counts.data)
+
+
+def _check_memory(p: float, links: int, memory: int | None) -> None:
+    """Refuse a sample that does not fit."""
+    if memory is not None and PER_LINK * p * links > memory:
+        most, takes = memory / (PER_LINK * links), PER_LINK * p * links
+        raise UsageError(
+            f"a sample of p = {p:.2g} takes {takes / 1e6:,.0f} MB, and {memory / 1e6:,.0f} MB are allowed",
+            hint=f"p = {most:.1g} would fit: allow a larger error, ask for fewer domains, or allow more memory",
+        )
 
 
 def _check_room(out: Path, size: int) -> None:

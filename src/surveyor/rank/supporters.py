@@ -53,6 +53,7 @@ def supporters_of(
     from surveyor.kernels.supporters import supported
 
     check_depth(depth)
+    check_ids(domains, graph.pages)
     nodes = np.ascontiguousarray(domains, np.int32).view(np.uint32)
     counts = np.zeros(nodes.size, np.int64)
     work = np.cumsum(gathered(graph, graph.in_links.degrees().astype(np.float64), threads)[domains] + 1)
@@ -97,6 +98,12 @@ def cuts(work: AnyIntArray | Any) -> list[tuple[int, int]]:
         return []
     edges = np.searchsorted(work, np.arange(WORK, float(work[-1]), WORK))
     return list(pairwise(np.unique(np.concatenate([[0], edges, [work.size]])).tolist()))
+
+
+def check_ids(domains: AnyIntArray, count: int) -> None:
+    """Refuse ids that no domain has: kernels trust them."""
+    if domains.size and not 0 <= int(domains.min()) <= int(domains.max()) < count:
+        raise UsageError("ids that no domain has", hint=f"ids go from 0 to {count - 1}")
 
 
 def check_depth(depth: int) -> None:

@@ -32,6 +32,7 @@ from surveyor.rank.certainty import Interval, Within
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.rank.reputation import Reputation
+from surveyor.rank.supporters import check_ids
 
 GOOD = 0.85  # γ
 TOLERANCE = 1e-9
@@ -85,7 +86,9 @@ def trust(
     if not 0 < good <= 1:
         raise UsageError(f"a share of {good:g} of the web cannot be good", hint="choose one above 0 and up to 1")
     weights = np.zeros(graph.pages)
-    for one in list(trusted):
+    trusted = [trusted] if isinstance(trusted, str) else list(trusted)
+    check_ids(np.array([one for one in trusted if not isinstance(one, str)], np.int64), graph.pages)
+    for one in trusted:
         found = (graph.names.find(one) if graph.names is not None else None) if isinstance(one, str) else int(one)
         if found is not None:
             weights[found] = 1.0
