@@ -60,6 +60,22 @@ class Amount(click.ParamType[int]):
         return int(float(match[1]) * SCALES[match[2]])
 
 
+class Share(click.ParamType[float]):
+    """A share such as 0.01 or 1%."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a share."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            self.fail(f"{value!r} is not a share; write 0.01 or 1%.", param, ctx)
+
+
 def command(
     name: str, *, table: bool = False, kernels: bool = True, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:

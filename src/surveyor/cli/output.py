@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -80,6 +81,11 @@ class Output:
             tables.write_csv(table, sys.stdout, escape=terminal)
         elif self.mode == "text":
             tables.write_text(table, sys.stdout, rich=sys.stdout.isatty(), color=self.color)
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that results go to; None for a pipe or a file."""
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
     def object(self, command: str, fields: Mapping[str, Any]) -> None:
         """Print the one JSON object of a command, in JSON mode."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from surveyor.errors import MissingExtra
@@ -74,6 +76,28 @@ def figure(draw: Callable[[Axes], None], label: str, salt: str, size: tuple[floa
             metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
         )
     return _for_page(file.getvalue(), label)
+
+
+def check_plots() -> None:
+    """Refuse to draw without the package that does it, before the work is done."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("a plot", "matplotlib", "report")
+
+
+def alone(svg: str) -> str:
+    """Return a figure as a file of its own: on paper, with the light colours of our pages."""
+    css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
+    colours = "".join(re.findall(r"--[a-z]+: #\w+;", css[: css.index("}")]))
+    style = f"svg {{ {colours} background: var(--paper); font-family: system-ui, sans-serif; }}"
+    return re.sub(
+        r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"([^>]*)>',
+        lambda found: (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{found[1]}pt" height="{found[2]}pt" '
+            f'viewBox="0 0 {found[1]} {found[2]}"{found[3]}><style>{style}</style>'
+        ),
+        svg,
+        count=1,
+    )
 
 
 def _for_page(svg: str, label: str) -> str:
