@@ -25,6 +25,8 @@ _HOME = {
     "Condensed": "graph.condense",
     "Coverage": "stopping",
     "CoverageInterval": "ledger",
+    "Domain": "rank.domains",
+    "Domains": "rank.domains",
     "Explanation": "rank.explain",
     "Graph": "graph.csr",
     "GraphError": "errors",
@@ -45,6 +47,7 @@ _HOME = {
     "RankMass": "strategies.rankmass",
     "Ranking": "rank.ranking",
     "Reorder": "strategies.strategy",
+    "Reputation": "rank.reputation",
     "Run": "race",
     "Strategy": "strategies.strategy",
     "StrategyError": "errors",
@@ -54,6 +57,7 @@ _HOME = {
     "SurveyorError": "errors",
     "SyntheticWeb": "graph.synthetic",
     "Tracking": "strategies.tracking",
+    "Trust": "rank.trust",
     "UsageError": "errors",
     "Windowed": "strategies.windowed",
     "ball_supporters": "rank.hyperball",
@@ -62,6 +66,7 @@ _HOME = {
     "change_rate": "revisits",
     "condense": "graph.condense",
     "crawl": "crawling.crawl",
+    "domains": "rank.domains",
     "due_times": "revisits",
     "explain": "rank.explain",
     "freshness": "revisits",
@@ -70,12 +75,17 @@ _HOME = {
     "look": "crawling.look",
     "open": "crawling.survey",
     "optimal_rates": "revisits",
+    "outranks": "rank.sampled",
     "pagerank": "rank.pagerank",
     "read_graph": "graph.formats",
     "read_seeds": "crawling.seeds",
     "rmat": "graph.synthetic",
+    "sampled_supporters": "rank.sampled",
     "simulate": "simulation.simulate",
+    "streamed_supporters": "rank.streamed",
+    "supporters": "rank.supporters",
     "synthetic_web": "graph.synthetic",
+    "trust": "rank.trust",
     "write_graph": "graph.formats",
     "write_report": "report.survey_html",
 }
@@ -90,6 +100,8 @@ __all__ = [
     "Condensed",
     "Coverage",
     "CoverageInterval",
+    "Domain",
+    "Domains",
     "Explanation",
     "Graph",
     "GraphError",
@@ -110,6 +122,7 @@ __all__ = [
     "RankMass",
     "Ranking",
     "Reorder",
+    "Reputation",
     "Run",
     "Strategy",
     "StrategyError",
@@ -119,6 +132,7 @@ __all__ = [
     "SurveyorError",
     "SyntheticWeb",
     "Tracking",
+    "Trust",
     "UsageError",
     "Windowed",
     "ball_supporters",
@@ -127,6 +141,7 @@ __all__ = [
     "change_rate",
     "condense",
     "crawl",
+    "domains",
     "due_times",
     "explain",
     "freshness",
@@ -135,12 +150,17 @@ __all__ = [
     "look",
     "open",
     "optimal_rates",
+    "outranks",
     "pagerank",
     "read_graph",
     "read_seeds",
     "rmat",
+    "sampled_supporters",
     "simulate",
+    "streamed_supporters",
+    "supporters",
     "synthetic_web",
+    "trust",
     "write_graph",
     "write_report",
 ]
@@ -171,10 +191,16 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
     from surveyor.race import Race, Run
     from surveyor.rank.bits import bit_vectors
+    from surveyor.rank.domains import Domain, Domains, domains
     from surveyor.rank.explain import Explanation, explain
     from surveyor.rank.hyperball import Balls, ball_supporters, harmonic, hyperball
     from surveyor.rank.pagerank import pagerank
     from surveyor.rank.ranking import Ranking
+    from surveyor.rank.reputation import Reputation
+    from surveyor.rank.sampled import outranks, sampled_supporters
+    from surveyor.rank.streamed import streamed_supporters
+    from surveyor.rank.supporters import supporters
+    from surveyor.rank.trust import Trust, trust
     from surveyor.report.survey_html import write_report
     from surveyor.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
     from surveyor.simulation.simulate import simulate
