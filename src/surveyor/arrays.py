@@ -1,8 +1,9 @@
-"""The array types that signatures speak of."""
+"""The array types that signatures speak of, and what NumPy does not do with arrays."""
 
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,13 @@ def read_only(array: npt.NDArray[Any]) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def save(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write a `.npy` file; `np.save` does not notice when a full disk takes only the beginning."""
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(np.ascontiguousarray(array).data)
 
 
 def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:

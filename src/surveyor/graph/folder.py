@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import IdArray
+from surveyor.arrays import IdArray, save
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
@@ -42,10 +42,10 @@ BLOCK = 1 << 22
 def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
     """Write a graph with both directions."""
     with _new_folder(folder, replace=replace) as draft:
-        _save(draft / "indptr.npy", graph.indptr)
-        _save(draft / "indices.npy", graph.indices)
-        _save(draft / "in_indptr.npy", graph.in_links.indptr)
-        _save(draft / "in_indices.npy", graph.in_links.indices)
+        save(draft / "indptr.npy", graph.indptr)
+        save(draft / "indices.npy", graph.indices)
+        save(draft / "in_indptr.npy", graph.in_links.indptr)
+        save(draft / "in_indices.npy", graph.in_links.indices)
         _describe(draft, graph.names, graph.provenance)
     return folder
 
@@ -64,12 +64,12 @@ def build_folder(
     with _new_folder(folder, replace=replace) as draft:
         with _growing(draft / "indices.npy") as write:
             graph = builder.finish(nodes, names, write=write, progress=progress)
-        _save(draft / "indptr.npy", graph.indptr)
+        save(draft / "indptr.npy", graph.indptr)
         indices = np.load(draft / "indices.npy", mmap_mode="r")
         progress("turning round", 0, graph.pages, "pages")
         with _growing(draft / "in_indices.npy") as write:
             rows = transpose(graph.indptr, indices, write=write, at_once=1 << 26)
-        _save(draft / "in_indptr.npy", rows.indptr)
+        save(draft / "in_indptr.npy", rows.indptr)
         _describe(draft, names, {**graph.provenance, **(provenance or {})})
     return open_folder(folder, verify=False)
 
@@ -185,13 +185,6 @@ def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _save(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write a `.npy` file; `np.save` does not notice when a full disk takes only the beginning."""
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(np.ascontiguousarray(array).data)
-
-
 @contextmanager
 def _growing(path: Path) -> Iterator[Any]:
     """Write an int32 `.npy` file of yet unknown length: a header with room to spare, data, the true header."""
@@ -217,7 +210,7 @@ def _growing(path: Path) -> Iterator[Any]:
 
 def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any]) -> None:
     if names is not None:
-        _save(folder / NAME_FILES[0], names.offsets)
+        save(folder / NAME_FILES[0], names.offsets)
         (folder / NAME_FILES[1]).write_bytes(np.ascontiguousarray(names.blob).data)
     files = [*ARRAYS, *(NAME_FILES if names is not None else ())]
     about = {

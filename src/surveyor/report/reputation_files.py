@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surveyor.arrays import save
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside, library, packing
 from surveyor.store import columns
@@ -41,8 +42,8 @@ def write_domains(told: Told, path: str | Path) -> Path:
     """Write all domains in the format of the suffix."""
     path, main = Path(path), told.domains.main
     if path.name.lower().endswith(".npy"):
-        with aside(path) as draft, draft.open("wb") as file:
-            np.save(file, main.scores)
+        with aside(path) as draft:
+            save(draft, main.scores)
         return path
     names = _columns(told)
     if path.name.lower().endswith(".parquet"):

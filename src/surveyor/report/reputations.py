@@ -194,10 +194,12 @@ def how(told: Reputation, domains: int) -> str:
     if told.kind == "tse":
         if method["p"] >= 1:
             return f"level-{method['depth']} supporters, all {counted(domains, 'domain')} walked from: exact"
-        error = method.get("error", np.inf)
-        reached = f"; error {percent(float(f'{error:.3g}'))} (one standard deviation) at rank {count(method['top'])}"
         sampled = f"{count(method['sampled'])} of {counted(domains, 'domain')} sampled (p = {method['p']:.2g})"
-        return f"level-{method['depth']} supporters: {sampled}{reached if np.isfinite(error) else ''}"
+        said = f"level-{method['depth']} supporters: {sampled}"
+        error = float(f"{method.get('error', np.inf):.3g}")
+        if not np.isfinite(error):  # nobody was found at that rank
+            return said
+        return f"{said}; error {percent(error)} (one standard deviation) at rank {count(method['top'])}"
     if told.kind == "pagerank":
         return f"PageRank; proven error at most {at_most(method['error'])} in total"
     if told.kind == "harmonic":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surveyor.arrays import save
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.ranks import read_ranks, write_ranks
 from surveyor.graph.formats.streams import aside, library, packing, unpacked
@@ -126,7 +127,7 @@ def _write_parquet(graph: Graph, ranking: Ranking, path: Path) -> None:
 
 
 def _write_npy(_graph: Graph, ranking: Ranking, path: Path) -> None:
-    np.save(path, ranking.scores)
+    save(path, ranking.scores)
 
 
 def _write_ranks(graph: Graph, ranking: Ranking, path: Path) -> None:
