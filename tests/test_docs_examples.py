@@ -97,6 +97,29 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
     assert [row for row in rows if row not in said] == [], said
 
 
+@posix
+def test_the_tutorial_of_domains_shows_what_comes(shell: Shell) -> None:
+    page = "docs/tutorials/domains-without-spam.md"
+    for code in code_of(page, "python"):
+        (shell.folder / "make.py").write_text(code)
+        done = shell("python3 make.py")
+        assert done.returncode == 0, done.stderr
+    shown, said = "\n".join(code_of(page, "console")), ""
+    for line in re.findall(r"^\$ (surveyor .*)$", shown, re.MULTILINE):
+        done = shell(line)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        said += done.stdout
+    expected = [line for line in shown.splitlines() if line and not line.startswith("$")]
+    assert len(expected) > 35
+    assert [line for line in expected if line not in said.splitlines()] == []
+    assert (shell.folder / "bad.svg").read_text().startswith("<svg xmlns=")
+    assert (shell.folder / "budgets.csv").read_text().count("\n") == 201
+    assert (shell.folder / "domains.csv").read_text().count("\n") == 17_707
+    readme = next(code for code in code_of("README.md", "console") if "--top 3" in code).splitlines()
+    done = shell(readme[0].removeprefix("$ "))
+    assert [line for line in readme[1:] if line not in done.stdout.splitlines()] == []
+
+
 # Scripts and queries
 
 
