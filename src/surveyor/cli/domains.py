@@ -103,7 +103,8 @@ def command(output: Output, *, graph: str, top: int, out: str | None, plot: str 
 
     plan = _check(out=out, plot=plot, budget=budget, blacklist=blacklist, trusted=trusted, compare=compare, top=top,
                   **settings)  # fmt: skip
-    listed, vouched = reputations.read(blacklist), reputations.read([trusted] if trusted else [])
+    listed = reputations.read(output, blacklist, hosts=False)
+    vouched = reputations.read(output, [trusted] if trusted else [], hosts=True)
     known = Suffixes(private=private_suffixes, file=suffixes)
     own = suffixes is not None or private_suffixes
     with ExitStack() as stack:

@@ -49,12 +49,14 @@ def opened(output: Output, path: str, stack: ExitStack, suffixes: Suffixes, *, m
     found = _found(output, path, stack, memory)
     if found.graph.names is not None and (condense or _has_urls(found.graph.names)):
         from surveyor.graph.condense import condense as condensed
+        from surveyor.graph.csr import Graph
 
         room: dict[str, Any] = {}
         if memory is not None:
             room = {"folder": _scratch(stack) / "domains", "memory": memory // 2}
+        graph = found.graph if not isinstance(found.place, str) else Graph.open(found.place)  # all of it is read: check
         with output.progress() as progress:
-            made = condensed(found.graph, suffixes=suffixes, progress=progress, **room)
+            made = condensed(graph, suffixes=suffixes, progress=progress, **room)
         _say_condensed(output, made)
         return Source(str(room["folder"]) if room else made.graph, made.graph)
     if own_list:
@@ -88,7 +90,7 @@ def _scratch(stack: ExitStack) -> Path:
 
 def _has_urls(names: Names) -> bool:
     """Say whether names are those of pages."""
-    return any("://" in names[node] for node in range(min(len(names), LOOKED_AT)))
+    return any("://" in names[node] for node in range(0, len(names), max(1, len(names) // LOOKED_AT)))
 
 
 def _say_condensed(output: Output, made: Any) -> None:
@@ -102,11 +104,19 @@ def _say_condensed(output: Output, made: Any) -> None:
         output.warn(line)
 
 
-def read(paths: Iterable[str]) -> list[Labels]:
-    """Read lists of domains."""
+def read(output: Output, paths: Iterable[str], *, hosts: bool) -> list[Labels]:
+    """Read lists of domains; say what was left out. Unless `hosts`, one below a domain says nothing of the domain."""
     from surveyor.compare.labels import read_labels
+    from surveyor.report.numbers import counted
 
-    return [read_labels(path) for path in paths]
+    lists = [read_labels(path, hosts=hosts) for path in paths]
+    for labels in lists:
+        if labels.below:
+            told = f"{counted(labels.below, 'host')} in {labels.source} below a domain"
+            output.warn(f"{told} left out: they say nothing of the whole domain")
+        if labels.unread:
+            output.warn(f"{counted(labels.unread, 'name')} in {labels.source} left out: no domains")
+    return lists
 
 
 def check_names(source: Source, path: str, asked: Sequence[str], compared: Iterable[str]) -> None:
