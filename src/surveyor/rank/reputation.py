@@ -11,7 +11,7 @@ a condensed graph, and of Common Crawl's, follow the names read from the right (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from surveyor.rank.certainty import Certainty, Exact, Grained, Interval
 if TYPE_CHECKING:
     import polars
 
-AT_ONCE = 1 << 22  # scores looked at at a time: they may be a file larger than memory
+AT_ONCE = 1 << 20  # scores looked at at a time: they may be a file larger than memory
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,18 +76,20 @@ class Reputation:
         count = max(0, min(count, self.domains))
         if not count:
             return np.empty(0, np.int64)
-        best: IntArray = np.empty(0, np.int64)
-        for start in range(0, self.domains, AT_ONCE):
-            here = np.arange(start, min(start + AT_ONCE, self.domains))
-            best = self._first(np.concatenate([best, here]), count)
-            let_go(self.raw, start, start + here.size)
-        return best
+        edge = self._at(count)
+        found = []
+        for start, raw in self._blocks():
+            found.append(start + np.flatnonzero(raw >= edge))
+        return self._in_order(np.concatenate(found))[:count]
+
+    def at(self, position: int) -> float:
+        """Return the score at a position of the list, 1 being the best; 0 if it has not so many."""
+        return float(self._at(position)) * self.unit if 0 < position <= self.domains else 0.0
 
     def position(self, domain: int | str) -> int:
         """Return how many domains stand above this one, plus one (ties share the better position)."""
         mine = self.raw[self.id_of(domain)]
-        steps = range(0, self.domains, AT_ONCE)
-        return 1 + sum(int(np.count_nonzero(self.raw[step : step + AT_ONCE] > mine)) for step in steps)
+        return 1 + sum(int(np.count_nonzero(raw > mine)) for _, raw in self._blocks())
 
     def positions(self) -> IntArray:
         """Return the place of each domain, all distinct: 1 is the best."""
@@ -130,16 +132,26 @@ class Reputation:
     def _scores(self, raw: npt.NDArray[Any]) -> FloatArray:
         return np.asarray(raw, np.float64) * self.unit
 
-    def _first(self, nodes: IntArray, count: int) -> IntArray:
-        """Return the best of some domains, which rise by id among those that were not sorted before."""
-        raw = self.raw[nodes]
-        if count < nodes.size // 4:
-            keep = raw >= np.partition(raw, -count)[-count]
-            nodes, raw = nodes[keep], raw[keep]
+    def _blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield some numbers at a time, and where they begin; those of a file are given back."""
+        for start in range(0, self.domains, AT_ONCE):
+            yield start, self.raw[start : start + AT_ONCE]
+            let_go(self.raw, start, min(start + AT_ONCE, self.domains))
+
+    def _at(self, position: int) -> Any:
+        best = self.raw[:0]
+        for _, raw in self._blocks():
+            best = np.concatenate([best, raw])
+            if best.size > position:
+                best = np.partition(best, -position)[-position:]
+        return best.min()
+
+    def _in_order(self, nodes: IntArray) -> IntArray:
+        """Return domains best first."""
+        raw, into = self.raw[nodes], self.in_indptr
         falling = -raw.astype(np.int64) if raw.dtype.kind in "iu" else -raw
-        into = self.in_indptr
         fewer = np.zeros(nodes.size, np.int64) if into is None else into[nodes] - into[nodes + 1]
-        return nodes[np.lexsort((nodes, fewer, falling))[:count]]
+        return nodes[np.lexsort((nodes, fewer, falling))]
 
     def id_of(self, domain: int | str) -> int:
         """Return the id of a domain, given by name or id."""

@@ -116,8 +116,7 @@ def streamed_supporters(
         graph = open_folder(folder, verify=False)
         counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
         estimate = Reputation("tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, told)
-        last = estimate.top(min(top, domains))[-1:]
-        found = float(counts[last[0]]) if last.size else 0.0
+        found = estimate.at(min(top, domains)) * wanted
         further = wanted if p is not None else _further(wanted, found, error)
         if further <= wanted * 1.01 or wanted >= 1:
             reached = Counted(wanted).relative(found / wanted) if wanted < 1 else 0.0
