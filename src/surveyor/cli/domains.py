@@ -168,11 +168,11 @@ def _show(output: Output, graph: str, told: Told, top: int, compare: tuple[str, 
 
     rows = told.domains.top(top)
     sure = None if compare is None else outranks(told.domains.graph, told.domains.scores["tse"], *compare)
-    output.object("domains", {
-        "graph": {"path": graph, "domains": told.domains.graph.pages, "links": told.domains.graph.links},
-        **told.to_dict(rows, top),
-        **({} if compare is None else {"compared": list(compare), "outranks": sure}),
-    })  # fmt: skip
+    if output.mode == "json":
+        graph_told = {"path": graph, "domains": told.domains.graph.pages, "links": told.domains.graph.links}
+        compared = {} if compare is None else {"compared": list(compare), "outranks": sure}
+        output.object("domains", {"graph": graph_told, **told.to_dict(rows, top), **compared})
+        return
     if len(told.domains.scores) == 1 or output.mode == "csv":
         output.table(told.table(rows))
     else:
@@ -185,7 +185,7 @@ def _show(output: Output, graph: str, told: Told, top: int, compare: tuple[str, 
         if told.admitted:
             output.table(spam_table(told))
             output.line()
-        compared = [] if compare is None else [f"{compare[0]} has more supporters than {compare[1]}: {sure:.1%} sure"]
-        for line in [*lines(told, rows), *compared]:
+        ahead = [] if compare is None else [f"{compare[0]} has more supporters than {compare[1]}: {sure:.1%} sure"]
+        for line in [*lines(told, rows), *ahead]:
             for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
                 output.line(part)

@@ -61,8 +61,11 @@ class Told:
 
     def places(self, nodes: AnyIntArray) -> IntArray:
         """Return the places of some domains, as far as a budget tells them apart; beyond that, ones past all."""
-        reach = 0 if self.plan is None else self.plan.reach
-        return bad_places(self.domains.main.top(reach), nodes)
+        return bad_places(self._best, nodes)
+
+    @cached_property
+    def _best(self) -> IntArray:
+        return self.domains.main.top(0 if self.plan is None else self.plan.reach)
 
     def records(self, rows: list[Domain]) -> list[dict[str, Any]]:
         """Return the rows as JSON and CSV show them."""
