@@ -102,6 +102,18 @@ def sponsor(
 
 
 @kernel
+def count_paths(indptr: KeyArray, indices: Ids, nodes: Ids, counts: IntArray) -> None:
+    """Count the paths of two links that begin at each of these domains."""
+    for place in range(nodes.size):
+        node = np.uint64(nodes[place])
+        total = np.uint64(0)
+        for link in range(indptr[node], indptr[node + ONE]):
+            other = np.uint64(indices[link])
+            total += indptr[other + ONE] - indptr[other]
+        counts[place] = total
+
+
+@kernel
 def level(indptr: KeyArray, indices: Ids, node: int, depth: int, stamp: int, seen: Ids, queue: Ids) -> tuple[int, int]:
     """Gather those exactly `depth` links from a domain; return where they lie in the queue."""
     return _near(indptr, indices, np.uint64(node), depth, np.uint32(stamp), seen, queue)

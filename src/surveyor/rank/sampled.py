@@ -48,7 +48,7 @@ from surveyor.rank.supporters import Walks, check_depth
 
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: it knows S_R to a tenth then
-FEW = 1000  # one in so many domains
+FEW = 5000  # one in so many domains
 SMALLEST = 2.0**-32  # p: no graph has more domains
 ALL = 0.9  # p from which to count all costs little more
 PATIENCE = 4  # times that a sample grows towards the error asked for

@@ -22,15 +22,16 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.kernels.crew import Crew
 from surveyor.progress import Progress, silent
-from surveyor.rank.degree import gathered
 from surveyor.rank.reputation import Reputation
 
+STEP = 1 << 16  # domains looked at at a time
 WORK = 1 << 24  # paths that a thread looks at before it comes back
 
 
@@ -56,8 +57,8 @@ def supporters_of(
     check_ids(domains, graph.pages)
     nodes = np.ascontiguousarray(domains, np.int32).view(np.uint32)
     counts = np.zeros(nodes.size, np.int64)
-    work = np.cumsum(gathered(graph, graph.in_links.degrees().astype(np.float64), threads)[domains] + 1)
     walk = Walks(graph.in_links)
+    work = np.cumsum(_paths(walk, nodes, threads) + 1)
     done = 0
 
     def count(first: int, last: int) -> int:
@@ -68,6 +69,18 @@ def supporters_of(
     with Crew(threads) as crew:
         for done in crew.each(count, cuts(work)):
             progress("counting supporters", float(work[done - 1]), float(work[-1]), "paths")
+    return counts
+
+
+def _paths(walk: Walks, nodes: npt.NDArray[np.uint32], threads: int | None) -> IntArray:
+    """Count the paths of two links that end at these domains: what counting their supporters costs."""
+    from surveyor.kernels.supporters import count_paths
+
+    counts = np.empty(nodes.size, np.int64)
+    steps = [*range(0, nodes.size, STEP), nodes.size]
+    with Crew(threads) as crew:
+        pieces = ((walk.indptr, walk.indices, nodes[a:b], counts[a:b]) for a, b in pairwise(steps))
+        list(crew.each(count_paths, pieces))
     return counts
 
 

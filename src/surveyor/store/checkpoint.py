@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surveyor.arrays import save as write_array
 from surveyor.errors import UsageError
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -54,7 +55,7 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
         draft.mkdir(parents=True)
         sums = {}
         for name, array in arrays.items():
-            np.save(draft / f"{name}.npy", array, allow_pickle=False)
+            write_array(draft / f"{name}.npy", array)
             sums[name] = _checksum((draft / f"{name}.npy").read_bytes())
         told = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
         header = {**told, "checksum": _checksum(_plain(told))}
