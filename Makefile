@@ -4,7 +4,7 @@ DATA ?= data
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: help demo test lint unit coverage bench experiments docs clean
+.PHONY: help demo test lint unit coverage bench experiments experiments-large docs clean
 
 help:
 	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
@@ -12,6 +12,7 @@ help:
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
 	@echo "make experiments  the tables of the documentation (about an hour; DATA=folder of real graphs)"
+	@echo "make experiments-large  domain scores at 89 million domains (two hours, 35 GB of disk)"
 	@echo "make docs         write the generated part of the documentation"
 
 demo: .venv/ready
@@ -43,6 +44,10 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.guarantee
 	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
+	$(BIN)/python -m surveyor.experiments.reputation
+
+experiments-large: .venv/ready
+	$(BIN)/python -m surveyor.experiments.reputation --large --pages 89e6
 
 docs: .venv/ready
 	$(BIN)/python -m surveyor.cli.reference

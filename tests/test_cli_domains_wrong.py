@@ -192,13 +192,16 @@ def test_trusted_domains_that_the_graph_does_not_hold(
 
 # The disk, and Ctrl-C
 
+#: Nothing is compiled, so nothing has to be kept where a disk is full.
+NO_KERNELS = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": "unused", "PYTHONWARNINGS": "ignore"}
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
 @pytest.mark.parametrize("limit", [64, 900, 3000])
 def test_a_full_disk_during_the_build(tmp_path: Path, limit: int) -> None:
     (tmp_path / "links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS))
     (tmp_path / "scratch").mkdir()
-    env = {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": str(tmp_path / "scratch")}
+    env = {**NO_KERNELS, "TMPDIR": str(tmp_path / "scratch")}
     args = (str(limit), "domains", str(tmp_path / "links.tsv"), "-q", "--memory", "4k")
     done = process("-c", FULL, *args, env=env)
     assert (done.returncode, done.stdout) == (2, "")
@@ -212,7 +215,7 @@ def test_a_full_disk_during_the_build(tmp_path: Path, limit: int) -> None:
 @pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet", "all.npy"])
 def test_a_full_disk_while_domains_are_written(tmp_path: Path, named: str, name: str) -> None:
     (tmp_path / name).write_text("as before")
-    env = {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
+    env = dict(NO_KERNELS)
     args = ("500", "domains", named, "-q", "--csv", "--top", "1", "--out", str(tmp_path / name))
     done = process("-c", FULL, *args, env=env)
     assert done.returncode == 2
@@ -225,7 +228,7 @@ def test_a_full_disk_while_domains_are_written(tmp_path: Path, named: str, name:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
 def test_a_full_disk_while_ranks_are_written(tmp_path: Path, named: str) -> None:
-    env = {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
+    env = dict(NO_KERNELS)
     done = process("-c", FULL, "500", "rank", named, "-q", "--out", str(tmp_path / "all.npy"), env=env)
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == f"{tmp_path / 'all.npy'} cannot be written: File too large"
@@ -236,7 +239,7 @@ def test_a_full_disk_while_ranks_are_written(tmp_path: Path, named: str) -> None
 def test_a_full_disk_while_a_stream_is_counted(tmp_path: Path) -> None:
     rmat(12, 2).save(tmp_path / "web")
     (tmp_path / "scratch").mkdir()
-    env = {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "TMPDIR": str(tmp_path / "scratch")}
+    env = {**NO_KERNELS, "TMPDIR": str(tmp_path / "scratch")}
     args = ("2000", "domains", str(tmp_path / "web"), "-q", "--memory", "4k", "--p", "0.1")
     done = process("-c", FULL, *args, env=env)
     assert (done.returncode, done.stdout) == (2, "")

@@ -26,6 +26,7 @@ FROZEN = {
     ("site", None): (106_852, 2392047206),
     ("web", 200_000): (205_560, 1610650384),
     ("domains", 200_000): (202_942, 1495954601),
+    ("domains-2007", 200_000): (202_631, 1091309176),
 }
 MIXED = replace(PRESETS["small"], pages=5_000, largest_site=1_000)
 FEW_DOMAINS = replace(PRESETS["domains"], pages=3_000, most_links=200, sealed=0.02, farms=0.03, exchanges=0.03)

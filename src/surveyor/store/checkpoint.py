@@ -24,7 +24,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import save as write_array
 from surveyor.errors import UsageError
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -55,7 +54,7 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
         draft.mkdir(parents=True)
         sums = {}
         for name, array in arrays.items():
-            write_array(draft / f"{name}.npy", array)
+            np.save(draft / f"{name}.npy", array, allow_pickle=False)
             sums[name] = _checksum((draft / f"{name}.npy").read_bytes())
         told = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
         header = {**told, "checksum": _checksum(_plain(told))}
