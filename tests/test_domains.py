@@ -13,7 +13,8 @@ from pretend import Sites, Time, crawled, page
 from reach import at_distance
 from surveyor.errors import UsageError
 from surveyor.graph.synthetic import rmat
-from surveyor.rank.domains import SCORES, needed
+from surveyor.rank.domains import SCORES
+from surveyor.rank.room import needed
 
 FANS = [(f"fan{number}.org", "hub.org") for number in range(9)]
 STAR = [*FANS, ("hub.org", "star.org"), ("fan0.org", "side.org")]

@@ -135,7 +135,8 @@ def scored(
 ) -> Told:
     """Work out the scores and look up the lists; say what was chosen and what it cost."""
     from surveyor.kernels.crew import cores
-    from surveyor.rank.domains import domains, free_memory, needed, size_in_words
+    from surveyor.rank.domains import domains
+    from surveyor.rank.room import free_memory, needed, size_in_words
     from surveyor.report.numbers import counted, duration
     from surveyor.report.reputations import Told
 

@@ -48,7 +48,7 @@ SEEDS = range(7, 17)  # of TSE, whose error is the mean over all; others have on
 BLOCK = 1 << 22
 FILES = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
 TIMEOUT = 3_600
-STEPS = ("read", "read cold", "SUPP2 of some", "SUPP2", "TSE 1e-2", "TSE 1e-3", "TSE 1e-4", "QVS", "BV, best 1K",
+STEPS = ("read cold", "read", "SUPP2 of some", "SUPP2", "TSE 1e-2", "TSE 1e-3", "TSE 1e-4", "QVS", "BV, best 1K",
          "BV, all rounds", "HyperBall, 64 registers", "IN", "WIN", "PageRank 1e-6", "TSE 1e-4, streamed",
          "TSE 1e-4, streamed, cold", "TSE 1e-3, streamed")  # fmt: skip
 LARGE = ("read cold", "TSE 1e-4, streamed, cold", "read", "TSE 1e-4, streamed", "PageRank 1e-6")

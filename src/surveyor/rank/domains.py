@@ -20,7 +20,6 @@ hand. Other files are built into a folder first when `memory` is given.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +38,7 @@ from surveyor.rank.degree import in_degree, paths, weighted_in_degree
 from surveyor.rank.hyperball import harmonic
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.reputation import Reputation
+from surveyor.rank.room import free_memory, needed, size_in_words
 from surveyor.rank.sampled import ERROR, TOP, sampled_supporters
 from surveyor.rank.streamed import streamed_supporters
 from surveyor.rank.supporters import supporters
@@ -46,7 +46,6 @@ from surveyor.rank.trust import Trust, as_reputation, trust
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
 SLOW = "supp"  # left out of "all" unless it is asked for by name
-SHARE = 0.7  # of the memory that is free
 LEAST = 50_000_000  # bytes that a sample may take, however little was allowed
 
 
@@ -220,42 +219,6 @@ class Count:
             self.folder, self.p, out=Path(place.name) / "counts.npy", top=self.top, error=self.error, rng=self.rng,
             memory=max(self.limit, LEAST), threads=self.threads, progress=self.progress,
         )  # fmt: skip
-
-
-def needed(score: str, domains: int, links: int, threads: int) -> int:
-    """Return the bytes that a score takes at its peak, about; links that are read in order are not held."""
-    whole = 4 * links + 8 * domains
-    return {
-        "tse": whole + (12 * threads + 4) * domains,
-        "supp": whole + (8 * threads + 16) * domains,
-        "in": 8 * domains,
-        "win": 24 * domains,
-        "qvs": 24 * domains,
-        "pagerank": 48 * domains,
-        "harmonic": 160 * domains,
-        "bv": (144 + 2 * (max(domains, 2) - 1).bit_length() + 2) * domains,
-    }[score]
-
-
-def free_memory() -> int:
-    """Return the bytes that work may take: most of what the machine has to spare."""
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) << 10
-    except (OSError, StopIteration, ValueError, IndexError):
-        try:
-            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-        except (AttributeError, ValueError, OSError):
-            free = 4 << 30
-    return int(SHARE * free)
-
-
-def size_in_words(size: int) -> str:
-    """Write bytes for people."""
-    for unit, scale in (("GB", 10**9), ("MB", 10**6)):
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size:,} bytes"
 
 
 def _wanted(score: str | Sequence[str]) -> list[str]:
