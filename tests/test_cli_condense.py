@@ -9,20 +9,12 @@ from pathlib import Path
 import pytest
 
 from console import Said, process
+from linked_pages import LINKS
 from pretend import Sites, Time, crawled, page
 from surveyor.crawling.survey import Survey
 from surveyor.graph import folder as graph_folder
 from surveyor.graph.condense import condense
 from surveyor.graph.csr import Graph
-
-LINKS = [
-    ("https://www.a.org/1", "https://a.org/2"),
-    ("https://www.a.org/1", "http://b.co.uk/"),
-    ("https://a.org/2", "http://www.b.co.uk:81/x"),
-    ("http://b.co.uk/", "https://joe.github.io/"),
-    ("https://joe.github.io/", "http://db.intern/"),
-    ("https://joe.github.io/", "no page"),
-]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
+from linked_pages import LINKS as PAGES
 from pretend import Sites, Time, crawled, page
 from surveyor import budgets
 from surveyor.cli.domains import SCORES
@@ -20,15 +21,6 @@ from surveyor.compare.spam import AT
 from surveyor.rank import domains as library
 from surveyor.report.reputations import side_by_side
 from terminal import Terminal
-
-PAGES = [
-    ("https://www.a.org/1", "https://a.org/2"),
-    ("https://www.a.org/1", "http://b.co.uk/"),
-    ("https://a.org/2", "http://www.b.co.uk:81/x"),
-    ("http://b.co.uk/", "https://joe.github.io/"),
-    ("https://joe.github.io/", "http://db.intern/"),
-    ("https://joe.github.io/", "no page"),
-]
 
 
 @pytest.fixture(scope="module")

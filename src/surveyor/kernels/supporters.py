@@ -60,24 +60,20 @@ def _near(
 @kernel
 def supported(
     indptr: KeyArray, indices: Ids, nodes: Ids, depth: int, stamp: int, seen: Ids, queue: Ids, counts: IntArray
-) -> int:
-    """Count for each domain those exactly `depth` links away; return the links that were followed."""
-    followed = 0
+) -> None:
+    """Count for each domain those exactly `depth` links away."""
     for place in range(nodes.size):
         mark = np.uint32(stamp + place)
         first, last = _near(indptr, indices, np.uint64(nodes[place]), depth - 1, mark, seen, queue)
         found = 0
         for step in range(first, last):
             node = np.uint64(queue[step])
-            begin, end = indptr[node], indptr[node + ONE]
-            followed += end - begin
-            for link in range(begin, end):
+            for link in range(indptr[node], indptr[node + ONE]):
                 other = indices[link]
                 if seen[other] != mark:
                     seen[other] = mark
                     found += 1
         counts[place] = found
-    return followed
 
 
 @kernel
