@@ -20,7 +20,7 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import StrategyError, UsageError
 from surveyor.ledger import Ledger
-from surveyor.outcome import Outcome
+from surveyor.outcome import Outcome, was_asked
 from surveyor.queues import Batch, HostQueues, OneQueue
 from surveyor.strategies.strategy import Reorder
 
@@ -180,11 +180,6 @@ class Frontier:
             return "budget"
         self.reserve(page)
         return ""
-
-
-def was_asked(outcome: Outcome) -> bool:
-    """Say whether a page was asked for, and not only refused."""
-    return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0
 
 
 def _as_ids(pages: np.ndarray) -> np.ndarray:

@@ -201,6 +201,17 @@ class Ledger:
 
         return np.flatnonzero(self.mass.state & mass.LIFE == mass.WAITING).astype(np.int32)
 
+    def stands_for(self) -> IdArray:
+        """Return, for each page, the page that it is another address of, or itself."""
+        from surveyor.kernels import mass
+
+        alias = (self.mass.state & mass.LIFE) == mass.ALIAS
+        final = np.arange(alias.size, dtype=np.int32)
+        final[alias] = self.mass.settled[alias]
+        while not np.array_equal(further := final[final], final):
+            final = further
+        return final
+
     @property
     def capacity(self) -> int:
         """One more than the largest page id there is room for."""

@@ -34,3 +34,8 @@ class Outcome:
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
+
+
+def was_asked(outcome: Outcome) -> bool:
+    """Say whether a page was asked for, and not only refused."""
+    return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0

@@ -234,7 +234,7 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     ledger, growing = state.crawl.ledger, state.crawl.graph
     size = min(len(state.urls), ledger.capacity)  # URLs out of scope have no account
     life = ledger.state[:size] & mass.LIFE
-    stands_for = _final(ledger, size)
+    stands_for = ledger.stands_for()[:size]
     kept = (life == mass.READ) if crawled_only else (life != mass.UNKNOWN) & (life != mass.ALIAS)
     pages = np.flatnonzero(kept).astype(np.int32)
     number = np.full(size, -1, np.int32)
@@ -258,14 +258,3 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     return Ranked(
         Graph(indptr, indices, names=names), pages, read, teleport / teleport.sum() if pages.size else teleport
     )
-
-
-def _final(ledger: Ledger, size: int) -> IdArray:
-    """Return the page that each page stands for."""
-    from surveyor.kernels import mass
-
-    alias = (ledger.state[:size] & mass.LIFE) == mass.ALIAS
-    final = np.where(alias, ledger.mass.settled[:size], np.arange(size)).astype(np.int32)
-    while not np.array_equal(further := final[final], final):
-        final = further
-    return final

@@ -14,6 +14,18 @@ from surveyor.kernels._jit import kernel
 
 
 @kernel
+def missing(indptr: IntArray, indices: IdArray, ranks: FloatArray, damping: float, residual: FloatArray) -> None:
+    """Write the residual of ranks in the leaky system in which every page gets 1 besides what links bring."""
+    residual[:] = 1.0 - ranks
+    for page in range(ranks.shape[0]):
+        first, last = indptr[page], indptr[page + 1]
+        if first < last:
+            share = damping * ranks[page] / (last - first)
+            for link in range(first, last):
+                residual[indices[link]] += share
+
+
+@kernel
 def push(
     indptr: IntArray, indices: IdArray, ranks: FloatArray, residual: FloatArray, damping: float,
     threshold: float, most: int, queue: IdArray,

@@ -1,14 +1,15 @@
 """In which order to read: one small file per strategy, and the contract they share in `strategy.py`.
 
 A strategy is known on the command line by its name, with one number or word after a colon where it takes one:
-`rankmass`, `rankmass:1`, `windowed:0.05`, `opic:random`; or as `module:Class` if it is yours.
+`rankmass`, `rankmass:1`, `windowed:0.05`, `opic:random`; those that read in rounds take several, by name:
+`complement:batch=50,extra=2000`; or as `module:Class` if it is yours.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,9 @@ NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, what m
     "cho": ("cho", "Cho", "", ""),
     "outlinks": ("outlinks", "Outlinks", "", ""),
     "random": ("random", "Random", "", ""),
+    "complement": ("complement", "Complement", "batch", "a whole number"),
+    "flow": ("flow", "Flow", "batch", "a whole number"),
+    "rounds": ("rounds", "Rounds", "select", "a word"),
 }
 KINDS: dict[str, Callable[[str], Any]] = {"a whole number": int, "a number": float, "a word": str}
 HELP = "see docs/how-to/own-strategy.md"
@@ -44,6 +48,9 @@ def by_name(text: str) -> Strategy:
         if not argument:
             strategy: Strategy = make()
             return strategy
+        if "=" in argument and hasattr(make, "parameters"):
+            several: Strategy = make(**_numbers(text, argument, make.parameters))
+            return several
         if not parameter:
             raise UsageError(f"the strategy {name} takes nothing after a colon, not {argument!r}", hint=f"write {name}")
         try:
@@ -67,6 +74,21 @@ def check(strategy: Any, name: str) -> Strategy:
         raise UsageError(f"{name} is no strategy: it has no method observe", hint=HELP)
     made: Strategy = strategy
     return made
+
+
+def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """Read name=value, several with commas between them."""
+    given = {}
+    for part in argument.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in parameters:
+            raise UsageError(f"{text!r} names {name!r}, which means nothing", hint=f"there are {', '.join(parameters)}")
+        try:
+            given[name] = parameters[name](value)
+        except ValueError:
+            kind = "a whole number" if parameters[name] is int else "a number"
+            raise UsageError(f"the {name} of {text!r} must be {kind}", hint=f"such as {name}=100") from None
+    return given
 
 
 def _made(make: Callable[..., Any], name: str) -> Strategy:

@@ -1,0 +1,1 @@
+"""What the whole web thinks of local pages, from a few more pages around them."""

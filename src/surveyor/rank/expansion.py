@@ -1,0 +1,135 @@
+"""A local domain that grows page by page into the web around it: ranks of what was read, and what to read next.
+
+FindGlobalPR (Davis and Dhillon, KDD 2006) ranks the pages read, reads the pages of the frontier that matter most to
+the local ones, and so on. Each time only what changed is ranked anew. The ranks solve a system that leaks at pages
+without links and in which every page gets 1 besides what links bring; new pages change nobody's 1, so old ranks stay
+a good start. With ρ the residual, what one update would still change, and n pages,
+
+    ‖ranks / Σ ranks − PageRank‖₁  ≤  Σ |ρ − Σρ/n| / ((1 − damping) · Σ ranks)
+
+since ranks of sum 1 change by just these residuals in a step of the surfer, a step that brings any two of them closer
+by the damping. Residuals are pushed until that bound is small enough.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.kernels.known import Known, known
+from surveyor.kernels.mass import Rows
+from surveyor.rank import complement as scores
+
+Select = Literal["complement", "flow", "cho", "outlinks", "random"]
+SELECTORS: tuple[str, ...] = get_args(Select)
+BITS = 36  # of a score that count: below them lies rounding, which must not decide
+FIRST, FINER = 8.0, 4.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
+ROUNDING = 1e-13  # of residuals that were pushed on many times
+MOST = 2**62  # links that a push may follow
+
+
+class Expansion:
+    """The pages read so far, by rank, and the frontier, by how much it matters."""
+
+    def __init__(
+        self,
+        local: IdArray,
+        select: Select = "complement",
+        *,
+        damping: float = 0.85,
+        tolerance: float = 1e-6,
+        seed: int = 7,
+        threads: int | None = None,
+    ) -> None:
+        """Begin with local pages, by id; scores that are equal are ordered by chance, which follows from the seed."""
+        if select not in SELECTORS:
+            raise UsageError(f"no selection {select!r}", hint=f"choose {', '.join(SELECTORS)}")
+        self.local, self.select, self.damping, self.tolerance = local, select, damping, tolerance
+        self._seed, self._threads = np.uint64(seed), threads
+        self._ranks: FloatArray = np.ones(0)  # by id: of the leaky system
+        self._before: FloatArray = np.zeros(0)
+        self.error = 0.0  # proven, of the ranks of the pages read
+        self.moved = 0.0  # L1 distance from the last ranks of the local pages to these
+        self.followed = 0  # links followed by pushes, ever
+
+    def learn(self, rows: Rows, read: BoolArray, stands_for: IdArray | None = None) -> Known:
+        """Take in the pages read so far: rank them; return what they tell."""
+        found = known(rows, read, stands_for)
+        if self._ranks.size < read.size:
+            self._ranks = np.append(self._ranks, np.ones(read.size - self._ranks.size))
+        ranks = self._ranks[found.pages]
+        self.error = self._push(found, ranks)
+        self._ranks[found.pages] = ranks
+        now = self.local_ranks()
+        self.moved = float(np.abs(now - self._before).sum()) if self._before.size else 0.0
+        self._before = now
+        return found
+
+    def local_ranks(self) -> FloatArray:
+        """Return the ranks of the local pages by what was read so far, summing to 1: the estimate of the paper."""
+        ranks = self._ranks[self.local]
+        return np.asarray(ranks / ranks.sum())
+
+    def ranks(self, found: Known) -> FloatArray:
+        """Return the PageRank of the pages read, by place, summing to 1."""
+        ranks = self._ranks[found.pages]
+        return np.asarray(ranks / ranks.sum())
+
+    def by_id(self, pages: IntArray) -> FloatArray:
+        """Return the ranks of some pages by id, summing to 1; pages not ranked yet count like one without in-links."""
+        ranks = np.append(self._ranks, np.ones(max(0, int(pages.max(initial=-1)) + 1 - self._ranks.size)))[pages]
+        return np.asarray(ranks / ranks.sum()) if pages.size else ranks
+
+    def scores(self, found: Known) -> FloatArray:
+        """Score the frontier."""
+        if self.select == "random":
+            return np.zeros(found.frontier.size)
+        if self.select == "outlinks":
+            return scores.outlinks(found)
+        ranks = self.ranks(found)
+        if self.select == "complement":
+            local = np.zeros(found.pages.size, np.bool_)
+            local[np.searchsorted(found.pages, self.local)] = True
+            return scores.complement(found, ranks, local, self.damping, threads=self._threads)
+        return scores.flow(found, ranks, plus=1.0 if self.select == "flow" else 0.0)
+
+    def best(self, found: Known, count: int, waits: BoolArray) -> IdArray:
+        """Return the ids of the best pages of the frontier that wait, best first."""
+        from surveyor.kernels.crawl import chances
+
+        allowed = waits[found.frontier]
+        pages, values = found.frontier[allowed], _rounded(self.scores(found)[allowed])
+        if count < pages.size:
+            enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
+            pages, values = pages[enough], values[enough]
+        luck = np.empty(pages.size)
+        chances(self._seed, pages, luck)
+        return pages[np.lexsort((luck, -values))[:count]]
+
+    def _push(self, found: Known, ranks: FloatArray) -> float:
+        """Push residuals until the ranks are near enough; return the proven error."""
+        from surveyor.kernels.push import missing, push
+
+        pages = max(found.pages.size, 1)
+        residual, queue = np.empty(ranks.size), np.empty(ranks.size, np.int32)
+        missing(found.indptr, found.indices, ranks, self.damping, residual)
+        threshold = FIRST * self.tolerance * (1 - self.damping) * float(ranks.sum()) / pages
+        while True:
+            total = (1 - self.damping) * max(float(ranks.sum()), 1.0)
+            error = float(np.abs(residual - residual.sum() / pages).sum()) / total + ROUNDING
+            if error <= self.tolerance:
+                return error
+            if np.abs(residual).max() <= threshold:
+                threshold /= FINER
+            self.followed += push(
+                found.indptr, found.indices, ranks, residual, self.damping, threshold, MOST, queue
+            )
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Round to so many bits that the order in which sums were made does not show."""
+    fraction, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))
