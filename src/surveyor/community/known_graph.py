@@ -17,7 +17,7 @@ from surveyor.arrays import BoolArray, IdArray, IntArray, read_only
 from surveyor.graph.csr import Graph
 from surveyor.kernels.known import Known
 from surveyor.kernels.mass import Rows
-from surveyor.rank.expansion import Expansion, Select
+from surveyor.rank.expansion import TOLERANCE, Expansion, Select
 from surveyor.strategies.rounds import CALM, PART, SPARE
 
 
@@ -29,7 +29,7 @@ class Plan:
     select: Select = "complement"
     batch: int = 0  # pages of a round; 0 for 4 % of the local pages
     damping: float = 0.85
-    tolerance: float = 1e-6
+    tolerance: float = TOLERANCE
     seed: int = 7
     still: float = 0.0  # end when three rounds in a row move the ranks by less
 
@@ -78,29 +78,29 @@ def expand(
     """
     began = time.perf_counter()
     rows = Rows(read_only(graph.indptr[:-1]), read_only(graph.indptr[1:]), read_only(graph.indices))
-    round_of = np.full(graph.pages, -1, np.int64)
-    round_of[local] = 0
-    round_of[local if start is None else start] = 0
+    pages = np.unique(local if start is None else np.concatenate([local, start])).astype(np.int32)
     lost = np.zeros(graph.pages, np.bool_) if gone is None else gone
     expansion = Expansion(local, plan.select, damping=plan.damping, tolerance=plan.tolerance, seed=plan.seed)
     rounds: list[Round] = []
-    order: list[IdArray] = []
+    order: list[IdArray] = [np.empty(0, np.int32)]
     asked = read = 0
     while True:
-        known = expansion.learn(rows, round_of >= 0)
+        known = expansion.learn(rows, pages, graph.pages)
         rounds.append(Round(read, asked, expansion.moved, expansion.error, time.perf_counter() - began))
         watch(expansion, known, rounds[-1])
         calm = [one.moved for one in rounds[1:]][-CALM:]
         if asked >= plan.extra or (len(calm) == CALM and max(calm) < plan.still):
             break
         count = plan.size(local.size)
-        ranking = expansion.best(known, SPARE * count, round_of < 0)
+        ranking = expansion.best(known, SPARE * count)
         enough = np.searchsorted(np.cumsum(~lost[ranking]), count) + 1
         chosen = ranking[: min(enough, plan.extra - asked)]
         if not chosen.size:
             break
-        round_of[chosen] = len(rounds)
         asked, read = asked + chosen.size, read + int((~lost[chosen]).sum())
         order.append(chosen)
-    extra = np.concatenate([np.empty(0, np.int32), *order])
-    return Expanded(known, expansion, round_of[known.pages], extra, tuple(rounds))
+        pages = np.sort(np.concatenate([pages, chosen]), kind="stable")
+    extra = np.concatenate(order)
+    batch_of = np.zeros(pages.size, np.int64)
+    batch_of[np.searchsorted(pages, extra)] = np.repeat(np.arange(len(order)), [part.size for part in order])
+    return Expanded(known, expansion, batch_of, extra, tuple(rounds))

@@ -27,6 +27,7 @@ Select = Literal["complement", "flow", "cho", "outlinks", "random"]
 SELECTORS: tuple[str, ...] = get_args(Select)
 BITS = 36  # of a score that count: below them lies rounding, which must not decide
 FIRST, FINER = 8.0, 4.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
+TOLERANCE = 1e-5  # of ranks that only choose what to read: twice what the paper's stopping rule proves
 ROUNDING = 1e-13  # of residuals that were pushed on many times
 MOST = 2**62  # links that a push may follow
 
@@ -40,7 +41,7 @@ class Expansion:
         select: Select = "complement",
         *,
         damping: float = 0.85,
-        tolerance: float = 1e-6,
+        tolerance: float = TOLERANCE,
         seed: int = 7,
         threads: int | None = None,
     ) -> None:
@@ -50,16 +51,18 @@ class Expansion:
         self.local, self.select, self.damping, self.tolerance = local, select, damping, tolerance
         self._seed, self._threads = np.uint64(seed), threads
         self._ranks: FloatArray = np.ones(0)  # by id: of the leaky system
+        self._scratch: IdArray = np.empty(0, np.int32)
         self._before: FloatArray = np.zeros(0)
         self.error = 0.0  # proven, of the ranks of the pages read
         self.moved = 0.0  # L1 distance from the last ranks of the local pages to these
         self.followed = 0  # links followed by pushes, ever
 
-    def learn(self, rows: Rows, read: BoolArray, stands_for: IdArray | None = None) -> Known:
-        """Take in the pages read so far: rank them; return what they tell."""
-        found = known(rows, read, stands_for)
-        if self._ranks.size < read.size:
-            self._ranks = np.append(self._ranks, np.ones(read.size - self._ranks.size))
+    def learn(self, rows: Rows, pages: IdArray, web: int, stands_for: IdArray | None = None) -> Known:
+        """Take in the pages read so far (by id, rising; of a web of so many ids): rank them; return what they tell."""
+        if self._ranks.size < web:
+            self._ranks = np.append(self._ranks, np.ones(web - self._ranks.size))
+            self._scratch = np.full(web, -1, np.int32)
+        found = known(rows, pages, stands_for, self._scratch)
         ranks = self._ranks[found.pages]
         self.error = self._push(found, ranks)
         self._ranks[found.pages] = ranks
@@ -96,12 +99,14 @@ class Expansion:
             return scores.complement(found, ranks, local, self.damping, threads=self._threads)
         return scores.flow(found, ranks, plus=1.0 if self.select == "flow" else 0.0)
 
-    def best(self, found: Known, count: int, waits: BoolArray) -> IdArray:
-        """Return the ids of the best pages of the frontier that wait, best first."""
+    def best(self, found: Known, count: int, waits: BoolArray | None = None) -> IdArray:
+        """Return the ids of the best pages of the frontier, best first; only of those that wait, if that is told."""
         from surveyor.kernels.crawl import chances
 
-        allowed = waits[found.frontier]
-        pages, values = found.frontier[allowed], _rounded(self.scores(found)[allowed])
+        pages, values = found.frontier, _rounded(self.scores(found))
+        if waits is not None:
+            allowed = waits[pages]
+            pages, values = pages[allowed], values[allowed]
         if count < pages.size:
             enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
             pages, values = pages[enough], values[enough]
@@ -124,9 +129,7 @@ class Expansion:
                 return error
             if np.abs(residual).max() <= threshold:
                 threshold /= FINER
-            self.followed += push(
-                found.indptr, found.indices, ranks, residual, self.damping, threshold, MOST, queue
-            )
+            self.followed += push(found.indptr, found.indices, ranks, residual, self.damping, threshold, MOST, queue)
 
 
 def _rounded(values: FloatArray) -> FloatArray:

@@ -140,7 +140,8 @@ class Rounds:
             self._expansion.local = local[read[local]]
         if not self._expansion.local.size:
             return NOTHING  # of what is not there no rank can be told
-        found = self._expansion.learn(self._graph.rows, read, final)
+        pages = np.flatnonzero(read).astype(np.int32)
+        found = self._expansion.learn(self._graph.rows, pages, read.size, final)
         self.rounds.append((self.read, self.asked, self._expansion.moved, self._expansion.error))
         if (self.extra and self.asked >= self.extra) or self._is_still():
             return NOTHING
