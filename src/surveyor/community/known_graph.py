@@ -18,7 +18,7 @@ from surveyor.graph.csr import Graph
 from surveyor.kernels.known import Known
 from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import TOLERANCE, Expansion, Select
-from surveyor.strategies.rounds import CALM, PART, SPARE
+from surveyor.strategies.rounds import PART, SPARE, is_still
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,11 @@ class Expanded:
     rounds: tuple[Round, ...]
 
 
+def rows_of(graph: Graph) -> Rows:
+    """Return the links of a graph as kernels take them."""
+    return Rows(read_only(graph.indptr[:-1]), read_only(graph.indptr[1:]), read_only(graph.indices))
+
+
 Watch = Callable[[Expansion, Known, Round], None]
 
 
@@ -70,16 +75,19 @@ def expand(
     *,
     start: IdArray | None = None,
     gone: BoolArray | None = None,
+    shut: BoolArray | None = None,
     watch: Watch = lambda _expansion, _known, _round: None,
 ) -> Expanded:
     """Read around local pages until as many were asked for as planned, ranks stand still, or nothing is left.
 
-    `start` are the pages read before (the local ones by default); `watch` sees each round begin.
+    `start` are the pages read before (the local ones by default); pages that are `gone` count as asked for, those that
+    are `shut` are not asked for. `watch` sees each round begin.
     """
     began = time.perf_counter()
-    rows = Rows(read_only(graph.indptr[:-1]), read_only(graph.indptr[1:]), read_only(graph.indices))
+    rows = rows_of(graph)
     pages = np.unique(local if start is None else np.concatenate([local, start])).astype(np.int32)
     lost = np.zeros(graph.pages, np.bool_) if gone is None else gone
+    waits = None if shut is None else ~shut
     expansion = Expansion(local, plan.select, damping=plan.damping, tolerance=plan.tolerance, seed=plan.seed)
     rounds: list[Round] = []
     order: list[IdArray] = [np.empty(0, np.int32)]
@@ -88,11 +96,10 @@ def expand(
         known = expansion.learn(rows, pages, graph.pages)
         rounds.append(Round(read, asked, expansion.moved, expansion.error, time.perf_counter() - began))
         watch(expansion, known, rounds[-1])
-        calm = [one.moved for one in rounds[1:]][-CALM:]
-        if asked >= plan.extra or (len(calm) == CALM and max(calm) < plan.still):
+        if asked >= plan.extra or is_still([one.moved for one in rounds], plan.still):
             break
         count = plan.size(local.size)
-        ranking = expansion.best(known, SPARE * count)
+        ranking = expansion.best(known, SPARE * count, waits)
         enough = np.searchsorted(np.cumsum(~lost[ranking]), count) + 1
         chosen = ranking[: min(enough, plan.extra - asked)]
         if not chosen.size:

@@ -18,7 +18,7 @@ from surveyor.rank.expansion import Expansion, Select
 from surveyor.strategies.strategy import NOTHING, Reorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from surveyor.arrays import FloatArray, IdArray
     from surveyor.graph.growing import GrowingGraph
@@ -143,13 +143,14 @@ class Rounds:
         pages = np.flatnonzero(read).astype(np.int32)
         found = self._expansion.learn(self._graph.rows, pages, read.size, final)
         self.rounds.append((self.read, self.asked, self._expansion.moved, self._expansion.error))
-        if (self.extra and self.asked >= self.extra) or self._is_still():
+        if (self.extra and self.asked >= self.extra) or is_still([one[2] for one in self.rounds], self.still):
             return NOTHING
         count = self.batch or max(1, math.ceil(PART * self._graph.read))
         self._ranking = self._expansion.best(found, SPARE * count, life == WAITING)
         self._next = min(count, self._ranking.size)
         return self._release(self._ranking[: self._next])
 
-    def _is_still(self) -> bool:
-        last = [moved for _, _, moved, _ in self.rounds[1:]][-CALM:]
-        return len(last) == CALM and max(last) < self.still
+
+def is_still(moved: Sequence[float], still: float) -> bool:
+    """Say whether the last rounds moved the ranks by less; `moved` has an entry for the start, too."""
+    return len(moved) > CALM and max(moved[-CALM:]) < still
