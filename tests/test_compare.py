@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from itertools import combinations
 
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surveyor.compare.ranks import kendall, l1, overlap
+from surveyor.compare.order import kendall, kendall_a, tie_share, weighted_tau
+from surveyor.compare.ranks import compare_ranks, l1, l2, l_inf, overlap
 from surveyor.errors import UsageError
 from surveyor.rank.ranking import Ranking
 
@@ -68,9 +70,12 @@ def test_kendall_on_many_pages(size: int) -> None:
 
 
 @given(PAIRS)
-def test_l1(vectors: tuple[list[float], list[float]]) -> None:
+def test_distances(vectors: tuple[list[float], list[float]]) -> None:
     one, other = vectors
-    assert l1(one, other) == sum(abs(a - b) for a, b in zip(one, other, strict=True))
+    gaps = [abs(a - b) for a, b in zip(one, other, strict=True)]
+    assert l1(one, other) == sum(gaps)
+    assert l2(one, other) == pytest.approx(math.sqrt(sum(gap * gap for gap in gaps)))
+    assert l_inf(one, other) == max(gaps, default=0.0)
 
 
 @given(PAIRS, st.integers(1, 50))
@@ -85,7 +90,8 @@ def test_overlap_is_that_of_the_top_of_two_rankings(vectors: tuple[list[float], 
     [([1.0, 2.0], [1.0]), ([[1.0]], [[1.0]]), ([1.0, math.nan], [1.0, 2.0]), ([1.0, 2.0], [1.0, math.inf])],
 )
 def test_vectors_that_cannot_be_compared_are_refused(one: list[float], other: list[float]) -> None:
-    for compare in (l1, kendall, lambda one, other: overlap(one, other, 1)):
+    compared = (l1, l2, l_inf, kendall, kendall_a, weighted_tau, tie_share, compare_ranks)
+    for compare in (*compared, lambda one, other: overlap(one, other, 1)):
         with pytest.raises(UsageError, match="hint: "):
             compare(one, other)
 
@@ -93,3 +99,16 @@ def test_vectors_that_cannot_be_compared_are_refused(one: list[float], other: li
 def test_overlap_of_no_pages_is_refused() -> None:
     with pytest.raises(UsageError, match="compare 1 or more"):
         overlap([1.0], [1.0], 0)
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_all_in_one(vectors: tuple[list[float], list[float]]) -> None:
+    told = compare_ranks(*vectors, top=(1, 5))
+    assert (told.l1, told.l2, told.l_inf) == (l1(*vectors), l2(*vectors), l_inf(*vectors))
+    assert (told.kendall, told.weighted) == (kendall_a(*vectors), weighted_tau(*vectors))
+    assert told.overlap == {count: overlap(*vectors, count) for count in (1, 5)}
+    assert told.ties == tie_share(*vectors)
+    assert told.kendall is None or told.kendall <= 1 - told.ties + 1e-12
+    assert json.loads(json.dumps(told.to_dict())) == told.to_dict()
+    assert list(told.to_dict()) == ["l1", "l2", "l_inf", "kendall", "weighted", "overlap", "ties"]

@@ -22,6 +22,7 @@ _HOME = {
     "Bytes": "stopping",
     "ChangeRate": "revisits",
     "Cho": "strategies.cho",
+    "Comparison": "compare.ranks",
     "Condensed": "graph.condense",
     "Coverage": "stopping",
     "CoverageInterval": "ledger",
@@ -64,6 +65,7 @@ _HOME = {
     "bit_vectors": "rank.bits",
     "build_graph": "graph.formats",
     "change_rate": "revisits",
+    "compare_ranks": "compare.ranks",
     "condense": "graph.condense",
     "crawl": "crawling.crawl",
     "domains": "rank.domains",
@@ -97,6 +99,7 @@ __all__ = [
     "Bytes",
     "ChangeRate",
     "Cho",
+    "Comparison",
     "Condensed",
     "Coverage",
     "CoverageInterval",
@@ -139,6 +142,7 @@ __all__ = [
     "bit_vectors",
     "build_graph",
     "change_rate",
+    "compare_ranks",
     "condense",
     "crawl",
     "domains",
@@ -166,6 +170,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from surveyor.compare.ranks import Comparison, compare_ranks
     from surveyor.crawling.crawl import crawl
     from surveyor.crawling.look import look
     from surveyor.crawling.seeds import read_seeds

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.compare.ranks import kendall, l1, overlap
+from surveyor.compare.order import kendall
+from surveyor.compare.ranks import l1, overlap
 from surveyor.crawling.derived import SCOPE
 from surveyor.crawling.tables import LIVES, positions
 

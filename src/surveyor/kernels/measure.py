@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from surveyor.kernels._jit import kernel
 
 if TYPE_CHECKING:
-    from surveyor.arrays import FloatArray, IdArray, IntArray
+    from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 
 
 @kernel
@@ -46,6 +48,16 @@ def count_inside(indptr: IntArray, indices: IdArray, group: IntArray) -> int:
             if group[indices[link]] == group[page]:
                 inside += 1
     return inside
+
+
+@kernel
+def count_into(indptr: IntArray, indices: IdArray, inside: BoolArray) -> IntArray:
+    """Count the links of each page to pages that are inside."""
+    counts = np.zeros(indptr.shape[0] - 1, np.int64)
+    for page in range(counts.shape[0]):
+        for link in range(indptr[page], indptr[page + 1]):
+            counts[page] += inside[indices[link]]
+    return counts
 
 
 @kernel

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.compare.ranks import kendall, l1
+from surveyor.compare.order import kendall
+from surveyor.compare.ranks import l1
 from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import CoverageInterval, Ledger

@@ -1,0 +1,54 @@
+"""Which pages outside a community matter most to it, if the rank of all is known: the best order to read them in.
+
+The impact of page j outside the local pages L is the chance that a surfer is on j and follows a link into L:
+rank of j · links of j into L / links of j. Experiments judge by it how pages were chosen; a crawl cannot
+know it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray
+from surveyor.errors import UsageError
+from surveyor.graph.csr import Graph
+
+
+def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -> FloatArray:
+    """Return the impact of each page on the local ones, given as ids or as one truth value per page; 0 for these.
+
+    >>> graph = Graph.from_edges([("home", "out"), ("out", "home"), ("out", "more"), ("more", "out")])
+    >>> impact(graph, [0.25, 0.5, 0.25], np.array([0])).tolist()
+    [0.0, 0.25, 0.0]
+    """
+    from surveyor.kernels.measure import count_into
+
+    scores = np.asarray(ranks, np.float64)
+    if scores.shape != (graph.pages,):
+        raise UsageError(f"ranks of shape {scores.shape} for {graph.pages:,} pages", hint="give one rank per page")
+    if not np.isfinite(scores).all():
+        raise UsageError("ranks must be finite", hint="rank the whole graph first")
+    inside = members(local, graph.pages)
+    impacts: FloatArray = scores * graph.share_per_link * count_into(graph.indptr, graph.indices, inside)
+    impacts[inside] = 0.0
+    return impacts
+
+
+def members(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
+    """Return one truth value per page; ids are checked."""
+    given = np.asarray(pages)
+    if given.dtype == np.bool_:
+        if given.shape != (count,):
+            raise UsageError(f"{given.size:,} truth values for {count:,} pages", hint="give one per page, or ids")
+        return given.astype(np.bool_)
+    if given.size and given.dtype.kind not in "iu":
+        raise UsageError(
+            f"{given.dtype} is no type of page ids", hint="give whole numbers, or one truth value per page"
+        )
+    ids = given.astype(np.int64)
+    if ids.size and not 0 <= ids.min() <= ids.max() < count:
+        raise UsageError(f"no page {ids.min() if ids.min() < 0 else ids.max()}", hint=f"ids go from 0 to {count - 1}")
+    inside = np.zeros(count, np.bool_)
+    inside[ids] = True
+    return inside

@@ -1,0 +1,169 @@
+"""Compare the order of two score vectors over the same pages.
+
+- `kendall`: of all pairs of pages, how many more are in the same order than in opposite order; from -1 to 1.
+  Ties count as in Kendall's tau-b: with n pairs in all, of which t are tied in one vector and u in the other,
+  τ = (concordant - discordant) / √((n - t)(n - u)). Pages are sorted by one vector; the discordant pairs are
+  then the inversions of the other, counted by merge sort (Knight 1966): O(n log n), exact integers.
+- `kendall_a` divides by n instead, as papers often do: it cannot exceed 1 - `tie_share`.
+- `weighted_tau`: every pair counts 1/p + 1/q, where p and q are the positions of its two pages, 1 for the best
+  (Vigna 2015, additive hyperbolic). So the top decides. Positions are taken from one vector, ties broken by the
+  other, then the other way round; the answer is the mean of both. Ties as in tau-b; O(n log n).
+
+Scores must be finite. Kendall weighs all pairs alike: on a long tail of nearly equal scores it is dominated by
+pages that nobody asks for. There, scores that should be equal differ in their last digits, by the order in
+which sums were taken: all but `kendall` round to 12 significant digits first, if not told otherwise. Two scores
+that are closer may still lie on both sides of an edge.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.errors import UsageError
+
+DIGITS = 12  # significant ones
+LEAST = -290  # power of ten of the smallest scores that are rounded to so many
+TENS = np.array([float(f"1e{power}") for power in range(309)])  # a table: equal powers are equal to the last bit
+
+
+def kendall(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return Kendall's tau-b, 1 for the same order and -1 for the opposite one.
+
+    If one vector is constant it orders nothing and the answer is 0; if both are (or with fewer than two
+    pages) they agree on everything there is, and it is 1.
+
+    >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
+    0.6666666666666666
+    """
+    pairs, tied_left, tied_right, balance = _balance(*comparable(one, other))
+    if tied_left == pairs or tied_right == pairs:
+        return float(tied_left == tied_right)
+    return max(-1.0, min(1.0, balance / math.sqrt((pairs - tied_left) * (pairs - tied_right))))
+
+
+def kendall_a(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None = DIGITS) -> float | None:
+    """Return Kendall's tau-a; None if a vector is constant, or has fewer than two pages: it orders nothing.
+
+    >>> kendall_a([1, 2, 3, 3], [1, 2, 4, 3])
+    0.8333333333333334
+    """
+    left, right = comparable(one, other)
+    pairs, tied_left, tied_right, balance = _balance(rounded(left, digits), rounded(right, digits))
+    return None if pairs in (tied_left, tied_right) else balance / pairs
+
+
+def weighted_tau(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None = DIGITS) -> float | None:
+    """Return Vigna's weighted tau; None if a vector is constant, or has fewer than two pages.
+
+    >>> weighted_tau([4, 3, 2, 1], [4, 3, 1, 2]) > 0 > weighted_tau([4, 3, 2, 1], [1, 3, 2, 4])
+    True
+    """
+    left, right = comparable(one, other)
+    (ranks, _), (others, _) = _dense_ranks(rounded(left, digits)), _dense_ranks(rounded(right, digits))
+    if left.size < 2 or not (ranks.any() and others.any()):
+        return None
+    return (_weighted(ranks, others) + _weighted(others, ranks)) / 2
+
+
+def tie_share(one: npt.ArrayLike, other: npt.ArrayLike | None = None, *, digits: int | None = DIGITS) -> float:
+    """Return the share of pairs that are tied, or, of two vectors, tied in either; 0 without pairs.
+
+    >>> tie_share([1, 1, 2]), tie_share([1, 1, 2], [1, 2, 2])
+    (0.3333333333333333, 0.6666666666666666)
+    """
+    left, right = comparable(one, one if other is None else other)
+    (ranks, tied), (others, tied_other) = _dense_ranks(rounded(left, digits)), _dense_ranks(rounded(right, digits))
+    pairs = left.size * (left.size - 1) // 2
+    keys = _keys(ranks, others)
+    return (tied + tied_other - _tied_pairs(keys[1:] != keys[:-1])) / pairs if pairs else 0.0
+
+
+def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
+    """Return scores rounded to so many significant digits; the order of two is never turned round.
+
+    >>> rounded(np.array([0.1 + 0.2, 0.3, 12345.6789]), 3).tolist()
+    [0.3, 0.3, 12300.0]
+    """
+    if digits is None:
+        return scores
+    if not 1 <= digits <= 15:
+        raise UsageError(f"scores cannot be rounded to {digits} digits", hint="give 1 to 15, or None")
+    size = np.abs(scores)
+    powers = np.log10(size, out=np.full(size.shape, float(LEAST)), where=size > TENS[1] ** LEAST)
+    grain = np.floor(powers).astype(np.int64) + 1 - digits
+    scale = TENS[np.abs(grain)]
+    with np.errstate(over="ignore"):  # both are worked out, and one is taken
+        steps = np.rint(np.where(grain < 0, scores * scale, scores / scale))
+        full = np.abs(steps) == TENS[digits]  # rounded up to the next power: written as that one is
+        steps[full] /= 10
+        scale = TENS[np.abs(grain + full)]
+        values: FloatArray = np.where(grain + full < 0, steps / scale, steps * scale)
+    return values
+
+
+def comparable(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return both as vectors; refuse those that cannot be compared."""
+    left, right = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    if left.ndim != 1 or left.shape != right.shape:
+        raise UsageError(
+            f"scores of shape {left.shape} and {right.shape} cannot be compared",
+            hint="give one score per page, the same pages in both",
+        )
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise UsageError("scores must be finite to be compared", hint="leave out pages without a score")
+    return left, right
+
+
+def _balance(left: FloatArray, right: FloatArray) -> tuple[int, int, int, int]:
+    """Return all pairs, those tied in one vector and in the other, and those that agree less those that do not."""
+    from surveyor.kernels.kendall import count_inversions
+
+    (ranks, tied_left), (others, tied_right) = _dense_ranks(left), _dense_ranks(right)
+    pairs = left.size * (left.size - 1) // 2
+    keys = _keys(ranks, others)
+    ordered = pairs - tied_left - tied_right + _tied_pairs(keys[1:] != keys[:-1])
+    discordant = int(count_inversions(keys % max(left.size, 1), np.empty_like(keys)))
+    return pairs, tied_left, tied_right, ordered - 2 * discordant
+
+
+def _weighted(ranks: IntArray, others: IntArray) -> float:
+    """Return the weighted tau with positions by `ranks`, ties broken by `others`; both order something."""
+    from surveyor.kernels.kendall import weigh_inversions
+
+    keys = _keys(ranks, others)
+    weights = 1.0 / np.arange(keys.size, 0, -1)  # from the last to the best
+    ranks, others = np.divmod(keys, keys.size)
+    both = np.cumsum(np.diff(keys, prepend=keys[0]) != 0)
+    total = (keys.size - 1) * weights.sum()
+    # A page is in as many pairs of its group as the group has others.
+    tied, tied_other, tied_both = (
+        float(((np.bincount(group) - 1) * np.bincount(group, weights)).sum()) for group in (ranks, others, both)
+    )
+    ordered = total - tied - tied_other + tied_both
+    discordant = weigh_inversions(others.copy(), weights, np.empty_like(others), np.empty_like(weights))
+    return float(max(-1.0, min(1.0, (ordered - 2 * discordant) / math.sqrt((total - tied) * (total - tied_other)))))
+
+
+def _keys(ranks: IntArray, others: IntArray) -> IntArray:
+    """Return both ranks of each page as one number, rising: by one vector, ties by the other."""
+    return np.sort(ranks * ranks.size + others)
+
+
+def _dense_ranks(scores: FloatArray) -> tuple[IntArray, int]:
+    """Number the distinct scores from the smallest; return each page's number, and how many pairs are tied."""
+    order = np.argsort(scores)
+    new = scores[order[1:]] != scores[order[:-1]]
+    ranks = np.zeros(scores.size, np.int64)
+    ranks[order[1:]] = np.cumsum(new)
+    return ranks, _tied_pairs(new)
+
+
+def _tied_pairs(new: npt.NDArray[np.bool_]) -> int:
+    """Count the pairs inside runs; `new` marks the entries, after the first, that begin a run."""
+    edges = np.flatnonzero(new) + 1
+    runs = np.diff(edges, prepend=0, append=new.size + 1)
+    return int((runs * (runs - 1) // 2).sum())
