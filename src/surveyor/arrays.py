@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surveyor.errors import UsageError
+
 IntArray: TypeAlias = npt.NDArray[np.int64]
 IdArray: TypeAlias = npt.NDArray[np.int32]  # page ids
 KeyArray: TypeAlias = npt.NDArray[np.uint64]
@@ -26,6 +28,25 @@ def read_only(array: npt.NDArray[Any]) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def marked(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
+    """Return pages, given as ids or as one truth value per page, as the latter; kernels trust it."""
+    given = np.asarray(pages)
+    if given.dtype == np.bool_:
+        if given.shape != (count,):
+            raise UsageError(f"{given.size:,} truth values for {count:,} pages", hint="give one per page, or ids")
+        return given.astype(np.bool_)
+    if given.size and given.dtype.kind not in "iu":
+        raise UsageError(
+            f"{given.dtype} is no type of page ids", hint="give whole numbers, or one truth value per page"
+        )
+    ids = given.astype(np.int64)
+    if ids.size and not 0 <= ids.min() <= ids.max() < count:
+        raise UsageError(f"no page {ids.min() if ids.min() < 0 else ids.max()}", hint=f"ids go from 0 to {count - 1}")
+    inside = np.zeros(count, np.bool_)
+    inside[ids] = True
+    return inside
 
 
 def save(path: Path, array: npt.NDArray[Any]) -> None:

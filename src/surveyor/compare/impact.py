@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import AnyIntArray, BoolArray, FloatArray
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, marked
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 
@@ -29,26 +29,7 @@ def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -
         raise UsageError(f"ranks of shape {scores.shape} for {graph.pages:,} pages", hint="give one rank per page")
     if not np.isfinite(scores).all():
         raise UsageError("ranks must be finite", hint="rank the whole graph first")
-    inside = members(local, graph.pages)
+    inside = marked(local, graph.pages)
     impacts: FloatArray = scores * graph.share_per_link * count_into(graph.indptr, graph.indices, inside)
     impacts[inside] = 0.0
     return impacts
-
-
-def members(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
-    """Return one truth value per page; ids are checked."""
-    given = np.asarray(pages)
-    if given.dtype == np.bool_:
-        if given.shape != (count,):
-            raise UsageError(f"{given.size:,} truth values for {count:,} pages", hint="give one per page, or ids")
-        return given.astype(np.bool_)
-    if given.size and given.dtype.kind not in "iu":
-        raise UsageError(
-            f"{given.dtype} is no type of page ids", hint="give whole numbers, or one truth value per page"
-        )
-    ids = given.astype(np.int64)
-    if ids.size and not 0 <= ids.min() <= ids.max() < count:
-        raise UsageError(f"no page {ids.min() if ids.min() < 0 else ids.max()}", hint=f"ids go from 0 to {count - 1}")
-    inside = np.zeros(count, np.bool_)
-    inside[ids] = True
-    return inside
