@@ -67,7 +67,7 @@ def derive(
 ) -> Derived:
     """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent."""
     kept = None if watch is not None else _from_checkpoint(folder, queues, sent)
-    derived, since, closed = kept or (_begun(folder, _urls(folder), queues, sent), 0, 0)
+    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent), 0, 0)
     closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
     again, rooms = tried_again(folder)[0], opened(folder)
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
@@ -140,7 +140,8 @@ def _terms(folder: Folder) -> str:
     return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 
-def _urls(folder: Folder) -> Urls:
+def urls_of(folder: Folder) -> Urls:
+    """Return the URLs of a journal, each under its id."""
     urls = Urls(folder.journal.url_count + (1 << 12))
     _add_urls(folder, urls)
     return urls

@@ -7,11 +7,11 @@ that are new are added. Another strategy or damping is a replay under it; anothe
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import surveyor
 from surveyor.config import Settings
@@ -25,6 +25,9 @@ from surveyor.stopping import parse
 from surveyor.store.survey import Folder, Manifest
 from surveyor.strategies import by_name
 from surveyor.urls import host, normalise
+
+if TYPE_CHECKING:
+    from surveyor.store.journal import Journal
 
 SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
 KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
@@ -62,11 +65,17 @@ def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = Fa
 
 
 def start(
-    path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, again: bool = False
+    path: Path,
+    seeds: Sequence[str],
+    settings: Settings,
+    origins: Mapping[str, str],
+    *,
+    again: bool = False,
+    fill: Callable[[Journal], None] | None = None,
 ) -> tuple[Folder, Settings]:
     """Open a survey to go on with it, or make it; return it with the settings that now hold.
 
-    With `again`, what could not be read so far gets another try.
+    With `again`, what could not be read so far gets another try. A new one begins with what `fill` writes.
     """
     if (path / "survey.toml").is_file():
         folder, settings = _go_on(path, seeds, settings, origins)
@@ -80,7 +89,7 @@ def start(
         origins={name: origins.get(name, "default") for name in KEPT},
     )
     _check(manifest, settings, None)
-    return Folder.create(path, manifest, keep=settings.archive), settings
+    return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
 def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> tuple[Folder, Settings]:

@@ -135,11 +135,13 @@ class Journal:
 
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
         """Yield the outcomes after a position, in the order in which they counted: all that a replay needs."""
-        for rows in self._chunks("SELECT visit, page, kind, reason, target, links FROM visits", "visit", since):
+        columns = "visit, page, kind, reason, target, links, fetched_at"
+        for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", since):
             lists = self._links(rows, 5)
             self._check([row[1:5] for row in rows], lists)
-            for (_, page, kind, reason, target, _), links in zip(rows, lists, strict=True):
-                yield Outcome(page, kind, links, reason or "", -1 if target is None else target)
+            for (_, page, kind, reason, target, _, at), links in zip(rows, lists, strict=True):
+                told = page, kind, links, reason or "", -1 if target is None else target
+                yield Visit(*told, fetched_at=at) if at and kind == "blocked" else Outcome(*told)  # see `was_asked`
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""

@@ -21,8 +21,8 @@ import sqlite3
 import sys
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,8 +103,16 @@ class Folder:
         self._held = held
 
     @classmethod
-    def create(cls, folder: Path, manifest: Manifest, *, keep: bool = True, sync: Sync = "normal") -> Folder:
-        """Make a survey, at once or not at all; `keep` what servers answer."""
+    def create(
+        cls,
+        folder: Path,
+        manifest: Manifest,
+        *,
+        keep: bool = True,
+        sync: Sync = "normal",
+        fill: Callable[[Journal], None] | None = None,
+    ) -> Folder:
+        """Make a survey, at once or not at all, with what `fill` writes into it; `keep` what servers answer."""
         from surveyor.store.journal import Journal
 
         if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
@@ -116,7 +124,9 @@ class Folder:
                 (draft / "survey.toml").write_text(manifest.to_toml(), "utf-8")
                 if keep:
                     (draft / "warc").mkdir()
-                Journal.open(draft / "journal.sqlite", create=True).close()
+                with closing(Journal.open(draft / "journal.sqlite", create=True)) as journal:
+                    if fill is not None:
+                        fill(journal)
                 draft.rename(folder)
                 sync_folder(folder.parent)
             finally:
