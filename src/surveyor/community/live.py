@@ -1,277 +1,34 @@
-"""A community that is read live: a survey of its own, begun with what another one has read, and gone on with.
+"""A community that is read live: pages outside are asked for that matter most to the ranks of the local ones.
 
-The new survey starts with all pages that the other has read, since they cost nothing, the local ones first. From there
-it asks for `extra` pages outside, in rounds, those first that are thought to matter most to the ranks of local pages
-(`strategies/complement.py`). It is an ordinary crawl otherwise, with robots.txt, delays, tries, archive and resume:
-repeating the command goes on with it, and a larger `extra` asks for more. The other survey is only read.
-
-An event `community` in its journal keeps what it was begun with, and from what.
+It is a crawl like any other, with robots.txt, delays, tries, archive and resume, of a survey that began with what
+another one has read (`beginning.py`). Its strategy works in rounds (`strategies/rounds.py`), so which pages are read
+does not depend on how fast hosts answer, and is the same as in a simulation (`known_graph.py`).
 """
 
 from __future__ import annotations
 
-import math
-import re
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from surveyor.arrays import IdArray, read_only
-from surveyor.community.copied import Choice, Copy, Start, choose
-from surveyor.config import Settings
+from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
+from surveyor.community.beginning import Community, Terms
+from surveyor.community.known_graph import Expanded, Round
 from surveyor.crawling import live
 from surveyor.crawling.derived import Derived, derive
-from surveyor.crawling.start import KEPT
-from surveyor.crawling.start import start as start_survey
-from surveyor.errors import UsageError
+from surveyor.kernels import mass
+from surveyor.outcome import Outcome, was_asked
+from surveyor.rank.expansion import Expansion
 from surveyor.stopping import parse
-from surveyor.store.survey import Folder, Manifest, damaged
 
 if TYPE_CHECKING:
-    from surveyor.community.local import Given
     from surveyor.hosts import Hosts
-    from surveyor.outcome import Outcome
     from surveyor.sources.addresses import Resolver
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
-    from surveyor.store.journal import Journal
 
-EVENT = "community"
-EXTRA, ROUNDS, SELECT = "2n", 50, "complement"
-SELECTORS = ("complement", "flow")  # that are strategies of a crawl
-OWN = ("strategy", "until", "scope", "include", "depth")  # settings that a community has of itself
-SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for: `extra` is one
-WORD = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d[\d_,]*)", re.IGNORECASE)
 Ending = Literal["spent", "exhausted", "nothing", "interrupted"]
-
-
-def extra_pages(extra: str | int, local: int) -> int:
-    """Return how many pages are meant: a number, or so many times the number of local pages.
-
-    >>> extra_pages("2n", 150), extra_pages("0.5n", 15), extra_pages("1_500", 10), extra_pages(0, 10)
-    (300, 8, 1500, 0)
-    """
-    match = WORD.fullmatch(str(extra).strip())
-    if match is None or isinstance(extra, bool):
-        raise UsageError(
-            f"{str(extra)!r} is no number of extra pages",
-            hint="give a number such as 1500, or times the number of local pages such as 2n; 0 estimates without any",
-        )
-    if match["pages"]:
-        return int(re.sub("[_,]", "", match["pages"]))
-    return math.ceil(float(match["times"] or 1) * local)
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a community was begun with, as its journal keeps it."""
-
-    base: str  # the name of the survey
-    journal: str  # what names its journal
-    position: int  # where that ended
-    rule: str  # what makes a page local
-    select: str
-    rounds: int
-    local: int  # pages: those with the first numbers
-    start: int  # outcomes that were copied
-    read: int  # of these, pages that count as read
-    outside: int  # pages not read that they linked to
-
-    def strategy(self, extra: int, batch: int = 0) -> str:
-        """Return the strategy that asks for so many pages, so many in a round; by default in as many rounds as told."""
-        batch = batch or math.ceil((extra or extra_pages(EXTRA, self.local)) / self.rounds)
-        return f"{self.select}:local={self.local},start={self.start},batch={batch},extra={extra}"
-
-
-def terms_of(folder: Folder) -> Terms | None:
-    """Return what a community was begun with; None if a survey is none."""
-    told = next((event.detail for event in folder.journal.events(EVENT)), None)
-    if told is None:
-        return None
-    try:
-        return Terms(**{one.name: told[one.name] for one in fields(Terms)})
-    except KeyError as error:
-        raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Community:
-    """The survey of a community, open to be gone on with."""
-
-    folder: Folder
-    settings: Settings
-    terms: Terms
-    extra: int  # pages to be asked for, in all
-    is_new: bool
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def asked(self) -> int:
-        """How many extra pages were asked for so far, whatever came of it; those that were refused were not."""
-        return int(self.folder.journal.asked(self.terms.start).size)
-
-    def close(self) -> None:
-        """Close its files."""
-        self.folder.close()
-
-    def __enter__(self) -> Community:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def begin(
-    base: Path | str,
-    local: Given | None = None,
-    *,
-    extra: str | int | None = None,
-    select: str | None = None,
-    rounds: int | None = None,
-    start: Start = "all",
-    out: Path | str | None = None,
-    settings: Settings | None = None,
-    origins: Mapping[str, str] | None = None,
-) -> Community:
-    """Go on with the community in `out`, or begin one with what the survey `base` has read.
-
-    Settings that are not given (their origin is "default") are those of the base. What is None is as usual, or as the
-    community was begun with. Without `local` pages, `base` is a community itself, to be gone on with.
-    """
-    given, where = settings or Settings(), dict(origins or {})
-    with Folder.open(Path(base), write=False) as other:
-        if local is None and out is None and terms_of(other) is not None:
-            path, local = Path(base), None
-        elif local is None:
-            raise UsageError("nothing says which pages are local", hint="name them with --local, such as host:HOST")
-        else:
-            path = Path(out) if out is not None else folder_for(Path(base), local)
-        given, where = _own(given, where)
-        if (path / "survey.toml").is_file():
-            return _go_on(path, other, local, extra, select, rounds, given, where)
-        usual = select or SELECT, ROUNDS if rounds is None else rounds
-        return _make(path, other, "all" if local is None else local, extra or EXTRA, *usual, start, given, where)
-
-
-def folder_for(base: Path, local: Given) -> Path:
-    """Return where the community of a survey lies, unless the user says so."""
-    words = re.sub(r"[^\w.-]+", "-", local.partition(":")[2] or local).strip("-.") if isinstance(local, str) else ""
-    return base.with_name(f"{base.name.removesuffix('.survey')}-community{'-' * bool(words)}{words[:60]}.survey")
-
-
-def _own(settings: Settings, origins: dict[str, str]) -> tuple[Settings, dict[str, str]]:
-    """Leave out settings that a community has of itself, wherever they come from."""
-    mine: dict[str, Any] = {"scope": "any", "include": (), "depth": None}
-    for name, flag in SPENDING.items():
-        if origins.get(name, "default") not in (flag, "argument"):
-            mine[name] = ""
-    return replace(settings, **mine), {**origins, **dict.fromkeys([*OWN, *mine], EVENT)}
-
-
-def _make(
-    path: Path, other: Folder, local: Given, extra: str | int, select: str, rounds: int, start: Start,
-    settings: Settings, origins: dict[str, str],
-) -> Community:  # fmt: skip
-    """Begin a community, at once or not at all."""
-    if select not in SELECTORS:
-        raise UsageError(f"{select!r} chooses no pages of a live crawl", hint=f"there are {', '.join(SELECTORS)}")
-    if rounds < 1:
-        raise UsageError(f"rounds must be at least 1, not {rounds}", hint="50 is usual")
-    manifest = other.manifest
-    kept = {name: manifest.settings[name] for name in KEPT if name in manifest.settings}
-    stored = {name: value for name, value in kept.items() if origins.get(name, "default") == "default"}
-    settings = replace(settings, **stored, rng=manifest.rng if settings.rng is None else settings.rng)
-    choice = choose(other, local, start)
-    pages = extra_pages(extra, choice.size)
-    terms = _terms(other, choice, select, rounds)
-    settings = replace(settings, strategy=terms.strategy(pages), until=_goal(terms, pages))
-    told = {one.name: getattr(terms, one.name) for one in fields(Terms)}
-    scope = {name: getattr(settings, name) for name in ("scope", "exclude", "follow_nofollow")}
-    copy = Copy(other, choice, Manifest(seeds=manifest.seeds, rng=0, settings=scope))
-
-    def fill(journal: Journal) -> None:
-        copy.into(journal, told, time.time())
-
-    where = {**dict.fromkeys(stored, other.folder.name), **{k: v for k, v in origins.items() if v != "default"}}
-    folder, settings = start_survey(path, manifest.seeds, settings, where, fill=fill)
-    found = terms_of(folder)
-    missing = choice.local.missing
-    warned = (f"{missing:,} of the pages that were to be local were not read in {other.folder.name}",) * bool(missing)
-    return Community(folder, settings, found or terms, pages, is_new=True, warnings=warned)
-
-
-def _terms(other: Folder, choice: Choice, select: str, rounds: int) -> Terms:
-    return Terms(
-        base=other.folder.name,
-        journal=choice.journal,
-        position=choice.position,
-        rule=choice.local.rule,
-        select=select,
-        rounds=rounds,
-        local=choice.size,
-        start=int(choice.visits.size),
-        read=choice.read,
-        outside=0,  # counted when all is copied
-    )
-
-
-def _goal(terms: Terms, extra: int) -> str:
-    return f"pages={terms.read + extra}"
-
-
-def _go_on(
-    path: Path, other: Folder, local: Given | None, extra: str | int | None, select: str | None, rounds: int | None,
-    settings: Settings, origins: dict[str, str],
-) -> Community:  # fmt: skip
-    with Folder.open(path, write=False) as before:
-        terms, now = terms_of(before), str(before.manifest.settings.get("strategy", ""))
-        if terms is None:
-            raise UsageError(f"{path} is a survey, but no community", hint="choose another folder with --out")
-        asked = int(before.journal.asked(terms.start).size)
-    _same(path, terms, local, select, rounds)
-    was = {name: int(number) for name, number in re.findall(r"(batch|extra)=(\d+)", now)}
-    wanted = was.get("extra", 0) if extra is None else extra_pages(extra, terms.local)
-    pages = max(wanted, asked)  # what was asked for cannot be taken back
-    strategy = terms.strategy(pages, was.get("batch", 0) if asked else 0)
-    settings = replace(settings, strategy=strategy, until=_goal(terms, pages))
-    folder, settings = start_survey(path, (), settings, origins)
-    return Community(folder, settings, terms, pages, is_new=False, warnings=_changes(path, other, terms))
-
-
-def _same(path: Path, terms: Terms, local: Given | None, select: str | None, rounds: int | None) -> None:
-    """Refuse to go on with another community than was begun."""
-    from surveyor.community.local import Rule
-
-    rule = str(Rule.parse(local)) if isinstance(local, str) else None
-    for flag, now, before in (
-        ("--local", rule, terms.rule),
-        ("--select", select, terms.select),
-        ("--rounds", rounds, terms.rounds),
-    ):
-        if now is not None and now != before:
-            raise UsageError(
-                f"{path} was begun with {flag} {before}", hint=f"leave {flag} out, or begin another with --out"
-            )
-
-
-def _changes(path: Path, other: Folder, terms: Terms) -> tuple[str, ...]:
-    """Say whether the survey that it began with is no longer what it was."""
-    journal = other.journal
-    if other.folder.resolve() == path.resolve() or (journal.identity, journal.position) == (
-        terms.journal,
-        terms.position,
-    ):
-        return ()
-    same = journal.identity == terms.journal and journal.position > terms.position
-    what = f"{journal.position - terms.position:,} more visits" if same else "another past"
-    return (
-        f"{other.folder.name} has {what} since {path.name} was begun, which does not know of it; "
-        "begin anew with another --out",
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,26 +37,38 @@ class Crawled:
 
     state: Derived
     terms: Terms
-    local: IdArray  # the pages with the first numbers
-    extra: IdArray  # pages read since the start, in the order in which they counted
-    asked: int  # pages asked for since the start, whatever came of it
     ending: Ending
+    asked: IdArray  # extra pages that were asked for, in the order in which they counted
+    read: IdArray  # those of them that could be read
+    times: FloatArray  # seconds since the first of them was asked for, of each asked for
 
     @property
-    def rounds(self) -> list[tuple[int, int, float, float]]:
-        """Of each round: extra pages read and asked for before it, how far local ranks moved, and their error."""
-        return list(getattr(self.state.crawl.strategy, "rounds", ()))
+    def local(self) -> IdArray:
+        """The local pages: those with the first numbers."""
+        return np.arange(self.terms.local, dtype=np.int32)
 
     @property
     def remark(self) -> str:
         """What to say about an end that is not the one asked for; empty if it is."""
-        if self.ending == "nothing":
-            return (
-                f"no page of {self.terms.rule} links to a page that is not read: there is nothing outside to learn from"
-            )
-        if self.ending == "exhausted":
-            return f"no page is left to ask for outside after {self.asked:,} of them"
-        return ""
+        told = {
+            "nothing": f"no page of {self.terms.rule} links to a page that is not read: "
+            "there is nothing outside to learn from",
+            "exhausted": f"no page is left to ask for outside after {self.asked.size:,} of them",
+        }
+        return told.get(self.ending, "")
+
+    def expanded(self, *, tolerance: float = 1e-6) -> Expanded:
+        """Return what the pages read tell, as a simulation would; gone ones count as pages without links."""
+        ledger, graph, terms = self.state.crawl.ledger, self.state.crawl.graph, self.terms
+        life = ledger.state & mass.LIFE
+        expansion = Expansion(self.local, terms.select, damping=ledger.damping, tolerance=tolerance)
+        known = expansion.learn(graph.rows, (life == mass.READ) | (life == mass.DEAD), ledger.stands_for())
+        told: list[tuple[int, int, float, float]] = getattr(self.state.crawl.strategy, "rounds", [])
+        since = np.append(0.0, self.times)
+        rounds = tuple(Round(read, asked, moved, error, float(since[asked])) for read, asked, moved, error in told)
+        batch: IntArray = np.zeros(ledger.capacity, np.int64)
+        batch[self.asked] = np.searchsorted([one.asked for one in rounds], np.arange(self.asked.size), side="right")
+        return Expanded(known, expansion, batch[known.pages], self.asked, rounds)
 
 
 async def run(
@@ -332,7 +101,8 @@ async def run(
 
 
 def _crawled(community: Community, state: Derived, ending: Ending) -> Crawled:
-    since = community.folder.journal.outcomes(community.terms.start)
-    read = np.array([outcome.page for outcome in since if outcome.kind == "read"], np.int32)
-    local = np.arange(community.terms.local, dtype=np.int32)
-    return Crawled(state, community.terms, read_only(local), read_only(read), community.asked, ending)
+    since = [visit for visit in community.folder.journal.visits(community.terms.start) if was_asked(visit)]
+    times = np.array([visit.fetched_at - since[0].fetched_at for visit in since])
+    read = np.array([visit.page for visit in since if visit.kind == "read"], np.int32)
+    asked = np.array([visit.page for visit in since], np.int32)
+    return Crawled(state, community.terms, ending, read_only(asked), read_only(read), read_only(times))
