@@ -24,7 +24,7 @@ Method = Literal["crawled", "frontier"]
 
 
 def told_by(graph: Graph, read: Array | Any) -> Known:
-    return known(Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices), np.asarray(read))
+    return known(Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices), np.flatnonzero(read).astype(np.int32))
 
 
 def counts(found: Known) -> Array:
@@ -138,6 +138,7 @@ def test_a_page_outside_that_all_rank_comes_from() -> None:
         ({"local": np.array([3])}, "no page 3"),
         ({"page": 2}, "place 2 is not that of a local page"),
         ({"page": -3}, "place -3"),
+        ({"damping": 1.0}, "damping is 1"),
         ({"count": -1}, "-1 pages cannot be listed"),
         ({"method": "auto"}, "choose crawled or frontier"),
     ],

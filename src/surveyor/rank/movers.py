@@ -24,6 +24,7 @@ from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray, marked
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Rows
 from surveyor.kernels.known import Known
+from surveyor.ledger import check_damping
 
 PRECISION = 1e-6  # of what a page sends to the target: the error asked for
 FIRST, FINER = 0.1, 4.0  # the first threshold of a push, in parts of what is pushed, and by how much it falls
@@ -66,6 +67,7 @@ def movers(
     """
     inside = marked(local, known.pages.size)
     scores = _checked(known, ranks, inside, page)
+    check_damping(damping)
     if count < 0:
         raise UsageError(f"{count} pages cannot be listed", hint="give 0 or more")
     if method not in ("crawled", "frontier"):
