@@ -22,6 +22,7 @@ _HOME = {
     "Bytes": "stopping",
     "ChangeRate": "revisits",
     "Cho": "strategies.cho",
+    "CommunityRank": "communities.result",
     "Comparison": "compare.ranks",
     "Condensed": "graph.condense",
     "Coverage": "stopping",
@@ -65,6 +66,7 @@ _HOME = {
     "bit_vectors": "rank.bits",
     "build_graph": "graph.formats",
     "change_rate": "revisits",
+    "community": "communities.community",
     "compare_ranks": "compare.ranks",
     "condense": "graph.condense",
     "crawl": "crawling.crawl",
@@ -99,6 +101,7 @@ __all__ = [
     "Bytes",
     "ChangeRate",
     "Cho",
+    "CommunityRank",
     "Comparison",
     "Condensed",
     "Coverage",
@@ -142,6 +145,7 @@ __all__ = [
     "bit_vectors",
     "build_graph",
     "change_rate",
+    "community",
     "compare_ranks",
     "condense",
     "crawl",
@@ -170,6 +174,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from surveyor.communities.community import community
+    from surveyor.communities.result import CommunityRank
     from surveyor.compare.ranks import Comparison, compare_ranks
     from surveyor.crawling.crawl import crawl
     from surveyor.crawling.look import look

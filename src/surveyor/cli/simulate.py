@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from surveyor.strategies.strategy import Strategy
 
 #: Names of the strategies, kept here so that help needs no import; a test compares them with the library.
-NAMES = ("breadth", "rankmass", "windowed", "opic", "adaptive", "tracking", "cho", "outlinks", "random")
+NAMES = (
+    "breadth", "rankmass", "windowed", "opic", "adaptive", "tracking", "cho", "outlinks", "random",
+    "complement", "flow", "rounds",
+)  # fmt: skip
 STRATEGIES = "breadth,rankmass,windowed,opic"
 NOT_REACHED = 3  # the exit code
 SHARE = click.FloatRange(0, 1, max_open=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
-from surveyor.community.beginning import Community, Terms
-from surveyor.community.known_graph import Expanded, Round
+from surveyor.communities.beginning import Community, Terms
+from surveyor.communities.known_graph import Expanded, Round
 from surveyor.crawling import live
 from surveyor.crawling.derived import Derived, derive
 from surveyor.kernels import mass
@@ -62,7 +62,8 @@ class Crawled:
         ledger, graph, terms = self.state.crawl.ledger, self.state.crawl.graph, self.terms
         life = ledger.state & mass.LIFE
         expansion = Expansion(self.local, terms.select, damping=ledger.damping, tolerance=tolerance)
-        known = expansion.learn(graph.rows, (life == mass.READ) | (life == mass.DEAD), ledger.stands_for())
+        pages = np.flatnonzero((life == mass.READ) | (life == mass.DEAD)).astype(np.int32)
+        known = expansion.learn(graph.rows, pages, ledger.capacity, ledger.stands_for())
         told: list[tuple[int, int, float, float]] = getattr(self.state.crawl.strategy, "rounds", [])
         since = np.append(0.0, self.times)
         rounds = tuple(Round(read, asked, moved, error, float(since[asked])) for read, asked, moved, error in told)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from surveyor.community.copied import Choice, Copy, Start, choose
+from surveyor.communities.copied import Choice, Copy, Start, choose
 from surveyor.config import Settings
 from surveyor.crawling.start import KEPT
 from surveyor.crawling.start import start as start_survey
@@ -24,7 +24,7 @@ from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.strategies.rounds import PART
 
 if TYPE_CHECKING:
-    from surveyor.community.local import Given
+    from surveyor.communities.local import Given
     from surveyor.store.journal import Journal
 
 EVENT = "community"
@@ -234,7 +234,7 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
 
 def _same(path: Path, terms: Terms, wish: Wish) -> None:
     """Refuse to go on with another community than was begun."""
-    from surveyor.community.local import Rule
+    from surveyor.communities.local import Rule
 
     rule = str(Rule.parse(wish.local)) if isinstance(wish.local, str) else None
     for flag, now, before in (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surveyor.arrays import IdArray, IntArray
-from surveyor.community.local import Given, Local, local_pages
+from surveyor.communities.local import Given, Local, local_pages
 from surveyor.crawling.derived import DELETED, scope_of, urls_of
 from surveyor.errors import UsageError
 from surveyor.outcome import NO_LINKS

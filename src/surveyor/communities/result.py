@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, IntArray
-from surveyor.community.known_graph import Round
+from surveyor.communities.known_graph import Round
 from surveyor.errors import MissingExtra, UsageError
 from surveyor.rank.estimates import Estimate
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from surveyor.kernels.known import Known
     from surveyor.rank.movers import Mover
 
-Ending = Literal["spent", "still", "nothing left", "interrupted"]
+DIGITS = 1 << 20  # of scores that order pages
+Ending = Literal["spent", "still", "exhausted", "nothing", "interrupted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class CommunityRank:
     estimate: Estimate  # the one that was asked for
     estimates: Mapping[str, Estimate]  # all of them, by method
     spread: FloatArray | None  # standard deviation of each score by a jackknife over batches: no bound
-    unsettled: float | None  # L1 size of that spread: how far the estimate would be expected to be elsewhere, at least
+    unsettled: float | None  # the sum of it: how much the answer depends on which pages were read
     rounds: tuple[Round, ...]
     extra: IdArray  # ids of the pages asked for, in order
     ending: Ending
@@ -63,6 +64,11 @@ class CommunityRank:
     def moved(self) -> float:
         """How far the estimate lies from the local rank: L1, from 0 to 2."""
         return float(np.abs(self.scores - self.local).sum())
+
+    @property
+    def disagreement(self) -> float:
+        """How far the two plain estimates lie apart, L1: what links of pages not read may yet bring."""
+        return float(np.abs(self.estimates["crawled"].scores - self.estimates["frontier"].scores).sum())
 
     @cached_property
     def positions(self) -> IntArray:
@@ -111,7 +117,8 @@ class CommunityRank:
 
         places = np.searchsorted(self.known.pages, self.pages)
         target = None if page is None else int(places[self._entry(page)])
-        return movers(self.known, self._ranks, places.astype(np.int32), target, count)
+        ranks = self._ranks
+        return movers(self.known, ranks, places, target, count, damping=self.damping, method="frontier")
 
     @cached_property
     def _ranks(self) -> FloatArray:
@@ -137,6 +144,7 @@ class CommunityRank:
             "select": self.select, "estimator": self.estimate.method, "why": self.estimate.why,
             "weights": dict(self.estimate.weights), "solver_error": self.estimate.error, "damping": self.damping,
             "rng": self.rng, "ending": self.ending, "moved": self.moved, "unsettled": self.unsettled,
+            "disagreement": self.disagreement,
             "notes": list(self.notes),
             "rounds": [
                 {"read": one.read, "asked": one.asked, "moved": one.moved, "seconds": one.seconds}
@@ -145,9 +153,7 @@ class CommunityRank:
             "pages": self.top(top),
         }  # fmt: skip
         if self.truth is not None:
-            told["compared"] = {
-                name: self.compared(name).to_dict() for name in ("local", *self.estimates)
-            }
+            told["compared"] = {name: self.compared(name).to_dict() for name in ("local", *self.estimates)}
             told["errors"] = list(self.errors)
         return told
 
@@ -201,6 +207,9 @@ class CommunityRank:
 
 
 def _positions(scores: FloatArray) -> IntArray:
+    """Number pages from the best; scores that differ by no more than solving leaves open are tied."""
+    fraction, exponent = np.frexp(scores)
+    scores = np.ldexp(np.round(fraction * DIGITS), exponent)
     positions = np.empty(scores.size, np.int64)
     positions[np.argsort(-scores, kind="stable")] = np.arange(1, scores.size + 1)
     return positions

@@ -1,0 +1,199 @@
+"""Global rank of local pages: over a graph, over a survey that is replayed, with back-links; and what is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surveyor as sv
+from oracles import dense_pagerank
+from surveyor import UsageError
+from surveyor.communities import back_links as links
+from surveyor.communities.concluding import jackknife
+from surveyor.communities.known_graph import Plan, expand, rows_of
+from surveyor.graph.synthetic import synthetic_web
+from surveyor.kernels.known import known
+from surveyor.rank.estimates import estimate
+
+WEB = synthetic_web("small")
+LOCAL = np.sort(np.random.default_rng(8).permutation(WEB.graph.pages)[:300]).astype(np.int32)
+
+
+def truth() -> np.ndarray:
+    even = np.full(WEB.graph.pages, 1 / WEB.graph.pages)
+    ranks = dense_pagerank(WEB.graph, 0.85, even, even)[LOCAL]
+    return np.asarray(ranks / ranks.sum())
+
+
+def test_all_numbers_are_of_the_local_pages() -> None:
+    found = sv.community(WEB.graph, LOCAL, extra="n", truth=True)
+    assert found.truth is not None
+    assert np.abs(found.truth - truth()).sum() < 1e-8
+    for scores in (found.local, found.scores, *(one.scores for one in found.estimates.values())):
+        assert scores.shape == (300,)
+        assert scores.sum() == pytest.approx(1, abs=1e-12)
+    alone = known(rows_of(WEB.graph), LOCAL)
+    even = np.full(300, 1 / 300)
+    expected = dense_pagerank(sv.Graph(alone.indptr, alone.indices), 0.85, even, even)
+    assert np.abs(found.local - expected).sum() < 1e-8
+    assert found.errors[0] == pytest.approx(found.compared("local").l1, abs=1e-4)
+    assert found.errors[-1] == pytest.approx(found.compared("crawled").l1, abs=1e-4)
+    assert found.compared().l1 < found.compared("local").l1
+    assert found.extra.size == 300
+    assert found.ending == "spent"
+    assert found.rounds[-1].asked == 300
+
+
+def test_positions_and_rows_fit_the_scores() -> None:
+    found = sv.community(WEB.graph, LOCAL, extra=100)
+    best = found.top(5)
+    assert [row["position"] for row in best] == [1, 2, 3, 4, 5]
+    assert [row["share"] for row in best] == pytest.approx(np.sort(found.scores)[::-1][:5], rel=1e-5)
+    assert sorted(found.positions.tolist()) == sorted(found.local_positions.tolist()) == list(range(1, 301))
+    row = found.moves(1)[0]
+    assert abs(row["share"] - row["local_share"]) == pytest.approx(np.abs(found.scores - found.local).max())
+    assert row["moved"] == row["local_position"] - row["position"]
+    columns = found.columns()
+    assert columns["name"][0] == best[0]["name"]
+    assert found.to_dict(3)["pages"] == found.top(3)
+    assert found.to_polars().height == 300
+    assert "<table>" in found._repr_html_()
+
+
+def test_movers_are_pages_outside_that_link_in() -> None:
+    found = sv.community(WEB.graph, LOCAL, extra="n")
+    for mover in found.movers(count=5):
+        assert mover.page not in LOCAL
+        assert np.isin(WEB.graph.links_of(mover.page), LOCAL).any()
+    one = found.movers(page=found.top(1)[0]["name"], count=3)
+    assert all(found.top(1)[0]["page"] in WEB.graph.links_of(mover.page) for mover in one)
+    with pytest.raises(UsageError, match="is no local page"):
+        found.movers(page=int(np.setdiff1d(np.arange(1500), LOCAL)[0]))
+
+
+def test_jackknife_is_the_spread_of_answers_with_batches_left_out() -> None:
+    done = expand(WEB.graph, LOCAL, Plan(120, batch=30))
+    rows = rows_of(WEB.graph)
+    spread = jackknife(done.known, LOCAL, done.batch_of, "crawled", lambda pages: known(rows, pages), 0.85)
+    answers = []
+    for batch in range(1, 5):
+        kept = known(rows, done.known.pages[done.batch_of != batch])
+        places = np.searchsorted(kept.pages, LOCAL).astype(np.int32)
+        answers.append(estimate(kept, places, np.zeros(kept.pages.size, np.int64), "crawled", tolerance=1e-9).scores)
+    centre = np.mean(answers, axis=0)
+    expected = np.sqrt(3 / 4 * np.square(np.array(answers) - centre).sum(axis=0))
+    assert spread is not None
+    assert np.allclose(spread, expected, atol=1e-6)
+    assert spread.sum() > 1e-4
+    assert jackknife(done.known, LOCAL, np.zeros_like(done.batch_of), "crawled", lambda p: known(rows, p), 0.85) is None
+
+
+def test_no_extra_pages_is_an_estimate_from_known_links() -> None:
+    found = sv.community(WEB.graph, LOCAL, extra=0)
+    assert found.extra.size == 0
+    assert found.spread is None
+    assert found.ending == "spent"
+    assert np.allclose(found.estimates["crawled"].scores, found.local, atol=1e-8)
+
+
+def outside() -> np.ndarray:
+    """The pages that link into the local domain."""
+    into = np.isin(WEB.graph.indices, LOCAL)
+    sources = np.repeat(np.arange(WEB.graph.pages), WEB.graph.out_degrees)
+    return np.setdiff1d(sources[into], LOCAL)
+
+
+def test_back_links_of_all_pages_around_are_as_good_as_reading_them(tmp_path: Path) -> None:
+    sources = outside()
+    table = tmp_path / "back.tsv"
+    names = WEB.graph.names
+    assert names is not None
+    lines = [
+        f"{names[int(page)]}\t{names[int(target)]}\t{WEB.graph.out_degrees[page]}\n"
+        for page in sources
+        for target in WEB.graph.links_of(int(page))
+    ]
+    table.write_text("source\ttarget\tlinks\n# all of them\n" + "".join(lines))
+    plain = sv.community(WEB.graph, LOCAL, extra=0, truth=True)
+    by_file = sv.community(WEB.graph, LOCAL, extra=0, truth=True, back_links=table)
+    by_graph = sv.community(WEB.graph, LOCAL, extra=0, truth=True, back_links=WEB.graph)
+    for method in ("crawled", "frontier"):
+        assert np.allclose(by_file.estimates[method].scores, by_graph.estimates[method].scores, atol=1e-9)
+    assert by_file.compared("frontier").l1 < 0.6 * plain.compared("frontier").l1
+    assert f"{sources.size} pages that were not read" in by_file.notes[0]
+    read = sv.community(WEB.graph, LOCAL, extra=0, truth=True, start=sources)
+    # the links of these pages among themselves are not in the table
+    assert by_file.compared("frontier").l1 < read.compared("frontier").l1 + 0.1
+
+
+def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
+    rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1, 0]), np.array([1, 0, 2]), 4)), 4
+    found = known(rows, np.array([0, 1], np.int32))
+    back = links.BackLinks(
+        ("two", "new", "read"), np.array([0, 1, 3, 4]), np.array([1, 0, 1, 0], np.int32), np.array([3, 0, 9])
+    )
+    names = {"two": 2, "read": 1}
+    grown, size, new = links.added(rows, web, found, back, names.get)
+    assert (size, new.tolist()) == (6, [2, 5])
+    again = known(grown, np.array([0, 1, 2, 5], np.int32))
+    assert again.pages.tolist() == [0, 1, 2, 5]
+    assert [again.indices[a:b].tolist() for a, b in zip(again.indptr, again.indptr[1:], strict=False)] == [
+        [1, 2], [0], [1], [0, 1],
+    ]  # fmt: skip
+    assert again.leaving.tolist() == [0, 0, 2, 0]  # three links, one known; as many as the median page otherwise
+    assert again.frontier.tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("https://a.example/\n", "line 1 of .* is no link"),
+        ("a\tb\tmany\n", "line 1 of .* is no link"),
+        ("https://a.example/\thttps://b.example/\n", "has no link to a local page"),
+    ],
+)
+def test_wrong_back_links_are_told(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "back.tsv").write_text(text)
+    with pytest.raises(UsageError, match=told):
+        sv.community(WEB.graph, LOCAL, extra=0, back_links=tmp_path / "back.tsv")
+
+
+def test_missing_back_links_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.tsv cannot be read: No such file"):
+        sv.community(WEB.graph, LOCAL, extra=0, back_links=tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"select": "best"}, "no selection 'best'"),
+        ({"estimator": "oracle"}, "no estimator 'oracle'"),
+        ({"rounds": 0}, "0 rounds"),
+        ({"damping": 1.0}, "damping 1.0 is outside"),
+        ({"still": -1.0}, "cannot move by less"),
+        ({"extra": "lots"}, "'lots' is no number of extra pages"),
+        ({"extra": -5}, "'-5' is no number of extra pages"),
+        ({"contact": "me@example.org"}, "contact is for surveys"),
+        ({"replay": True}, "replay is for surveys"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        sv.community(WEB.graph, LOCAL, **settings)  # type: ignore[arg-type]
+
+
+def test_local_pages_that_are_none_or_all_are_told() -> None:
+    with pytest.raises(UsageError, match="no page of this graph is local"):
+        sv.community(WEB.graph, "host:nowhere.example")
+    with pytest.raises(UsageError, match="nothing outside to learn from"):
+        sv.community(WEB.graph, np.ones(WEB.graph.pages, np.bool_))
+
+
+def test_a_domain_without_links_out_has_nothing_to_learn_from() -> None:
+    graph = sv.Graph.from_edges([("a", "b"), ("b", "a"), ("c", "a")])
+    found = sv.community(graph, ["a", "b"])
+    assert found.ending == "nothing"
+    assert found.extra.size == 0
+    assert found.scores.tolist() == pytest.approx([0.5, 0.5])
