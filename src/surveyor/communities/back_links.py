@@ -8,48 +8,38 @@ make up its number of links; where that is not told either, it has as many as ha
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.arrays import IdArray, IntArray
+from surveyor.arrays import IdArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.known import Known
 from surveyor.kernels.mass import Rows
 from surveyor.urls import normalise
 
-if TYPE_CHECKING:
-    pass
-
 UNTOLD = 0  # the degree of a page whose number of links nobody knows
 Find = Callable[[str], int | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BackLinks:
-    """Pages outside, the local pages that each links to, and how many links it has in all."""
+@dataclass(frozen=True, slots=True)
+class Linking:
+    """A page outside: the pages that it links to, by name, and how many links it has in all."""
 
-    sources: tuple[str, ...]
-    indptr: IntArray
-    targets: IdArray  # ids of local pages
-    degrees: IntArray
-
-    @property
-    def links(self) -> int:
-        """How many links into the local domain there are."""
-        return int(self.targets.size)
+    targets: tuple[str, ...]
+    degree: int = UNTOLD
 
 
-def from_file(path: Path | str, find: Find) -> BackLinks:
-    """Read a table of links: source, target and, if known, the links of the source, with tabs or commas between.
+BackLinks = Mapping[str, Linking]  # by the name of the page that links
 
-    Only links to pages that `find` knows count; names are tried as they are, and as the crawler spells them.
-    """
-    pairs: list[tuple[str, int, int]] = []
+
+def from_file(path: Path | str) -> BackLinks:
+    """Read a table of links: source, target and, if known, the links of the source, with tabs or commas between."""
+    rows: dict[str, dict[str, None]] = {}
+    degrees: dict[str, int] = {}
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             for number, line in enumerate(file, 1):
@@ -59,99 +49,86 @@ def from_file(path: Path | str, find: Find) -> BackLinks:
                 cells = text.split("\t") if "\t" in text else next(csv.reader([text]))
                 if number == 1 and cells[0].strip().lower() in ("source", "from"):
                     continue
-                pairs += _pair(path, number, [cell.strip() for cell in cells], find)
+                source, target, degree = _link(path, number, [cell.strip() for cell in cells])
+                rows.setdefault(source, {})[target] = None
+                degrees[source] = max(degree, degrees.get(source, UNTOLD))
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(
-            f"the back-links in {path} cannot be read: {why}", hint="source and target in each line"
-        ) from error
-    if not pairs:
-        raise UsageError(
-            f"{path} has no link to a local page", hint="each line holds two URLs: the page that links, the local page"
-        )
-    return _gathered(pairs)
+        problem = f"the back-links in {path} cannot be read: {why}"
+        raise UsageError(problem, hint="give a file with source and target in each line") from error
+    return {source: Linking(tuple(row), degrees[source]) for source, row in rows.items()}
 
 
-def _pair(path: Path | str, number: int, cells: list[str], find: Find) -> list[tuple[str, int, int]]:
+def _link(path: Path | str, number: int, cells: list[str]) -> tuple[str, str, int]:
     if len(cells) < 2 or (len(cells) > 2 and cells[2] and not cells[2].isdecimal()):
-        raise UsageError(
-            f"line {number} of {path} is no link",
-            hint="source, target and perhaps the number of links, with tabs between",
-        )
-    target = _found(cells[1], find)
-    degree = int(cells[2]) if len(cells) > 2 and cells[2] else UNTOLD
-    return [] if target is None else [(normalise(cells[0]) or cells[0], target, degree)]
+        hint = "source, target and perhaps how many links the source has, with tabs between"
+        raise UsageError(f"line {number} of {path} is no link", hint=hint)
+    return cells[0], cells[1], int(cells[2]) if len(cells) > 2 and cells[2] else UNTOLD
 
 
-def _found(name: str, find: Find) -> int | None:
-    there = find(name)
-    spelt = normalise(name) if there is None else None
-    return find(spelt) if spelt is not None else there
-
-
-def from_graph(graph: Graph, names: Iterable[tuple[str, int]]) -> BackLinks:
-    """Take the pages of a graph that link to local pages, given by name and id; all their links are counted."""
-    if graph.names is None:
+def from_graph(graph: Graph, local: Iterable[str]) -> BackLinks:
+    """Take the pages of a graph that link to local pages, by name, with all their links."""
+    names = graph.names
+    if names is None:
         raise UsageError("the graph of back-links has no names", hint="give one with URLs")
-    pairs: list[tuple[str, int, int]] = []
-    into, degrees = graph.in_links, graph.out_degrees
-    for name, page in names:
-        there = graph.names.find(name)
-        if there is not None:
-            sources = into.indices[into.indptr[there] : into.indptr[there + 1]]
-            pairs += [(graph.names[int(source)], page, int(degrees[source])) for source in sources]
-    if not pairs:
-        raise UsageError("the back-links lead to no local page", hint="names of pages must be spelt as in the survey")
-    return _gathered(pairs)
+    into = graph.in_links
+    found = (names.find(name) for name in local)
+    there = [into.indices[into.indptr[page] : into.indptr[page + 1]] for page in found if page is not None]
+    sources = np.unique(np.concatenate([np.empty(0, np.int32), *there])).tolist()
+    rows = {page: graph.links_of(page) for page in sources}
+    return {names[page]: Linking(tuple(names[goal] for goal in row.tolist()), row.size) for page, row in rows.items()}
 
 
-def _gathered(pairs: list[tuple[str, int, int]]) -> BackLinks:
-    """Put the links of each page together."""
-    rows: dict[str, dict[int, None]] = {}
-    degrees: dict[str, int] = {}
-    for source, target, degree in pairs:
-        rows.setdefault(source, {})[target] = None
-        degrees[source] = max(degree, degrees.get(source, UNTOLD))
-    sizes = [len(row) for row in rows.values()]
-    targets = [target for row in rows.values() for target in row]
-    return BackLinks(
-        tuple(rows),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.array(targets, np.int32),
-        np.array([degrees[source] for source in rows], np.int64),
-    )
+def added(
+    rows: Rows, web: int, known: Known, local: Container[int], back: BackLinks, find: Find
+) -> tuple[Rows, int, IdArray]:
+    """Add pages that link to local ones to the rows of a web; return the rows, how many ids there are, the new pages.
 
-
-def added(rows: Rows, web: int, known: Known, back: BackLinks, find: Find) -> tuple[Rows, int, IdArray]:
-    """Add pages with known back-links to the rows of a web; return the rows, how many ids there are, and the new pages.
-
-    Pages that were read are left as they are. Links that are not known lead to one page that nobody can read.
+    Pages that were read are left as they are. Links that lead to no known page lead to one that nobody can read.
     """
     usual = int(np.median(known.degrees + known.leaving)) if known.pages.size else 1
     nowhere, web = web, web + 1
+    spelt = _Spelt(find)
+    useful = {
+        name: linking
+        for name, linking in back.items()
+        if not _is_read(known, spelt(name)) and any(spelt(target) in local for target in linking.targets)
+    }
+    for name in useful:
+        if spelt(name) is None:
+            spelt.found[name], web = web, web + 1
     start = np.append(rows.start, np.zeros(web - rows.start.size, np.int64))
     end = np.append(rows.end, np.zeros(web - rows.end.size, np.int64))
-    more: list[IdArray] = []
-    used, fresh, ids = rows.targets.size, [], []
-    for entry, name in enumerate(back.sources):
-        page = find(name)
-        if page is not None and _is_read(known, page):
-            continue
-        links = back.targets[back.indptr[entry] : back.indptr[entry + 1]]
-        others = max(0, (int(back.degrees[entry]) or usual) - links.size)
-        if page is None:
-            page, web = web, web + 1
-            fresh.append((used, used + links.size + others))
-        else:
-            start[page], end[page] = used, used + links.size + others
-        more += [links, np.full(others, nowhere, np.int32)]
-        used += links.size + others
-        ids.append(page)
-    begins, ends = np.array(fresh, np.int64).reshape(-1, 2).T
-    grown = Rows(np.append(start, begins), np.append(end, ends), np.concatenate([rows.targets, *more]))
-    return grown, web, np.sort(np.array(ids, np.int32))
+    more: list[IdArray] = [rows.targets]
+    used, pages = rows.targets.size, []
+    for name, linking in useful.items():
+        page = spelt(name)
+        goals = [goal for target in linking.targets if (goal := spelt(target)) is not None and goal != page]
+        degree = max(len(goals), linking.degree or max(usual, len(linking.targets)))
+        start[page], end[page], used = used, used + degree, used + degree
+        more += [np.array(goals, np.int32), np.full(degree - len(goals), nowhere, np.int32)]
+        pages.append(page)
+    grown = Rows(read_only(start), read_only(end), read_only(np.concatenate(more)))
+    return grown, web, np.sort(np.array(pages, np.int32))
 
 
-def _is_read(known: Known, page: int) -> bool:
+class _Spelt:
+    """Finds pages by names as they are, or as the crawler spells them; remembers what it found."""
+
+    def __init__(self, find: Find) -> None:
+        self.found: dict[str, int | None] = {}
+        self._find = find
+
+    def __call__(self, name: str) -> int | None:
+        if name not in self.found:
+            page = self._find(name)
+            spelt = normalise(name) if page is None else None
+            self.found[name] = self._find(spelt) if spelt is not None else page
+        return self.found[name]
+
+
+def _is_read(known: Known, page: int | None) -> bool:
+    if page is None:
+        return False
     place = int(np.searchsorted(known.pages, page))
     return place < known.pages.size and int(known.pages[place]) == page

@@ -254,17 +254,19 @@ def _with_back_links(
     if isinstance(source, Graph | Survey) or _is_graph(Path(source)):
         given = _opened(source)
         graph = given if isinstance(given, Graph) else replayed(given).graph
-        back = links.from_graph(graph, ((names[page], page) for page in local.tolist()))
+        back = links.from_graph(graph, (names[page] for page in local.tolist()))
     else:
-        inside = set(local.tolist())
-        back = links.from_file(source, lambda name: page if (page := names.find(name)) in inside else None)
-    rows, web, new = links.added(rows, web, found.known, back, names.find)
+        back = links.from_file(source)
+    rows, web, new = links.added(rows, web, found.known, set(local.tolist()), back, names.find)
+    if not new.size:
+        raise UsageError(
+            "no back-link is new: none leads to a local page from a page that was not read",
+            hint="each is a pair of URLs, the page that links and the local page, spelt as in the survey",
+        )
     pages = np.concatenate([found.known.pages, new])
     order = np.argsort(pages, kind="stable")
     batch_of = np.append(found.batch_of, np.zeros(new.size, np.int64))[order]
-    told = (
-        f"{back.links:,} links into the local pages from {new.size:,} pages that were not read are known from elsewhere"
-    )
+    told = f"{new.size:,} pages that were not read are known to link to local ones"
     return replace(found, known=found.known._replace(pages=pages[order]), batch_of=batch_of), rows, web, told
 
 
