@@ -26,10 +26,9 @@ from surveyor.rank import complement as scores
 Select = Literal["complement", "flow", "cho", "outlinks", "random"]
 SELECTORS: tuple[str, ...] = get_args(Select)
 BITS = 36  # of a score that count: below them lies rounding, which must not decide
-FIRST, FINER = 8.0, 4.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
+FIRST, FINER = 4.0, 2.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
 TOLERANCE = 1e-5  # of ranks that only choose what to read: twice what the paper's stopping rule proves
 ROUNDING = 1e-13  # of residuals that were pushed on many times
-MOST = 2**62  # links that a push may follow
 
 
 class Expansion:
@@ -116,10 +115,10 @@ class Expansion:
 
     def _push(self, found: Known, ranks: FloatArray) -> float:
         """Push residuals until the ranks are near enough; return the proven error."""
-        from surveyor.kernels.push import missing, push
+        from surveyor.kernels.push import missing, push_in_order
 
         pages = max(found.pages.size, 1)
-        residual, queue = np.empty(ranks.size), np.empty(ranks.size, np.int32)
+        residual = np.empty(ranks.size)
         missing(found.indptr, found.indices, ranks, self.damping, residual)
         threshold = FIRST * self.tolerance * (1 - self.damping) * float(ranks.sum()) / pages
         while True:
@@ -129,7 +128,7 @@ class Expansion:
                 return error
             if np.abs(residual).max() <= threshold:
                 threshold /= FINER
-            self.followed += push(found.indptr, found.indices, ranks, residual, self.damping, threshold, MOST, queue)
+            self.followed += push_in_order(found.indptr, found.indices, ranks, residual, self.damping, threshold)
 
 
 def _rounded(values: FloatArray) -> FloatArray:
