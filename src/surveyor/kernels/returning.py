@@ -1,0 +1,130 @@
+"""What pages not read send back, if they link as the pages that link to them do.
+
+A page of the frontier passes its rank on to where its parents (the pages read that link to it) link on average, each
+kind of target weighed by how much more, or less, pages outside link to that kind than their parents do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.kernels._jit import kernel
+
+
+class Links(NamedTuple):
+    """The links into the pages read and into the frontier, and what a page read passes on over each of its links."""
+
+    indptr: IntArray
+    indices: IdArray  # places of the pages that link to each page read
+    parents_indptr: IntArray
+    parents: IdArray  # places of the pages that link to each page of the frontier
+    inverse: FloatArray  # one over the links of each page read, 0 where it has none
+
+
+class Returns(NamedTuple):
+    """How pages of the frontier link: to each page read, and to the frontier, in multiples of what parents do."""
+
+    to_page: FloatArray
+    to_frontier: float
+    cut: FloatArray  # of each parent: at most 1, so that no page passes on more than it has
+    jumps: float  # what every page of the frontier gets besides what links bring
+
+
+@kernel
+def sweep(
+    links: Links, returns: Returns, damping: float, ranks: FloatArray, outer: FloatArray, back: FloatArray
+) -> float:
+    """Update the frontier, what it sends back, and the pages read, in place; return the L1 change.
+
+    `back` is, by parent, the rank of the frontier that is spread as this parent links.
+    """
+    change = 0.0
+    for page in range(outer.shape[0]):
+        rank = 0.0
+        for link in range(links.parents_indptr[page], links.parents_indptr[page + 1]):
+            parent = links.parents[link]
+            rank += (ranks[parent] + returns.to_frontier * back[parent]) * links.inverse[parent]
+        rank = returns.jumps + damping * rank
+        change += abs(rank - outer[page])
+        outer[page] = rank
+    back[:] = 0.0
+    for page in range(outer.shape[0]):
+        first, last = links.parents_indptr[page], links.parents_indptr[page + 1]
+        share = outer[page] / (last - first)
+        for link in range(first, last):
+            back[links.parents[link]] += share
+    back *= returns.cut
+    for page in range(ranks.shape[0]):
+        rank, returned = 0.0, 0.0
+        for link in range(links.indptr[page], links.indptr[page + 1]):
+            source = links.indices[link]
+            rank += ranks[source] * links.inverse[source]
+            returned += back[source] * links.inverse[source]
+        rank = 1.0 + damping * (rank + returns.to_page[page] * returned)
+        change += abs(rank - ranks[page])
+        ranks[page] = rank
+    return change
+
+
+@kernel
+def leaking_sweep(links: Links, damping: float, ranks: FloatArray) -> float:
+    """Update the pages read, in place, where the frontier sends nothing back; return the L1 change."""
+    change = 0.0
+    for page in range(ranks.shape[0]):
+        rank = 0.0
+        for link in range(links.indptr[page], links.indptr[page + 1]):
+            rank += ranks[links.indices[link]] * links.inverse[links.indices[link]]
+        rank = 1.0 + damping * rank
+        change += abs(rank - ranks[page])
+        ranks[page] = rank
+    return change
+
+
+@kernel
+def links_to(links: Links, chosen: BoolArray, counts: IntArray) -> None:
+    """Count the links of each page read to chosen pages read."""
+    for page in range(chosen.shape[0]):
+        if chosen[page]:
+            for link in range(links.indptr[page], links.indptr[page + 1]):
+                counts[links.indices[link]] += 1
+
+
+@kernel
+def compare(
+    links: Links, batch_of: IntArray, local: BoolArray, order: IntArray, to_local: IntArray, to_extra: IntArray,
+    found: FloatArray, foretold: FloatArray,
+) -> None:  # fmt: skip
+    """Sum up how pages read in batches link (found), and how their parents of earlier batches do (foretold).
+
+    Three sums each, over pages that had a parent: the shares of links to local pages, to other pages that had been
+    read before, and to all the rest. `order` has the pages of batches, by batch; `to_extra` counts links to pages
+    that are neither local nor of a batch, and afterwards those to all pages that are not local.
+    """
+    first = 0
+    while first < order.shape[0]:
+        last = first
+        while last < order.shape[0] and batch_of[order[last]] == batch_of[order[first]]:
+            page = order[last]
+            inner, extra, parents = 0.0, 0.0, 0
+            for link in range(links.indptr[page], links.indptr[page + 1]):
+                parent = links.indices[link]
+                if batch_of[parent] < batch_of[page]:
+                    inner += to_local[parent] * links.inverse[parent]
+                    extra += to_extra[parent] * links.inverse[parent]
+                    parents += 1
+            if parents > 0:
+                foretold[0] += inner / parents
+                foretold[1] += extra / parents
+                foretold[2] += 1.0 - (inner + extra) / parents
+                inner, extra = to_local[page] * links.inverse[page], to_extra[page] * links.inverse[page]
+                found[0] += inner
+                found[1] += extra
+                found[2] += 1.0 - inner - extra if links.inverse[page] > 0.0 else 0.0
+            last += 1
+        for at in range(first, last):  # only now: pages of one batch were read at once
+            page = order[at]
+            if not local[page]:
+                for link in range(links.indptr[page], links.indptr[page + 1]):
+                    to_extra[links.indices[link]] += 1
+        first = last
