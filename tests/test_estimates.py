@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_complement import places, rows_of, stationary
 
 from surveyor.errors import UsageError
 from surveyor.kernels.known import Known, known
 from surveyor.rank.estimates import UNSEEN, estimate
+from test_complement import places, rows_of, stationary
 
 DAMPING = 0.85
 
@@ -36,28 +36,27 @@ def shares(ranks: np.ndarray, local: np.ndarray) -> np.ndarray:
 
 def dense_returns(
     links: np.ndarray, found: Known, local: np.ndarray, batch_of: np.ndarray, leaves: float
-) -> tuple[float, ...]:
-    """How much more than their parents pages of batches link to local pages, earlier ones, and the rest."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """How much more than parents pages of batches link to local pages, earlier ones, and the rest: all, by parent."""
     pages = found.pages
-    sums = np.zeros((2, 3))
+    sums = np.zeros((2, 3, pages.size))
     for place, page in enumerate(pages):
         earlier = batch_of < batch_of[place]
         parents = [other for other in np.flatnonzero(earlier) if links[pages[other], page]]
-        if batch_of[place] == 0 or not parents:
+        if batch_of[place] == 0:
             continue
+        for parent in parents:
+            for which, other in enumerate((place, int(parent))):
+                row = links[int(pages[other])]
+                inner = row[pages[local]].sum()
+                extra = row[pages[earlier]].sum() - inner
+                shares = np.array([inner, extra, row.sum() - inner - extra]) / max(row.sum(), 1)
+                sums[which, :, parent] += shares / len(parents)
+    factors = (sums[0].sum(axis=1) + np.array([leaves**2, 1, 1])) / (sums[1].sum(axis=1) + 1)
+    return factors, (sums[0] + factors[:, None]) / (sums[1] + 1)
 
-        def parts(other: int, earlier: np.ndarray = earlier) -> np.ndarray:
-            row = links[pages[other]]
-            inner = row[pages[local]].sum()
-            extra = row[pages[earlier]].sum() - inner
-            return np.array([inner, extra, row.sum() - inner - extra]) / max(row.sum(), 1)
 
-        sums[0] += parts(place)
-        sums[1] += np.mean([parts(other) for other in parents], axis=0)
-    return tuple((sums[0] + [leaves**2, 1, 1]) / (sums[1] + 1))
-
-
-def dense_copying(links: np.ndarray, found: Known, local: np.ndarray, factors: tuple[float, ...]) -> np.ndarray:
+def dense_copying(links: np.ndarray, found: Known, local: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Ranks where each page of the frontier links like the mean of its parents, by one solve over all known pages."""
     pages, frontier = found.pages, found.frontier
     ids = np.concatenate([pages, frontier])
@@ -65,10 +64,10 @@ def dense_copying(links: np.ndarray, found: Known, local: np.ndarray, factors: t
     steps = np.zeros((ids.size, ids.size))
     for at, page in enumerate(pages):
         steps[at] = links[page][ids] / max(links[page].sum(), 1)
-    spread = steps * np.array(factors)[kind]
+    spread = steps[: pages.size] * factors[kind].T
     spread /= np.maximum(spread.sum(axis=1), 1)[:, None]
     for at, page in enumerate(frontier, pages.size):
-        steps[at] = spread[: pages.size][links[pages, page]].mean(axis=0)
+        steps[at] = spread[links[pages, page]].mean(axis=0)
     jumps = np.where(kind == 2, UNSEEN, 1.0)
     return np.asarray(np.linalg.solve(np.eye(ids.size) - DAMPING * steps.T, jumps))
 
@@ -91,14 +90,14 @@ def test_against_dense_systems(number: int) -> None:
     ranks = frontier[: found.pages.size]
     away = found.leaving / np.maximum(links[found.pages].sum(axis=1), 1)
     leaves = (ranks * away)[local].sum() / ranks[local].sum()
-    factors = dense_returns(links, found, local, batch_of, leaves)
-    copying = shares(dense_copying(links, found, local, factors), local)
+    factors, of_parents = dense_returns(links, found, local, batch_of, leaves)
+    copying = shares(dense_copying(links, found, local, of_parents), local)
     batches = np.unique(batch_of[batch_of > 0]).size
     share = 1 / batches if batches else 0.0
     got = estimate(found, local, batch_of, "auto", tolerance=1e-12)
     # What leaves is known to 1e-6 only, and is squared.
     assert np.abs(got.scores - (1 - share) * copying - share * crawled).sum() <= 1e-5
-    assert tuple(got.returns.values()) == pytest.approx(factors, abs=1e-5)
+    assert list(got.returns.values()) == pytest.approx(list(factors), abs=1e-5)
     assert got.weights == {"copying": 1 - share, "crawled": share}
     assert got.scores.sum() == pytest.approx(1)
 

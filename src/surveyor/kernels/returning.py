@@ -23,18 +23,19 @@ class Links(NamedTuple):
 
 
 class Returns(NamedTuple):
-    """How pages of the frontier link: to each page read, and to the frontier, in multiples of what parents do."""
+    """How pages of the frontier link, in multiples of what the parent does; none passes on more than it has."""
 
-    to_page: FloatArray
-    to_frontier: float
-    cut: FloatArray  # of each parent: at most 1, so that no page passes on more than it has
+    local: FloatArray  # to local pages
+    extra: FloatArray  # to other pages read
+    unread: FloatArray  # to the frontier
     jumps: float  # what every page of the frontier gets besides what links bring
 
 
 @kernel
 def sweep(
-    links: Links, returns: Returns, damping: float, ranks: FloatArray, outer: FloatArray, back: FloatArray
-) -> float:
+    links: Links, returns: Returns, is_local: BoolArray, damping: float, ranks: FloatArray, outer: FloatArray,
+    back: FloatArray,
+) -> float:  # fmt: skip
     """Update the frontier, what it sends back, and the pages read, in place; return the L1 change.
 
     `back` is, by parent, the rank of the frontier that is spread as this parent links.
@@ -44,24 +45,22 @@ def sweep(
         rank = 0.0
         for link in range(links.parents_indptr[page], links.parents_indptr[page + 1]):
             parent = links.parents[link]
-            rank += (ranks[parent] + returns.to_frontier * back[parent]) * links.inverse[parent]
+            rank += (ranks[parent] + returns.unread[parent] * back[parent]) * links.inverse[parent]
         rank = returns.jumps + damping * rank
         change += abs(rank - outer[page])
         outer[page] = rank
     back[:] = 0.0
     for page in range(outer.shape[0]):
         first, last = links.parents_indptr[page], links.parents_indptr[page + 1]
-        share = outer[page] / (last - first)
         for link in range(first, last):
-            back[links.parents[link]] += share
-    back *= returns.cut
+            back[links.parents[link]] += outer[page] / (last - first)
     for page in range(ranks.shape[0]):
-        rank, returned = 0.0, 0.0
+        factor = returns.local if is_local[page] else returns.extra
+        rank = 0.0
         for link in range(links.indptr[page], links.indptr[page + 1]):
             source = links.indices[link]
-            rank += ranks[source] * links.inverse[source]
-            returned += back[source] * links.inverse[source]
-        rank = 1.0 + damping * (rank + returns.to_page[page] * returned)
+            rank += (ranks[source] + factor[source] * back[source]) * links.inverse[source]
+        rank = 1.0 + damping * rank
         change += abs(rank - ranks[page])
         ranks[page] = rank
     return change
@@ -92,39 +91,39 @@ def links_to(links: Links, chosen: BoolArray, counts: IntArray) -> None:
 
 @kernel
 def compare(
-    links: Links, batch_of: IntArray, local: BoolArray, order: IntArray, to_local: IntArray, to_extra: IntArray,
+    links: Links, batch_of: IntArray, is_local: BoolArray, order: IntArray, to_local: IntArray, to_extra: IntArray,
     found: FloatArray, foretold: FloatArray,
 ) -> None:  # fmt: skip
-    """Sum up how pages read in batches link (found), and how their parents of earlier batches do (foretold).
+    """Sum up, by parent, how pages read in batches link (found), and how that parent does (foretold).
 
-    Three sums each, over pages that had a parent: the shares of links to local pages, to other pages that had been
-    read before, and to all the rest. `order` has the pages of batches, by batch; `to_extra` counts links to pages
-    that are neither local nor of a batch, and afterwards those to all pages that are not local.
+    Three sums each: the shares of links to local pages, to other pages that had been read before, and to all the rest.
+    A page counts for its parents of earlier batches, in equal parts. `order` has the pages of batches, by batch;
+    `to_extra` counts links to pages that are neither local nor of a batch, afterwards those to all that are not local.
     """
     first = 0
     while first < order.shape[0]:
         last = first
         while last < order.shape[0] and batch_of[order[last]] == batch_of[order[first]]:
             page = order[last]
-            inner, extra, parents = 0.0, 0.0, 0
+            last += 1
+            parents = 0
+            for link in range(links.indptr[page], links.indptr[page + 1]):
+                parents += batch_of[links.indices[link]] < batch_of[page]
+            inner, extra = to_local[page] * links.inverse[page], to_extra[page] * links.inverse[page]
+            rest = 1.0 - inner - extra if links.inverse[page] > 0.0 else 0.0
             for link in range(links.indptr[page], links.indptr[page + 1]):
                 parent = links.indices[link]
                 if batch_of[parent] < batch_of[page]:
-                    inner += to_local[parent] * links.inverse[parent]
-                    extra += to_extra[parent] * links.inverse[parent]
-                    parents += 1
-            if parents > 0:
-                foretold[0] += inner / parents
-                foretold[1] += extra / parents
-                foretold[2] += 1.0 - (inner + extra) / parents
-                inner, extra = to_local[page] * links.inverse[page], to_extra[page] * links.inverse[page]
-                found[0] += inner
-                found[1] += extra
-                found[2] += 1.0 - inner - extra if links.inverse[page] > 0.0 else 0.0
-            last += 1
+                    found[0, parent] += inner / parents
+                    found[1, parent] += extra / parents
+                    found[2, parent] += rest / parents
+                    to, further = to_local[parent] * links.inverse[parent], to_extra[parent] * links.inverse[parent]
+                    foretold[0, parent] += to / parents
+                    foretold[1, parent] += further / parents
+                    foretold[2, parent] += (1.0 - to - further) / parents
         for at in range(first, last):  # only now: pages of one batch were read at once
             page = order[at]
-            if not local[page]:
+            if not is_local[page]:
                 for link in range(links.indptr[page], links.indptr[page + 1]):
                     to_extra[links.indices[link]] += 1
         first = last

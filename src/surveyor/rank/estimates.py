@@ -10,16 +10,18 @@ by what they put there:
 - *frontier*: nothing. The same as ranking the pages not read as pages without links (ApproxRank is close to it).
 - *crawled*: the paper's (Davis and Dhillon, KDD 2006). Links that leave are not counted at all, so that what would
   leave over them goes over the other links of the same page.
-- *auto*: a page not read is taken to link as the pages that link to it do, on average. How far that is true was seen
-  on the pages read in batches, each of which was such a page before. With found and foretold the shares of their links
-  and of their parents' links, summed over those pages, the shares of the parents are multiplied by
+- *auto*: a page not read is taken to link as the pages that link to it, its parents, do on average. How far that is
+  true was seen on the pages read in batches, each of which was such a page before. Over those pages, the shares of
+  their own links (found) and of their parents' links (foretold) are summed up, and where parents pass rank on to
 
-      return = (found + PRIOR · before) / (foretold + PRIOR),
+      return = (found + PRIOR · before) / (foretold + PRIOR)
 
-  one factor each for links to local pages, to other pages read, and to pages not read. Before any batch they are
-  taken to be φ², 1 and 1, φ the part of the rank of local pages that leaves. Each page not read gets UNSEEN instead
-  of 1: it stands for pages besides that nobody has met yet. The answer of b batches is (1 − 1/b) of this and 1/b of
-  *crawled*, which is the better guess while few batches tell how pages outside link.
+  times as much comes from pages not read: one factor each for links to local pages, to other pages read, and to pages
+  not read. Before any batch they are taken to be φ², 1 and 1, φ the part of the rank of local pages that leaves. Each
+  parent then gets factors of its own in the same way, from its children that were read, with those of all as what was
+  taken before. Each page not read gets UNSEEN instead of 1: it stands for pages besides that nobody has met yet. The
+  answer of b batches is (1 − 1/b) of this and 1/b of *crawled*, which is the better guess while few batches tell how
+  pages outside link.
 
 PRIOR, UNSEEN and φ² were chosen on some domains and measured on others: `experiments/estimators.py`.
 
@@ -102,8 +104,10 @@ def estimate(
     is_local[local] = True
     away = leaking.ranks * known.leaving * web.inverse
     leaves = float(away[local].sum() / leaking.ranks[local].sum())
-    factors = _returns(web, is_local, batch_of, leaves)
-    copying = _shares(_copying(known, web, local, is_local, factors, leaking.ranks, damping, tolerance), local, "auto")
+    factors, of_parents = _returns(web, is_local, batch_of, leaves)
+    copying = _shares(
+        _copying(known, web, local, is_local, of_parents, leaking.ranks, damping, tolerance), local, "auto"
+    )
     batches = np.unique(batch_of[batch_of > 0]).size
     share = 1 / batches if batches else 0.0
     scores, error = copying.scores, copying.error
@@ -115,17 +119,17 @@ def estimate(
     return Estimate(scores, error, "auto", {"copying": 1 - share, "crawled": share}, why, returns)
 
 
-def _returns(web: Links, local: BoolArray, batch_of: IntArray, leaves: float) -> FloatArray:
-    """Return how much more than their parents pages outside link to local, to other pages read, and to the rest."""
-    from surveyor.kernels.returning import compare, links_to
+def _returns(web: Links, is_local: BoolArray, batch_of: IntArray, leaves: float) -> tuple[FloatArray, FloatArray]:
+    """Return how much more than parents pages outside link to local, other read, and unread pages: all, by parent."""
+    from surveyor.kernels.returning import compare
 
-    to_local, to_extra = np.zeros(local.size, np.int64), np.zeros(local.size, np.int64)
-    links_to(web, local, to_local)
-    links_to(web, ~local & (batch_of == 0), to_extra)
+    to_local, to_extra = _counted(web, is_local), _counted(web, ~is_local & (batch_of == 0))
     order = np.argsort(batch_of, kind="stable")
-    found, foretold = np.zeros(3), np.zeros(3)
-    compare(web, batch_of, local, order[batch_of[order] > 0], to_local, to_extra, found, foretold)
-    return np.asarray((found + PRIOR * np.array([leaves**2, 1.0, 1.0])) / (foretold + PRIOR))
+    found, foretold = np.zeros((3, is_local.size)), np.zeros((3, is_local.size))
+    compare(web, batch_of, is_local, order[batch_of[order] > 0], to_local, to_extra, found, foretold)
+    before = np.array([leaves**2, 1.0, 1.0])
+    factors = (found.sum(axis=1) + PRIOR * before) / (foretold.sum(axis=1) + PRIOR)
+    return factors, (found + PRIOR * factors[:, None]) / (foretold + PRIOR)
 
 
 def _copying(
@@ -133,19 +137,27 @@ def _copying(
     damping: float, tolerance: float,
 ) -> _Solved:  # fmt: skip
     """Solve the system in which pages not read link as their parents do."""
-    from surveyor.kernels.returning import Returns, links_to, sweep
+    from surveyor.kernels.returning import Returns, sweep
 
-    to_local = np.zeros(is_local.size, np.int64)
-    links_to(web, is_local, to_local)
-    counts = np.stack([to_local, known.degrees - to_local, known.leaving])
-    cut = 1 / np.maximum(factors @ counts * web.inverse, 1.0)
-    returns = Returns(np.where(is_local, factors[0], factors[1]), float(factors[2]), cut, UNSEEN)
+    to_local = _counted(web, is_local)
+    passed = (factors * np.stack([to_local, known.degrees - to_local, known.leaving])).sum(axis=0) * web.inverse
+    local_part, extra_part, unread_part = factors / np.maximum(passed, 1.0)  # no page passes on more than it has
+    returns = Returns(local_part, extra_part, unread_part, UNSEEN)
     ranks, outer, back = start.copy(), np.full(known.frontier.size, UNSEEN), np.zeros(is_local.size)
     return _solve(
-        lambda: sweep(web, returns, damping, ranks, outer, back),
+        lambda: sweep(web, returns, is_local, damping, ranks, outer, back),
         lambda: 2 * float(_roundings(web.indptr) @ ranks + _roundings(web.parents_indptr) @ outer),
         ranks, local, damping, tolerance,
     )  # fmt: skip
+
+
+def _counted(web: Links, chosen: BoolArray) -> IntArray:
+    """Count the links of each page read to chosen ones."""
+    from surveyor.kernels.returning import links_to
+
+    counts = np.zeros(chosen.size, np.int64)
+    links_to(web, chosen, counts)
+    return counts
 
 
 def _leaking(web: Links, local: IdArray, damping: float, tolerance: float) -> _Solved:
