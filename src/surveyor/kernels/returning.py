@@ -11,6 +11,8 @@ from typing import NamedTuple
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel
 
+STEPS = 16.0  # roundings of a rank besides those of its sum
+
 
 class Links(NamedTuple):
     """The links into the pages read and into the frontier, and what a page read passes on over each of its links."""
@@ -22,12 +24,20 @@ class Links(NamedTuple):
     inverse: FloatArray  # one over the links of each page read, 0 where it has none
 
 
+class Moved(NamedTuple):
+    """What a sweep did."""
+
+    change: float  # L1 distance between the ranks before and after
+    rounding: float  # bounds the rounding error of the new ranks, in units of the float spacing
+
+
 class Returns(NamedTuple):
     """How pages of the frontier link, in multiples of what the parent does; none passes on more than it has."""
 
     local: FloatArray  # to local pages
     extra: FloatArray  # to other pages read
     unread: FloatArray  # to the frontier
+    children: FloatArray  # pages of the frontier that it links to, or more
     jumps: float  # what every page of the frontier gets besides what links bring
 
 
@@ -35,49 +45,61 @@ class Returns(NamedTuple):
 def sweep(
     links: Links, returns: Returns, is_local: BoolArray, damping: float, ranks: FloatArray, outer: FloatArray,
     back: FloatArray,
-) -> float:  # fmt: skip
-    """Update the frontier, what it sends back, and the pages read, in place; return the L1 change.
+) -> Moved:  # fmt: skip
+    """Update the frontier, what it sends back, and the pages read, in place.
 
     `back` is, by parent, the rank of the frontier that is spread as this parent links.
     """
-    change = 0.0
+    change, rounding = 0.0, 0.0
+    shares = (ranks + returns.unread * back) * links.inverse
     for page in range(outer.shape[0]):
         rank = 0.0
-        for link in range(links.parents_indptr[page], links.parents_indptr[page + 1]):
-            parent = links.parents[link]
-            rank += (ranks[parent] + returns.unread[parent] * back[parent]) * links.inverse[parent]
+        first, last = links.parents_indptr[page], links.parents_indptr[page + 1]
+        for link in range(first, last):
+            rank += shares[links.parents[link]]
         rank = returns.jumps + damping * rank
         change += abs(rank - outer[page])
+        rounding += (last - first + STEPS) * rank
         outer[page] = rank
     back[:] = 0.0
     for page in range(outer.shape[0]):
         first, last = links.parents_indptr[page], links.parents_indptr[page + 1]
+        share = outer[page] / (last - first)
         for link in range(first, last):
-            back[links.parents[link]] += outer[page] / (last - first)
+            back[links.parents[link]] += share
+    to_local, to_extra = (ranks + returns.local * back) * links.inverse, (ranks + returns.extra * back) * links.inverse
     for page in range(ranks.shape[0]):
-        factor = returns.local if is_local[page] else returns.extra
+        shares = to_local if is_local[page] else to_extra
         rank = 0.0
-        for link in range(links.indptr[page], links.indptr[page + 1]):
-            source = links.indices[link]
-            rank += (ranks[source] + factor[source] * back[source]) * links.inverse[source]
+        first, last = links.indptr[page], links.indptr[page + 1]
+        for link in range(first, last):
+            rank += shares[links.indices[link]]
         rank = 1.0 + damping * rank
         change += abs(rank - ranks[page])
+        rounding += (last - first + STEPS) * rank + returns.children[page] * back[page]
         ranks[page] = rank
-    return change
+        # From the sums again: adding the change would let roundings pile up.
+        to_local[page] = (rank + returns.local[page] * back[page]) * links.inverse[page]
+        to_extra[page] = (rank + returns.extra[page] * back[page]) * links.inverse[page]
+    return Moved(change, rounding)
 
 
 @kernel
-def leaking_sweep(links: Links, damping: float, ranks: FloatArray) -> float:
-    """Update the pages read, in place, where the frontier sends nothing back; return the L1 change."""
-    change = 0.0
+def leaking_sweep(links: Links, damping: float, ranks: FloatArray) -> Moved:
+    """Update the pages read, in place, where the frontier sends nothing back."""
+    change, rounding = 0.0, 0.0
+    shares = ranks * links.inverse
     for page in range(ranks.shape[0]):
         rank = 0.0
-        for link in range(links.indptr[page], links.indptr[page + 1]):
-            rank += ranks[links.indices[link]] * links.inverse[links.indices[link]]
+        first, last = links.indptr[page], links.indptr[page + 1]
+        for link in range(first, last):
+            rank += shares[links.indices[link]]
         rank = 1.0 + damping * rank
         change += abs(rank - ranks[page])
+        rounding += (last - first + STEPS) * rank
         ranks[page] = rank
-    return change
+        shares[page] = rank * links.inverse[page]
+    return Moved(change, rounding)
 
 
 @kernel

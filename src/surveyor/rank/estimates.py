@@ -46,7 +46,7 @@ from surveyor.graph.build import transpose
 from surveyor.kernels.known import Known
 
 if TYPE_CHECKING:
-    from surveyor.kernels.returning import Links
+    from surveyor.kernels.returning import Links, Moved
 
 Method = Literal["auto", "crawled", "frontier"]
 
@@ -142,13 +142,9 @@ def _copying(
     to_local = _counted(web, is_local)
     passed = (factors * np.stack([to_local, known.degrees - to_local, known.leaving])).sum(axis=0) * web.inverse
     local_part, extra_part, unread_part = factors / np.maximum(passed, 1.0)  # no page passes on more than it has
-    returns = Returns(local_part, extra_part, unread_part, UNSEEN)
+    returns = Returns(local_part, extra_part, unread_part, known.leaving.astype(np.float64), UNSEEN)
     ranks, outer, back = start.copy(), np.full(known.frontier.size, UNSEEN), np.zeros(is_local.size)
-    return _solve(
-        lambda: sweep(web, returns, is_local, damping, ranks, outer, back),
-        lambda: 2 * float(_roundings(web.indptr) @ ranks + _roundings(web.parents_indptr) @ outer),
-        ranks, local, damping, tolerance,
-    )  # fmt: skip
+    return _solve(lambda: sweep(web, returns, is_local, damping, ranks, outer, back), ranks, local, damping, tolerance)
 
 
 def _counted(web: Links, chosen: BoolArray) -> IntArray:
@@ -165,30 +161,19 @@ def _leaking(web: Links, local: IdArray, damping: float, tolerance: float) -> _S
     from surveyor.kernels.returning import leaking_sweep
 
     ranks = np.ones(web.inverse.size)
-    return _solve(
-        lambda: leaking_sweep(web, damping, ranks),
-        lambda: float(_roundings(web.indptr) @ ranks),
-        ranks, local, damping, tolerance,
-    )  # fmt: skip
+    return _solve(lambda: leaking_sweep(web, damping, ranks), ranks, local, damping, tolerance)
 
 
-def _solve(
-    sweep: Callable[[], float], roundings: Callable[[], float], ranks: FloatArray, local: IdArray, damping: float,
-    tolerance: float,
-) -> _Solved:  # fmt: skip
+def _solve(sweep: Callable[[], Moved], ranks: FloatArray, local: IdArray, damping: float, tolerance: float) -> _Solved:
     """Sweep until the local shares are near enough, or until rounding is all that sweeps still change."""
     error = np.inf
     for _ in range(MOST):
-        residual, rounding = damping * sweep(), SPACING * roundings()
+        change, rounding = sweep()
+        residual, rounding = damping * change, SPACING * rounding
         error = (residual + rounding) / (1 - damping)
         if 2 * error <= tolerance * ranks[local].sum() or residual < rounding:
             break
     return _Solved(ranks, error)
-
-
-def _roundings(indptr: IntArray) -> FloatArray:
-    """Bound the roundings of each rank in a sweep, in spacings of floats times that rank."""
-    return np.diff(indptr) + 16.0
 
 
 def _links(known: Known, links: IntArray) -> Links:
