@@ -1,0 +1,55 @@
+"""The experiment on estimates runs, splits domains as it says, and its tables hold what was measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surveyor import Graph, pagerank
+from surveyor.experiments import estimators
+from surveyor.experiments.local_domains import Domain
+from surveyor.graph.synthetic import synthetic_web
+
+
+@pytest.fixture(scope="module")
+def web() -> tuple[Graph, list[Domain]]:
+    made = synthetic_web("small", rng=3)
+    sizes = np.diff(made.first_page)
+    sites = np.argsort(-sizes, kind="stable")[:3]
+    return made.graph, [
+        Domain(f"small:{site}", "site", np.flatnonzero(made.site == site).astype(np.int32)) for site in sites
+    ]
+
+
+def test_knowing_all_that_link_here_leaves_little_error(web: tuple[Graph, list[Domain]]) -> None:
+    graph, domains = web
+    truth = pagerank(graph, tolerance=1e-12).scores
+    for domain in domains:
+        found = estimators.measure(graph, truth, domain, (0.0, 1.0))
+        assert found is not None
+        assert found[0.0, 1.0]["frontier"] < found[0.0, 0.0]["frontier"]
+
+
+def test_tables(web: tuple[Graph, list[Domain]], capsys: pytest.CaptureFixture[str]) -> None:
+    graph, domains = web
+    estimators.run([("small web", graph, domains)], back_links=False, pages=True)
+    printed = capsys.readouterr().out
+    assert "| small, site |" in printed
+    assert "| safe |" in printed
+    estimators.run([("small web", graph, domains)], back_links=True, pages=False)
+    assert "| 100% |" in capsys.readouterr().out
+
+
+def test_a_domain_that_no_link_leaves_is_left_out() -> None:
+    graph = Graph.from_edges([("a", "b"), ("b", "a"), ("c", "a")])
+    truth = pagerank(graph).scores
+    assert estimators.measure(graph, truth, Domain("all", "site", np.array([0, 1], np.int32))) is None
+
+
+def test_parts_follow_names_and_directories_follow_their_site() -> None:
+    none = np.empty(0, np.int32)
+    parts = [Domain(f"debian:{number}", "site", none).part for number in range(200)]
+    assert 0.3 < parts.count("tuning") / 200 < 0.5
+    inside = [Domain(f"debdir:{number}/html/api", "directory", none).part for number in range(200)]
+    assert inside == parts
+    assert Domain("debian:1", "site", none, fresh=True).part == "fresh"
