@@ -155,12 +155,21 @@ class Setting:
         self.web = EmbeddedWeb(self.web_settings, clock=self.clock)
         self.client = DirectClient(self.web, self.clock, self.seed)
 
-    def crawl(self, path: Path, until: str, *, before: Hook | None = None, after: Hook | None = None) -> str:
+    def crawl(
+        self,
+        path: Path,
+        until: str,
+        *,
+        seeds: Sequence[str] | None = None,
+        before: Hook | None = None,
+        after: Hook | None = None,
+    ) -> str:
         """Begin a survey or go on with it; the hooks are called around each commit."""
         chosen = {**SETTINGS, "concurrency": self.concurrency, **self.options}
-        folder, settings = start(path, self.web.seeds, Settings(**chosen), dict.fromkeys(chosen, "argument"))
+        at = self.web.seeds if seeds is None else seeds
+        folder, settings = start(path, at, Settings(**chosen), dict.fromkeys(chosen, "argument"))
         with folder:
-            _hook(folder, before, after)
+            hook(folder, before, after)
             self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
             work = run(
                 folder, settings, parse(until), client=self.client, hosts=self.hosts, wait=self.client.wait,
@@ -191,7 +200,8 @@ class Setting:
         self.client = DirectClient(web, self.clock, self.seed if seed is None else seed)
 
 
-def _hook(folder: Folder, before: Hook | None, after: Hook | None) -> None:
+def hook(folder: Folder, before: Hook | None, after: Hook | None) -> None:
+    """Call hooks around each commit."""
     commit = folder.commit
 
     def hooked(*args: Any, **kwargs: Any) -> None:

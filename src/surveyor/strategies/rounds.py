@@ -90,8 +90,8 @@ class Rounds:
         self.asked += was_asked(outcome)
         self.read += outcome.kind == "read"
         self._pending.pop(outcome.page, None)
-        if outcome.kind != "read" and (other := self._replacement(outcome)).size:
-            return self._release(other)
+        if outcome.kind != "read" and (instead := self._release(*self._replacement(outcome))).pages.size:
+            return instead
         return NOTHING if self._pending else self._round()
 
     def importance(self) -> FloatArray:
@@ -103,13 +103,16 @@ class Rounds:
         ranks[read] = self._expansion.by_id(read)
         return ranks
 
-    def _replacement(self, outcome: Outcome) -> IdArray:
-        """Return the page that takes the place of one that could not be read: where it moved, or the next best."""
-        there = self._moved(outcome)
+    def _replacement(self, outcome: Outcome) -> tuple[IdArray, int]:
+        """Return the page that takes the place of one that could not be read, and its place in the ranking.
+
+        It is the page where it moved, before all others, or the next best.
+        """
+        there, place = self._moved(outcome), -1
         while not there.size and self._next < self._ranking.size:
-            there = self._if_waits(int(self._ranking[self._next]))
+            there, place = self._if_waits(int(self._ranking[self._next])), self._next
             self._next += 1
-        return there
+        return there, place
 
     def _moved(self, outcome: Outcome) -> IdArray:
         """Return where a page has moved, if that page waits to be read."""
@@ -121,12 +124,12 @@ class Rounds:
         waits = self._ledger.state[page] & LIFE == WAITING and page not in self._pending
         return np.array([page], np.int32) if waits else NO_LINKS
 
-    def _release(self, pages: IdArray) -> Reorder:
-        """Let pages be read, as many as may still be asked for; the best first."""
+    def _release(self, pages: IdArray, place: int) -> Reorder:
+        """Let pages be read, as many as may still be asked for, in the order of the ranking, where they have places."""
         if self.extra:
             pages = pages[: max(0, self.extra - self.asked - len(self._pending))]
         self._pending.update(dict.fromkeys(pages.tolist()))
-        return Reorder(pages, -np.arange(self._next, self._next + pages.size, dtype=np.float64))
+        return Reorder(pages, -np.arange(place, place + pages.size, dtype=np.float64))
 
     def _round(self) -> Reorder:
         """Rank the pages read, judge the frontier, and release the best."""
@@ -148,7 +151,7 @@ class Rounds:
         count = self.batch or max(1, math.ceil(PART * self._graph.read))
         self._ranking = self._expansion.best(found, SPARE * count, life == WAITING)
         self._next = min(count, self._ranking.size)
-        return self._release(self._ranking[: self._next])
+        return self._release(self._ranking[: self._next], 0)
 
 
 def is_still(moved: Sequence[float], still: float) -> bool:

@@ -1,0 +1,56 @@
+"""Communities that are crawled without sockets, time or chance: shared by the tests of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crashing import Hook, Setting, hook
+from surveyor.community.beginning import begin
+from surveyor.community.live import Crawled, run
+from surveyor.config import Settings
+from surveyor.graph.synthetic_shapes import WebShape
+from surveyor.hosts import Hosts
+from surveyor.sources.web_settings import WebSettings
+
+SHAPE = WebShape(
+    pages=480, smallest_site=60, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.4,
+    farms=0.0, exchanges=0.0,
+)  # fmt: skip
+# only some pages are gone
+CALM = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=3)
+# nothing depends on how often or how fast it is asked
+ROUGH = WebSettings.plain(
+    rng=4, web=SHAPE, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
+    reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
+)  # fmt: skip
+
+
+@dataclass
+class Around(Setting):
+    """A web, and a survey of one of its hosts that is to be seen from all around."""
+
+    def base(self, path: Path, *, scope: str = "host", until: str = "pages=100000") -> Path:
+        """Crawl the host of the first seed."""
+        before = dict(self.options)
+        self.options |= {"scope": scope}
+        self.crawl(path, until, seeds=self.web.seeds[:1])
+        self.options = before
+        return path
+
+    def community(
+        self, base: Path, out: Path, *, before: Hook | None = None, after: Hook | None = None, **wish: Any
+    ) -> Crawled:
+        """Begin a community or go on with it; the hooks are called around each commit."""
+        chosen: Mapping[str, Any] = {"concurrency": self.concurrency, **self.options}
+        given = {"local": "all", **wish, "settings": Settings(**chosen), "origins": dict.fromkeys(chosen, "argument")}
+        with begin(base, out=out, **given) as community:
+            hook(community.folder, before, after)
+            delay, journal = community.settings.delay, community.folder.journal
+            self.hosts = Hosts(delay, clock=self.clock, stored=journal.robots)
+            return asyncio.run(
+                run(community, client=self.client, hosts=self.hosts, wait=self.client.wait, watch=self._see, patience=0)
+            )
