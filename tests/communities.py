@@ -35,9 +35,9 @@ class Around(Setting):
 
     def base(self, path: Path, *, scope: str = "host", until: str = "pages=100000") -> Path:
         """Crawl the host of the first seed."""
-        before = dict(self.options)
+        before, self.seeds = dict(self.options), 1
         self.options |= {"scope": scope}
-        self.crawl(path, until, seeds=self.web.seeds[:1])
+        self.crawl(path, until)
         self.options = before
         return path
 

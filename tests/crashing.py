@@ -149,25 +149,18 @@ class Setting:
     concurrency: int = 1
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    seeds: int | None = None  # of the web, if not all
 
     def __post_init__(self) -> None:
         self.clock = Clock()
         self.web = EmbeddedWeb(self.web_settings, clock=self.clock)
         self.client = DirectClient(self.web, self.clock, self.seed)
 
-    def crawl(
-        self,
-        path: Path,
-        until: str,
-        *,
-        seeds: Sequence[str] | None = None,
-        before: Hook | None = None,
-        after: Hook | None = None,
-    ) -> str:
+    def crawl(self, path: Path, until: str, *, before: Hook | None = None, after: Hook | None = None) -> str:
         """Begin a survey or go on with it; the hooks are called around each commit."""
         chosen = {**SETTINGS, "concurrency": self.concurrency, **self.options}
-        at = self.web.seeds if seeds is None else seeds
-        folder, settings = start(path, at, Settings(**chosen), dict.fromkeys(chosen, "argument"))
+        seeds = self.web.seeds[: self.seeds]
+        folder, settings = start(path, seeds, Settings(**chosen), dict.fromkeys(chosen, "argument"))
         with folder:
             hook(folder, before, after)
             self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
