@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from communities import ROUGH, SHAPE
-from surveyor.community.beginning import begin
-from surveyor.community.live import Crawled, run
+from around import ROUGH, SHAPE
+from surveyor.communities.beginning import begin
+from surveyor.communities.live import Crawled, run
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.store.survey import Folder
@@ -27,9 +27,9 @@ from surveyor.urls import host
 STEADY = WebSettings.plain(rng=4, web=replace(SHAPE, dead=0.0), seeds=3, moved=0.1, robots_rules=0.4)
 CHILD = """
 import os, signal, sys
-from surveyor.community.beginning import begin
-from surveyor.community.copied import Copy
-from surveyor.community.live import run
+from surveyor.communities.beginning import begin
+from surveyor.communities.copied import Copy
+from surveyor.communities.live import run
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 base, out, proxy, early = sys.argv[1:]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from communities import CALM, ROUGH, Around
+from around import CALM, ROUGH, Around
 from crashing import Image, difference, rows
-from surveyor.community.beginning import begin, extra_pages, folder_for, terms_of
-from surveyor.community.copied import Copy
-from surveyor.community.known_graph import Plan, expand
-from surveyor.community.live import Crawled
+from surveyor.communities.beginning import begin, extra_pages, folder_for, terms_of
+from surveyor.communities.copied import Copy
+from surveyor.communities.known_graph import Plan, expand
+from surveyor.communities.live import Crawled
 from surveyor.config import Settings
 from surveyor.crawling import live
 from surveyor.crawling.survey import Survey
@@ -265,6 +265,17 @@ def test_a_web_that_ends_before_the_budget_does(tmp_path: Path) -> None:
     assert done.ending == "exhausted"
     assert done.remark == f"no page is left to ask for outside after {done.asked.size:,} of them"
     assert done.asked.size > 50
+
+
+def test_it_ends_when_ranks_stand_still(tmp_path: Path) -> None:
+    around = Around(CALM)
+    base, out = around.base(tmp_path / "base.survey"), tmp_path / "around.survey"
+    calm = around.community(base, out, extra="2n", still=0.5)
+    assert (calm.ending, calm.remark) == ("still", "")
+    assert len(calm.expanded().rounds) == 4  # the start, and three more
+    whole = around.community(base, out, extra="2n")
+    assert whole.ending == "spent"
+    assert whole.asked[: calm.asked.size].tolist() == calm.asked.tolist()
 
 
 @pytest.mark.parametrize(

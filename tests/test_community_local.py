@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surveyor.community.local import Rule, local_pages
+from surveyor.communities.local import Rule, local_pages
 from surveyor.errors import UsageError
 from surveyor.graph.names import Names
 
@@ -31,7 +31,8 @@ NAMES = Names.of(URLS)
 
 
 def chosen(given: Any, names: Names | None = NAMES, **options: Any) -> list[int]:
-    return local_pages(given, names, len(URLS) if names is None else len(names), **options).places.tolist()
+    count = len(URLS) if names is None else len(names)
+    return [int(page) for page in local_pages(given, names, count, **options).places]
 
 
 def problem(given: Any, names: Names | None = NAMES, **options: Any) -> tuple[str, str]:

@@ -68,10 +68,11 @@ class Terms:
     read: int  # of these, pages that count as read
     outside: int  # pages not read that they linked to
 
-    def strategy(self, extra: int, batch: int = 0) -> str:
+    def strategy(self, extra: int, batch: int = 0, still: float = 0.0) -> str:
         """Return the strategy that asks for so many pages, so many in a round; by default as many as rounds ask for."""
         batch = batch or max(1, math.ceil(extra / self.rounds if self.rounds else PART * self.local))
-        return f"{self.select}:local={self.local},start={self.start},batch={batch},extra={extra}"
+        told = f"{self.select}:local={self.local},start={self.start},batch={batch},extra={extra}"
+        return f"{told},still={still!r}" if still else told
 
 
 def terms_of(folder: Folder) -> Terms | None:
@@ -119,6 +120,7 @@ def begin(
     extra: str | int | None = None,
     select: str | None = None,
     rounds: int | None = None,
+    still: float = 0.0,
     start: Start = "all",
     out: Path | str | None = None,
     settings: Settings | None = None,
@@ -127,9 +129,10 @@ def begin(
     """Go on with the community in `out`, or begin one with what the survey `base` has read.
 
     Settings that are not given (their origin is "default") are those of the base. What is None is as usual, or as the
-    community was begun with. Without `local` pages, `base` is a community itself, to be gone on with.
+    community was begun with. Without `local` pages, `base` is a community itself, to be gone on with. It ends early when
+    three rounds in a row move the ranks of the local pages by less than `still`.
     """
-    wish = Wish(local, extra, select, rounds, start, *_own(settings or Settings(), origins or {}))
+    wish = Wish(local, extra, select, rounds, still, start, *_own(settings or Settings(), origins or {}))
     with Folder.open(Path(base), write=False) as other:
         path = Path(base) if out is None else Path(out)
         if local is None and (out is not None or terms_of(other) is None):
@@ -147,6 +150,7 @@ class Wish:
     extra: str | int | None
     select: str | None
     rounds: int | None
+    still: float
     start: Start
     settings: Settings
     origins: Mapping[str, str]
@@ -181,7 +185,9 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     choice = choose(other, "all" if wish.local is None else wish.local, wish.start)
     pages = extra_pages(EXTRA if wish.extra is None else wish.extra, choice.size)
     terms = _terms(other, choice, select, rounds or 0)
-    settings = replace(wish.settings, **stored, rng=rng, strategy=terms.strategy(pages), until=_goal(terms, pages))
+    settings = replace(
+        wish.settings, **stored, rng=rng, strategy=terms.strategy(pages, still=wish.still), until=_goal(terms, pages)
+    )
     told = {one.name: getattr(terms, one.name) for one in fields(Terms)}
     scope = {name: getattr(settings, name) for name in ("scope", "exclude", "follow_nofollow")}
     copy = Copy(other, choice, Manifest(seeds=manifest.seeds, rng=0, settings=scope))
@@ -226,7 +232,7 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
     was = {name: int(number) for name, number in re.findall(r"(batch|extra)=(\d+)", now)}
     wanted = was.get("extra", 0) if wish.extra is None else extra_pages(wish.extra, terms.local)
     pages = max(wanted, asked)  # what was asked for cannot be taken back
-    strategy = terms.strategy(pages, was.get("batch", 0))
+    strategy = terms.strategy(pages, was.get("batch", 0), wish.still)
     settings = replace(wish.settings, strategy=strategy, until=_goal(terms, pages))
     folder, settings = start_survey(path, (), settings, wish.origins)
     return Community(folder, settings, terms, pages, is_new=False, warnings=_changes(path, other, terms))

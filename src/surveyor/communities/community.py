@@ -139,14 +139,13 @@ def _live(
     *,
     out: Path | str | None,
     damping: float | None,
-    still: float,  # noqa: ARG001
     **rest: Any,
 ) -> CommunityRank:
     """Fetch around a survey."""
     from surveyor.communities.live import run
     from surveyor.crawling.crawl import finished
 
-    ours = {name: rest.pop(name) for name in ("extra", "select", "rounds")}
+    ours = {name: rest.pop(name) for name in ("extra", "select", "rounds", "still")}
     if damping is not None:
         rest["damping"] = damping
     rest["rng"] = rng

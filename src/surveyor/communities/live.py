@@ -21,6 +21,7 @@ from surveyor.kernels import mass
 from surveyor.outcome import Outcome, was_asked
 from surveyor.rank.expansion import Expansion
 from surveyor.stopping import parse
+from surveyor.strategies.rounds import Rounds, is_still
 
 if TYPE_CHECKING:
     from surveyor.hosts import Hosts
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
 
-Ending = Literal["spent", "exhausted", "nothing", "interrupted"]
+Ending = Literal["spent", "still", "exhausted", "nothing", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +65,8 @@ class Crawled:
         expansion = Expansion(self.local, terms.select, damping=ledger.damping, tolerance=tolerance)
         pages = np.flatnonzero((life == mass.READ) | (life == mass.DEAD)).astype(np.int32)
         known = expansion.learn(graph.rows, pages, ledger.capacity, ledger.stands_for())
-        told: list[tuple[int, int, float, float]] = getattr(self.state.crawl.strategy, "rounds", [])
+        strategy = self.state.crawl.strategy
+        told = strategy.rounds if isinstance(strategy, Rounds) else []
         since = np.append(0.0, self.times)
         rounds = tuple(Round(read, asked, moved, error, float(since[asked])) for read, asked, moved, error in told)
         batch: IntArray = np.zeros(ledger.capacity, np.int64)
@@ -96,9 +98,14 @@ async def run(
         folder, community.settings, parse(community.settings.until), client=client, resolver=resolver, hosts=hosts,
         wait=wait, watch=both, patience=patience,
     )  # fmt: skip
+    state = latest[-1].state
     if ending == "interrupted":
-        return _crawled(community, latest[-1].state, ending)
-    return _crawled(community, latest[-1].state, "spent" if community.asked >= community.extra else "exhausted")
+        return _crawled(community, state, ending)
+    strategy = state.crawl.strategy
+    calm = isinstance(strategy, Rounds) and is_still([moved for _, _, moved, _ in strategy.rounds], strategy.still)
+    return _crawled(
+        community, state, "spent" if community.asked >= community.extra else "still" if calm else "exhausted"
+    )
 
 
 def _crawled(community: Community, state: Derived, ending: Ending) -> Crawled:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from crashing import Hook, Setting, hook
-from surveyor.community.beginning import begin
-from surveyor.community.live import Crawled, run
+from surveyor.communities.beginning import begin
+from surveyor.communities.live import Crawled, run
 from surveyor.config import Settings
 from surveyor.graph.synthetic_shapes import WebShape
 from surveyor.hosts import Hosts
