@@ -19,6 +19,7 @@ from surveyor.communities.beginning import begin
 from surveyor.communities.live import Crawled, run
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
+from surveyor.experiments.communities_live import DELAY, main
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.urls import host
@@ -32,6 +33,7 @@ from surveyor.communities.copied import Copy
 from surveyor.communities.live import run
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
+from surveyor.experiments.communities_live import DELAY, main
 base, out, proxy, early = sys.argv[1:]
 if early:
     Copy._waits = lambda _: os.kill(os.getpid(), signal.SIGKILL)
@@ -120,3 +122,16 @@ def test_killed_by_the_system(tmp_path: Path, web: EmbeddedWeb) -> None:
     assert visits(out) == visits(tmp_path / "whole.survey")
     assert last.asked.tolist() == whole.asked.tolist()
     assert (base / "journal.sqlite").read_bytes() == kept
+
+
+def test_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = main(["--quick"])
+    for one in figures:
+        assert one.forbidden == 0
+        assert one.soonest >= DELAY
+        assert 0 < one.read <= one.asked == 2 * one.pages
+        assert one.l1["auto"] < one.l1["local"] < 2
+    assert sum(one.refused for one in figures) > 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told[1:3]] == [one.host for one in figures]
+    assert told[-2].endswith("better in 2 of 2")

@@ -129,8 +129,8 @@ def begin(
     """Go on with the community in `out`, or begin one with what the survey `base` has read.
 
     Settings that are not given (their origin is "default") are those of the base. What is None is as usual, or as the
-    community was begun with. Without `local` pages, `base` is a community itself, to be gone on with. It ends early when
-    three rounds in a row move the ranks of the local pages by less than `still`.
+    community was begun with. Without `local` pages, `base` is a community itself, to be gone on with. It ends early
+    when three rounds in a row move the ranks of the local pages by less than `still`.
     """
     wish = Wish(local, extra, select, rounds, still, start, *_own(settings or Settings(), origins or {}))
     with Folder.open(Path(base), write=False) as other:
