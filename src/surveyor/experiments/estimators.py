@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray
-from surveyor.community.known_graph import Plan, expand, rows_of
+from surveyor.communities.known_graph import Plan, expand, rows_of
 from surveyor.experiments.local_domains import Domain, Web, made_up, real
 from surveyor.graph.csr import Graph
 from surveyor.kernels.known import known
