@@ -284,7 +284,7 @@ def test_it_ends_when_ranks_stand_still(tmp_path: Path) -> None:
         ({"extra": "-1"}, "'-1' is no number of extra pages"),
         ({"extra": "some"}, "'some' is no number of extra pages"),
         ({"extra": ""}, "'' is no number of extra pages"),
-        ({"select": "cho"}, "'cho' chooses no pages of a live crawl"),
+        ({"select": "best"}, "no selection 'best'"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),
         ({"start": "none"}, "no start from 'none'"),
         ({"local": "host:other.example"}, "no page of the 6 pages read in base.survey is local by host:other.example"),

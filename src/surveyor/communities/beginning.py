@@ -13,13 +13,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from surveyor.communities.copied import Choice, Copy, Start, choose
 from surveyor.config import Settings
 from surveyor.crawling.start import KEPT
 from surveyor.crawling.start import start as start_survey
 from surveyor.errors import UsageError
+from surveyor.rank.expansion import SELECTORS, Select
 from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.strategies.rounds import PART
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 EVENT = "community"
 EXTRA, SELECT = "2n", "complement"
-Selector = Literal["complement", "flow"]  # those that are strategies of a crawl
-SELECTORS: tuple[str, ...] = get_args(Selector)
 OWN = ("strategy", "until", "scope", "include", "depth")  # settings that a community has of itself
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for: `extra` is one
 WORD = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d[\d_,]*)", re.IGNORECASE)
@@ -61,7 +60,7 @@ class Terms:
     journal: str  # what names its journal
     position: int  # where that ended
     rule: str  # what makes a page local
-    select: Selector
+    select: Select
     rounds: int  # in which all extra pages were to be read; 0 for rounds of 4 % of the local pages
     local: int  # pages: those with the first numbers
     start: int  # outcomes that were copied
@@ -71,7 +70,7 @@ class Terms:
     def strategy(self, extra: int, batch: int = 0, still: float = 0.0) -> str:
         """Return the strategy that asks for so many pages, so many in a round; by default as many as rounds ask for."""
         batch = batch or max(1, math.ceil(extra / self.rounds if self.rounds else PART * self.local))
-        told = f"{self.select}:local={self.local},start={self.start},batch={batch},extra={extra}"
+        told = f"rounds:select={self.select},local={self.local},start={self.start},batch={batch},extra={extra}"
         return f"{told},still={still!r}" if still else told
 
 
@@ -175,7 +174,7 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     """Begin a community, at once or not at all."""
     select, rounds, origins, manifest = wish.select or SELECT, wish.rounds, wish.origins, other.manifest
     if select not in SELECTORS:
-        raise UsageError(f"{select!r} chooses no pages of a live crawl", hint=f"there are {', '.join(SELECTORS)}")
+        raise UsageError(f"no selection {select!r}", hint=f"choose {', '.join(SELECTORS)}")
     if rounds is not None and rounds < 1:
         raise UsageError(f"rounds must be at least 1, not {rounds}", hint="leave them out for rounds of 4 %")
     extra_pages(EXTRA if wish.extra is None else wish.extra, 1)  # refuses what is no number before all is read
@@ -209,7 +208,7 @@ def _terms(other: Folder, choice: Choice, select: str, rounds: int) -> Terms:
         journal=choice.journal,
         position=choice.position,
         rule=choice.local.rule,
-        select=cast(Selector, select),
+        select=cast(Select, select),
         rounds=rounds,
         local=choice.size,
         start=int(choice.visits.size),
