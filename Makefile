@@ -45,6 +45,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.reputation
+	$(BIN)/python -m surveyor.experiments.communities_live
 
 experiments-large: .venv/ready
 	$(BIN)/python -m surveyor.experiments.reputation --large --pages 89e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -160,6 +161,23 @@ def test_it_is_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in tmp_path.iterdir()] == ["base.survey"]
 
 
+def test_what_hosts_asked_for_holds(tmp_path: Path) -> None:
+    """A host is left alone that asked for it, and one whose pages were deleted is never asked again."""
+    around = Around(CALM)
+    base, out = around.base(tmp_path / "base.survey", scope="any", until="pages=100"), tmp_path / "around.survey"
+    ours, *others = dict.fromkeys(host(url) for url in urls_of(base))
+    until = around.clock.now + 500.0
+    with Folder.open(base) as folder:
+        folder.note("wait", host=others[0], until=until - 400, why="Retry-After")
+        folder.note("wait", host=others[0], until=until, why="Retry-After")
+        assert folder.delete_host(others[1]) > 0
+    around.web.log.clear()
+    around.community(base, out, local=f"host:{ours}", extra=60)
+    asked = {request.host: request.time for request in reversed(around.web.log)}
+    assert asked[others[0]] >= until
+    assert others[1] not in asked
+
+
 # --- going on ---
 
 
@@ -199,6 +217,24 @@ def test_killed_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         around.community(base, image.folder, extra="2n")
         assert difference(expected, rows(image.folder)) == ""
         shutil.rmtree(image.folder)
+
+
+def test_stopped_in_good_order(tmp_path: Path) -> None:
+    around = Around(CALM, concurrency=3)
+    base, out = around.base(tmp_path / "base.survey"), tmp_path / "around.survey"
+    see, count = around._see, iter(range(1 << 20))
+
+    def stop(now: live.Run, _outcome: object) -> None:
+        see(now, _outcome)
+        if next(count) == 20 and (task := asyncio.current_task()) is not None:
+            task.cancel()
+
+    around._see = stop  # type: ignore[method-assign]
+    first = around.community(base, out, extra="2n")
+    assert (first.ending, first.remark) == ("interrupted", "")
+    assert 0 < first.asked.size < 2 * first.terms.local
+    second = around.community(base, out)
+    assert (second.ending, second.asked.size) == ("spent", 2 * first.terms.local)
 
 
 def test_more_pages_go_on_from_those_there_are(tmp_path: Path) -> None:
