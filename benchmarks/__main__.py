@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import graphs, handbook, memory
+from benchmarks.community import SIZES as LOCAL
+from benchmarks.community import community, community_line, community_table, community_verdicts
 from benchmarks.crawling import crawling, crawling_table, crawling_verdicts, selection, selection_verdicts
 from benchmarks.harmonic import harmonic, harmonic_table, harmonic_verdicts
 from benchmarks.peers import TOOLS
@@ -24,7 +26,7 @@ from benchmarks.startup import startup
 from benchmarks.table import bandwidth_line, proof_lines, results_table, verdict_table
 from benchmarks.targets import Verdict, verdicts
 
-PARTS = ("startup", "race", "scaling", "crawling", "harmonic")
+PARTS = ("startup", "race", "scaling", "crawling", "harmonic", "community")
 PACKAGES = (
     "surveyor", "numpy", "numba", "scipy", "pyarrow", "graphblas-algorithms", "suitesparse-graphblas",
     "networkit", "igraph", "scikit-network", "rustworkx", "networkx", "aiohttp", "Scrapy",
@@ -150,7 +152,28 @@ def _harmonic(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdi
     return _judged("harmonic", found)
 
 
-RUN = {"startup": _startup, "race": _race, "scaling": _scaling, "crawling": _crawling, "harmonic": _harmonic}
+def _community(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
+    sizes = LOCAL["quick" if options.quick else "full"]
+    print("## Local pages in a large web\n", flush=True)
+    rows = []
+    turns = options.rounds or (1 if options.quick else 2)
+    for row in community(sizes, options.tools or list(TOOLS), turns, options.threads):
+        print(community_line(row), flush=True)
+        rows.append(row)
+    found = community_verdicts(rows)
+    print("\n" + community_table(rows) + "\n\n" + verdict_table("measured / allowed", found) + "\n", flush=True)
+    report["community"] = {"rows": rows, "verdicts": [asdict(one) for one in found]}
+    return _judged("community", found)
+
+
+RUN = {
+    "startup": _startup,
+    "race": _race,
+    "scaling": _scaling,
+    "crawling": _crawling,
+    "harmonic": _harmonic,
+    "community": _community,
+}
 
 
 def _judged(where: str, found: list[Verdict]) -> list[Verdict]:
