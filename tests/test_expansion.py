@@ -88,6 +88,19 @@ def test_seeds_change_ties_alone() -> None:
     assert luck[0] != luck[1] != luck[2]
 
 
+def test_each_round_draws_anew_and_passes_no_page_over_for_good() -> None:
+    # Page 0 links to a hundred pages; each of them links to ten more that nobody else links to.
+    links = [(0, page) for page in range(1, 101)]
+    links += [(page, 91 + 10 * page + step) for page in range(1, 101) for step in range(10)]
+    ends = np.array(links)
+    graph = Graph.from_arrays(ends[:, 0], ends[:, 1], 1101)
+    first = 0
+    for seed in range(40):  # with 50 of the first hundred and 500 others to draw from in the second round
+        found = expand(graph, np.array([0], np.int32), Plan(100, "random", 50, seed=seed))
+        first += int((found.extra[50:] <= 100).sum())
+    assert 130 < first < 240  # 50 × 50/550 a seed on average, 182 in all, with a spread of 12
+
+
 def test_pages_gone_are_replaced_and_counted() -> None:
     gone = np.zeros(WEB.graph.pages, np.bool_)
     plain = expand(WEB.graph, LOCAL, Plan(40, batch=20))

@@ -27,6 +27,7 @@ Select = Literal["complement", "flow", "cho", "outlinks", "random"]
 SELECTORS: tuple[str, ...] = get_args(Select)
 BITS = 36  # of a score that count: below them lies rounding, which must not decide
 FIRST, FINER = 4.0, 2.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
+SPREAD = 0x9E3779B97F4A7C15  # odd and large: keeps the seeds of different rounds apart
 TOLERANCE = 1e-5  # of ranks that only choose what to read: twice what the paper's stopping rule proves
 ROUNDING = 1e-13  # of residuals that were pushed on many times
 
@@ -110,8 +111,13 @@ class Expansion:
             enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
             pages, values = pages[enough], values[enough]
         luck = np.empty(pages.size)
-        chances(self._seed, pages, luck)
+        chances(self._luck(found), pages, luck)
         return pages[np.lexsort((luck, -values))[:count]]
+
+    def _luck(self, found: Known) -> np.uint64:
+        """Return the seed of a draw; each round of a choice by chance draws anew, or pages once passed over stay so."""
+        again = found.pages.size if self.select == "random" else 0
+        return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 
     def _push(self, found: Known, ranks: FloatArray) -> float:
         """Push residuals until the ranks are near enough; return the proven error."""
