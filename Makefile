@@ -43,6 +43,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.freshness
 	$(BIN)/python -m surveyor.experiments.guarantee
 	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
+	$(BIN)/python -m surveyor.experiments.communities --data $(DATA) --plots plots
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.reputation
 	$(BIN)/python -m surveyor.experiments.communities_live

@@ -124,6 +124,7 @@ def test_the_target_is_told_of_domains_that_nothing_was_tuned_on() -> None:
     assert "| 2 of 2 |" in tables.family_table("sites, real", [found(0.1, tuned=False)] * 2)
 
 
+@pytest.mark.compiled
 def test_made_up_domains_are_sites_and_parts_of_topics() -> None:
     web = made(30_000)
     assert [kind_of(domain) for domain in web.domains] == ["site"] * 3 + ["topic"] * 3
@@ -137,6 +138,7 @@ def test_no_real_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "only a made-up web is used" in capsys.readouterr().err
 
 
+@pytest.mark.compiled
 def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     communities.main(["--quick", "--pages", "6000", "--seeds", "2", "--json", "--plots", str(tmp_path)])
     captured = capsys.readouterr()
