@@ -140,7 +140,7 @@ def test_no_real_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.compiled
 def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    communities.main(["--quick", "--pages", "6000", "--seeds", "2", "--json", "--plots", str(tmp_path)])
+    communities.main(["--quick", "--pages", "2000", "--seeds", "2", "--json", "--plots", str(tmp_path)])
     captured = capsys.readouterr()
     told = json.loads(captured.out)
     assert told["schema"] == 1

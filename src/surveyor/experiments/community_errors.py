@@ -93,7 +93,7 @@ class _Watch:
             self.curve.setdefault(name, {})[known.pages.size / places.size - 1] = found.l1
 
 
-def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002
+def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002  # a crew passes it by place
     """Let a local domain grow, and measure on the way; `draws` measures more often."""
     local = domain.pages.size
     plan = Plan(extra=int(AT[-1] * local), select=select, damping=DAMPING, seed=seed)
