@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from surveyor import Graph, pagerank
-from surveyor.experiments import estimators
+from surveyor.experiments import estimators, uncertainty
 from surveyor.experiments.local_domains import Domain
 from surveyor.graph.synthetic import synthetic_web
 
@@ -53,3 +55,16 @@ def test_parts_follow_names_and_directories_follow_their_site() -> None:
     inside = [Domain(f"debdir:{number}/html/api", "directory", none).part for number in range(200)]
     assert inside == parts
     assert Domain("debian:1", "site", none, fresh=True).part == "fresh"
+
+
+def test_uncertainty_is_told_beside_the_true_error(web: tuple[Graph, list[Domain]]) -> None:
+    graph, domains = web
+    fresh = [replace(domain, fresh=True) for domain in domains]
+    found = uncertainty.measure([("small web", graph, [*fresh, replace(domains[0], name="x", fresh=True)])], 70)
+    assert not found  # all are larger
+    found = uncertainty.measure([("small web", graph, fresh)], 100)
+    assert len(found["small, site"]) == 3
+    assert all(one.error > 0 and one.apart > 0 for one in found["small, site"])
+    lines = list(uncertainty.table(found))
+    assert lines[2].startswith("| small, site | 3 |")
+    assert len(lines) == 4
