@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from surveyor.cli import run
+from surveyor.store.survey import Folder
 
 LINKS = [
     ("home", "news"),
@@ -20,6 +23,16 @@ LINKS = [
     ("blog", "home"),
     ("blog", "stuck"),
 ]
+
+#: Runs a command where no file may grow beyond so many bytes.
+FULL = """
+import resource, sys
+from surveyor.cli import run
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+sys.exit(run(sys.argv[2:]))
+"""
+#: Nothing is compiled, so nothing has to be kept where a disk is full.
+NO_KERNELS = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": "unused", "PYTHONWARNINGS": "ignore"}
 
 
 class Said:
@@ -40,3 +53,16 @@ class Said:
 def process(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **settings.pop("env", {})}
     return subprocess.run([sys.executable, *args], capture_output=True, text=True, env=env, check=False, **settings)
+
+
+def wait_for(survey: Path, visits: int) -> None:
+    """Wait until a crawl in another process has written down so many visits."""
+    for _ in range(1200):
+        time.sleep(0.05)
+        if (survey / "survey.toml").is_file():
+            folder = Folder.open(survey, write=False)
+            position = folder.journal.position
+            folder.close()
+            if position >= visits:
+                return
+    raise AssertionError("the crawl does not get on")

@@ -9,13 +9,12 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from console import Said, process
+from console import Said, process, wait_for
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
@@ -129,18 +128,6 @@ def test_two_at_once(web: EmbeddedWeb, tmp_path: Path) -> None:
     finally:
         crawl.kill()
         crawl.wait()
-
-
-def wait_for(survey: Path, visits: int) -> None:
-    for _ in range(1200):
-        time.sleep(0.05)
-        if (survey / "survey.toml").is_file():
-            folder = Folder.open(survey, write=False)
-            position = folder.journal.position
-            folder.close()
-            if position >= visits:
-                return
-    raise AssertionError("the crawl does not get on")
 
 
 # What goes wrong

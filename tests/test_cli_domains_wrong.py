@@ -10,19 +10,12 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from console import Said, process
+from console import FULL, NO_KERNELS, Said, process
 from surveyor.graph.synthetic import rmat
 from surveyor.rank import domains as library
 
 NAMED = [(f"fan{number}.org", f"hub{number % 7}.org") for number in range(400)]
 LINKS = [*NAMED, *((f"hub{number}.org", "star.org") for number in range(7)), ("hub0.org", "hub1.org")]
-
-FULL = """
-import resource, sys
-from surveyor.cli import run
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-sys.exit(run(sys.argv[2:]))
-"""
 
 
 @pytest.fixture
@@ -191,9 +184,6 @@ def test_trusted_domains_that_the_graph_does_not_hold(
 
 
 # The disk, and Ctrl-C
-
-#: Nothing is compiled, so nothing has to be kept where a disk is full.
-NO_KERNELS = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": "unused", "PYTHONWARNINGS": "ignore"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surveyor.cli import crawled, options, settings
+from surveyor.cli import crawled, options, settings, stoppable
 from surveyor.cli.settings import not_asked_for
 
 if TYPE_CHECKING:
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
     from surveyor.store.survey import Folder
-
-INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 @options.command(
@@ -111,7 +106,6 @@ def _crawl(
     from surveyor.cli.display import Display, forecast_line
     from surveyor.crawling.live import run
     from surveyor.report.numbers import counted, share_at_least
-    from surveyor.sources.http import run as run_loop
     from surveyor.stopping import parse
 
     rule = parse(settings.until)
@@ -133,28 +127,11 @@ def _crawl(
                 output.say(said)
         display(now, outcome)
 
-    async def work() -> Result:
-        task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # Windows: Ctrl-C is an exception there, as safe as a crash
-            for number in INTERRUPTED:
-                loop.add_signal_handler(number, _stop, task, number, caught)
-        try:
-            return await run(folder, settings, rule, watch=watch)
-        except asyncio.CancelledError:  # before it had begun
-            return "interrupted"
-
     try:
-        ending = run_loop(work())
+        ending, code = stoppable.run(lambda: run(folder, settings, rule, watch=watch), caught)
     finally:
         display.clear()
-    return rule, ending, INTERRUPTED[signal.Signals(caught[0])] if caught else 0, time.monotonic() - began
-
-
-def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> None:
-    caught.append(number)
-    if task is not None:
-        task.cancel()
+    return rule, ending or "interrupted", code, time.monotonic() - began
 
 
 def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool) -> None:

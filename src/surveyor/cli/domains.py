@@ -134,7 +134,7 @@ def _check(*, out: str | None, plot: str | None, budget: str | None, blacklist: 
     from surveyor import budgets
     from surveyor.errors import UsageError
     from surveyor.rank.sampled import check_p, check_wanted
-    from surveyor.report.reputation_files import check_file
+    from surveyor.report.column_files import check_file
     from surveyor.report.scores import check_place
     from surveyor.report.svg import check_plots
 

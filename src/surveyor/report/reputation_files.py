@@ -8,55 +8,28 @@ Estimates of a graph that was read as a stream are written by id, without positi
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.arrays import save
-from surveyor.errors import UsageError
-from surveyor.graph.formats.streams import aside, library, packing
-from surveyor.store import columns
+from surveyor.report.column_files import ROWS, readable, write_columns, write_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from surveyor.arrays import AnyIntArray, FloatArray
     from surveyor.report.reputations import Told
-
-ROWS = 1 << 16  # written at a time
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
-
-
-def check_file(path: str) -> None:
-    """Refuse a name that tells no format, or one that needs a package, before the work is done."""
-    if not path.lower().endswith(SUFFIXES):
-        raise UsageError(f"the name {path} tells no format for scores", hint=f"end it in one of {', '.join(SUFFIXES)}")
-    if path.lower().endswith(".parquet"):
-        library("pyarrow", "writing Parquet")
+    from surveyor.store import columns
 
 
 def write_domains(told: Told, path: str | Path) -> Path:
     """Write all domains in the format of the suffix."""
-    path, main = Path(path), told.domains.main
+    path = Path(path)
     if path.name.lower().endswith(".npy"):
-        with aside(path) as draft:
-            save(draft, main.scores)
-        return path
+        return write_scores(path, told.domains.main.scores)
     names = _columns(told)
-    if path.name.lower().endswith(".parquet"):
-        columns.write(path, names, _batches(told, names))
-        return path
-    with aside(path) as draft, packing(draft) as write:
-        write((",".join(names) + "\n").encode())
-        for batch in _batches(told, names):
-            text = io.StringIO()
-            values = [part.tolist() if isinstance(part, np.ndarray) else part for part in batch.values()]
-            csv.writer(text, lineterminator="\n").writerows(zip(*values, strict=True))
-            write(text.getvalue().encode())
-    return path
+    return write_columns(path, names, _batches(told, names))
 
 
 def _columns(told: Told) -> columns.Columns:
@@ -91,8 +64,7 @@ def _parts(
     yield "position", places
     yield "id", nodes
     if graph.names is not None:
-        raw = (graph.names[node].encode("utf-8", "surrogateescape") for node in nodes.tolist())
-        yield "domain", [name.decode("utf-8", "replace") for name in raw]
+        yield "domain", readable(graph.names[node] for node in nodes.tolist())
     yield "score", main.raw[nodes].astype(np.float64) * main.unit
     yield "low", low
     yield "high", high
