@@ -140,7 +140,7 @@ def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
         "idle": links.Linking(("two",)),  # links to no local page
     }
     names = {"zero": 0, "one": 1, "two": 2}
-    grown, size, new = links.added(rows, web, found, {0, 1}, back, names.get)
+    grown, size, new, _ = links.added(rows, web, found, {0, 1}, back, names.get)
     assert (size, new.tolist()) == (6, [2, 5])
     again = known(grown, np.array([0, 1, 2, 5], np.int32))
     told = [again.indices[a:b].tolist() for a, b in pairwise(again.indptr)]

@@ -153,6 +153,13 @@ def test_host_graphs() -> None:
     assert chosen("host:b.example.org", names) == [1]
 
 
+def test_domains_below_no_public_suffix() -> None:
+    names = Names.of(
+        ["http://a.site.intern/", "http://site.intern/x", "http://mysite.intern/", "http://b.other.intern/"]
+    )
+    assert chosen("domain:site.intern", names) == [0, 1]
+
+
 @given(
     st.lists(
         st.sampled_from(["http://a.x/", "https://a.x/b", "http://a.x/b/", "https://a.xb/", "b/a", "b"]), max_size=9

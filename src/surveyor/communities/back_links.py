@@ -11,6 +11,7 @@ import csv
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,10 +80,17 @@ def from_graph(graph: Graph, local: Iterable[str]) -> BackLinks:
     return {names[page]: Linking(tuple(names[goal] for goal in row.tolist()), row.size) for page, row in rows.items()}
 
 
-def added(
-    rows: Rows, web: int, known: Known, local: Container[int], back: BackLinks, find: Find
-) -> tuple[Rows, int, IdArray]:
-    """Add pages that link to local ones to the rows of a web; return the rows, how many ids there are, the new pages.
+class Grown(NamedTuple):
+    """The rows of a web, with those of pages that link to local ones."""
+
+    rows: Rows
+    web: int  # how many ids there are
+    pages: IdArray  # that count as read from now on
+    names: dict[int, str]  # of those that had no id before
+
+
+def added(rows: Rows, web: int, known: Known, local: Container[int], back: BackLinks, find: Find) -> Grown:
+    """Add pages that link to local ones to the rows of a web.
 
     Pages that were read are left as they are. Links that lead to no known page lead to one that nobody can read.
     """
@@ -94,9 +102,10 @@ def added(
         for name, linking in back.items()
         if not _is_read(known, spelt(name)) and any(spelt(target) in local for target in linking.targets)
     }
+    names: dict[int, str] = {}
     for name in useful:
         if spelt(name) is None:
-            spelt.found[name], web = web, web + 1
+            spelt.found[name], names[web], web = web, name, web + 1
     start = np.append(rows.start, np.zeros(web - rows.start.size, np.int64))
     end = np.append(rows.end, np.zeros(web - rows.end.size, np.int64))
     more: list[IdArray] = [rows.targets]
@@ -109,7 +118,7 @@ def added(
         more += [np.array(goals, np.int32), np.full(degree - len(goals), nowhere, np.int32)]
         pages.append(page)
     grown = Rows(read_only(start), read_only(end), read_only(np.concatenate(more)))
-    return grown, web, np.sort(np.array(pages, np.int32))
+    return Grown(grown, web, np.sort(np.array(pages, np.int32)), names)
 
 
 class _Spelt:

@@ -225,7 +225,7 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
     with Folder.open(path, write=False) as before:
         terms, now = terms_of(before), str(before.manifest.settings.get("strategy", ""))
         if terms is None:
-            raise UsageError(f"{path} is a survey, but no community", hint="choose another folder with --out")
+            raise UsageError(f"{path} is a survey, but no community", hint="choose another folder with --into")
         asked = int(before.journal.asked(terms.start).size)
     _same(path, terms, wish)
     was = {name: int(number) for name, number in re.findall(r"(batch|extra)=(\d+)", now)}
@@ -249,7 +249,7 @@ def _same(path: Path, terms: Terms, wish: Wish) -> None:
     ):
         if now is not None and now != before:
             raise UsageError(
-                f"{path} was begun with {flag} {before}", hint=f"leave {flag} out, or begin another with --out"
+                f"{path} was begun with {flag} {before}", hint=f"leave {flag} out, or begin another with --into"
             )
 
 
@@ -263,5 +263,5 @@ def _changes(path: Path, other: Folder, terms: Terms) -> tuple[str, ...]:
     what = f"{journal.position - terms.position:,} more visits" if same else "another past"
     return (
         f"{other.folder.name} has {what} since {path.name} was begun, which does not know of it; "
-        "begin anew with another --out",
+        "begin anew with another --into",
     )

@@ -84,7 +84,7 @@ def community(
 
     >>> from surveyor.graph.synthetic import synthetic_web
     >>> web = synthetic_web("small").graph
-    >>> found = community(web, "host:www.site3.example", truth=True)
+    >>> found = community(web, "domain:site41.example", truth=True)
     >>> found.compared().l1 < found.compared("local").l1
     True
     """
@@ -208,9 +208,11 @@ def conclude(
     back_links: Source | None = None,
 ) -> CommunityRank:
     """Work out all estimates from what was read, and how they would have come out otherwise."""
+    other_names: dict[int, str] = {}
     if back_links is not None:
-        found, rows, web, told = _with_back_links(found, rows, web, local, names, back_links)
-        notes = (*notes, told)
+        found, grown = _with_back_links(found, rows, web, local, names, back_links)
+        rows, web, other_names = grown.rows, grown.web, grown.names
+        notes = (*notes, f"{grown.pages.size:,} pages that were not read are known to link to local ones")
         if stands_for is not None:
             stands_for = np.append(stands_for, np.arange(stands_for.size, web, dtype=np.int32))
 
@@ -238,6 +240,7 @@ def conclude(
         known=found.known,
         batch_of=found.batch_of,
         names=names,
+        other_names=other_names,
         truth=truth,
         errors=errors,
         notes=notes,
@@ -246,7 +249,7 @@ def conclude(
 
 def _with_back_links(
     found: Expanded, rows: Rows, web: int, local: IdArray, names: Names | None, source: Source
-) -> tuple[Expanded, Rows, int, str]:
+) -> tuple[Expanded, links.Grown]:
     """Add pages of which links into the local domain are known; what they tell is still to be put together."""
     if names is None:
         raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
@@ -256,17 +259,16 @@ def _with_back_links(
         back = links.from_graph(graph, (names[page] for page in local.tolist()))
     else:
         back = links.from_file(source)
-    rows, web, new = links.added(rows, web, found.known, set(local.tolist()), back, names.find)
-    if not new.size:
+    grown = links.added(rows, web, found.known, set(local.tolist()), back, names.find)
+    if not grown.pages.size:
         raise UsageError(
             "no back-link is new: none leads to a local page from a page that was not read",
             hint="each is a pair of URLs, the page that links and the local page, spelt as in the survey",
         )
-    pages = np.concatenate([found.known.pages, new])
+    pages = np.concatenate([found.known.pages, grown.pages])
     order = np.argsort(pages, kind="stable")
-    batch_of = np.append(found.batch_of, np.zeros(new.size, np.int64))[order]
-    told = f"{new.size:,} pages that were not read are known to link to local ones"
-    return replace(found, known=found.known._replace(pages=pages[order]), batch_of=batch_of), rows, web, told
+    batch_of = np.append(found.batch_of, np.zeros(grown.pages.size, np.int64))[order]
+    return replace(found, known=found.known._replace(pages=pages[order]), batch_of=batch_of), grown
 
 
 def _is_graph(path: Path) -> bool:

@@ -3,7 +3,7 @@
 | rule | local pages |
 |---|---|
 | `host:example.org` | of a host, on any port; `host:example.org:8080` on this port alone |
-| `domain:example.org` | of a registrable domain, with all its hosts |
+| `domain:example.org` | of a domain, with all hosts below it |
 | `prefix:https://example.org/docs` | this page and all below it; `…/docs*` is whatever begins so; https is http |
 | `file:pages.txt` | one name a line; empty lines and lines that begin with `#` are none |
 | `ids:0-1999,2500` | by number, for graphs without names |
@@ -156,9 +156,9 @@ def _on_host(names: Names, rule: Rule) -> BoolArray:
     elif rule.kind == "host":
         places = Places("hosts")
         at, same = places.of(names), [name == wanted for name in places.names()]
-    else:
-        places = Places("domains", suffixes := Suffixes())
-        at, same = places.of(names), [name == suffixes.domain(wanted) for name in places.names()]
+    else:  # by the end of the name: hosts below no public suffix have domains, too
+        places, domain = Places("hosts"), Suffixes().domain(wanted)
+        at, same = places.of(names), [name == domain or name.endswith(f".{domain}") for name in places.names()]
     return np.array([*same, False])[at]  # -1 is on no host
 
 

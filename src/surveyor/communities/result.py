@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,6 +46,7 @@ class CommunityRank:
     known: Known
     batch_of: IntArray
     names: Names | None = None
+    other_names: Mapping[int, str] = field(default_factory=dict)  # of pages that are known by back-links alone
     truth: FloatArray | None = None  # the global rank of the local pages, if the whole web is known
     errors: tuple[float, ...] = ()  # L1 distance of the paper's estimate from it, as each round began
     notes: tuple[str, ...] = ()
@@ -82,6 +83,8 @@ class CommunityRank:
 
     def name(self, page: int) -> str:
         """Return the name of a page by its id."""
+        if page in self.other_names:
+            return self.other_names[page]
         return str(page) if self.names is None else self.names[page]
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
