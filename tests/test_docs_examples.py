@@ -77,6 +77,20 @@ def test_the_path_of_a_newcomer_works_as_the_readme_has_it(shell: Shell, web: Em
 
 
 @posix
+def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
+    page = "docs/tutorials/global-rank.md"
+    said = ""
+    for line in re.findall(r"^\$ (surveyor .*)$", "\n".join(code_of(page, "console")), re.MULTILINE):
+        done = shell(line)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        said += done.stdout
+    shown = "\n".join(code_of(page, "console"))
+    rows = re.findall(r"^ +[\d.]+ .*$|^estimated .*$|^by local .*$|^\d+ local .*$", shown, re.MULTILINE)
+    assert len(rows) > 25
+    assert [row for row in rows if row not in said] == [], said
+
+
+@posix
 def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
     page = "docs/tutorials/my-site.md"
     (permission,) = code_of(page, "toml")

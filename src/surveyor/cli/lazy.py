@@ -34,6 +34,7 @@ COMMANDS: Table = {
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
+    "community": ("community", "Estimate how the web around some pages ranks them, from few pages outside."),
     "explain": ("explain", "Show where the score of a page comes from."),
     "report": ("report", "Write a survey as one HTML file, to keep or to send."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),

@@ -92,6 +92,22 @@ and `command`.
 | – `without` | | without the links of templates, ranked again: `links` (gone), `share`, `error` (proven), |
 | | | `position`, `best` and `worst` (proven); null if there are none |
 | – `origins`, `other_origins` | | where the readers who came here had started; they sum to 1 |
+| `source`, `local`, `local_pages`, `asked`, `read` | `community` | the graph or survey, the rule, local pages, pages |
+| | | outside asked for and read |
+| `ending`, `notes` | `community` | spent, still, exhausted or nothing; what else there is to say |
+| `select`, `damping`, `rng` | `community` | how pages were chosen |
+| `rounds` | `community` | a list; each has `read`, `asked`, `moved` (L1) and `seconds` |
+| `estimator_asked`, `estimator`, `why`, `weights` | `community` | the estimate, and how it came about |
+| `solver_error` | `community` | the proven error of the solving, which says nothing of the truth |
+| `moved`, `unsettled`, `disagreement` | `community` | L1: from the local rank; sum of the spread (no bound; null |
+| | | with less than two rounds); between `crawled` and `frontier` |
+| `pages` | `community` | each: `page`, `name`, `position`, `share`, `local_position`, `local_share`, `moved` (places |
+| | | gained), `spread`, `true_share` |
+| `movers` | `community` | pages outside: `page`, `name`, `flow` (rank sent), `moves`, `error` (of `moves`) |
+| `explained` | `community --explain` | one of `pages`, with its `movers` and `local_links`: local `pages` that link |
+| | | to it, their `links`, and `leaving`: what local rank takes them to send, and goes out of the domain |
+| `compared` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
+| `errors` | `community --truth` | L1 distance of `crawled` from the truth as each round began |
 | `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
 | | | settings, what else was set |
 | `until`, `goal`, `reached` | `simulate` | the goal in words, its coverage (or null), whether all reached it |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from surveyor.report.pages import Page
     from surveyor.store.survey import Manifest
     from surveyor.visit import Visit
+
+PAGE = re.compile(r"https?://[^/]+/")
 
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -34,12 +37,13 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def of_one_site(table: Table) -> Table:
-    """Name the site once, in the title, if all pages of a table are of one; `surveyor explain` takes paths as well."""
-    sites = {origin(record[table.keys.index("url")]) for record in table.records}
-    if len(sites) != 1:
+def of_one_site(table: Table, key: str = "url") -> Table:
+    """Name the site once, in the title, if all pages of a table are of one; commands take paths as well."""
+    names = [str(record[table.keys.index(key)]) for record in table.records]
+    sites = {origin(name) if PAGE.match(name) else "" for name in names}
+    if len(sites) != 1 or not (site := sites.pop()):
         return table
-    site, column = sites.pop(), list(table.titles).index("page")
+    column = list(table.titles).index("page")
     titles = [f"page of {site}" if title == "page" else title for title in table.titles]
     cells = [(*row[:column], row[column].removeprefix(site), *row[column + 1 :]) for row in table.cells]
     return replace(table, titles=titles, cells=cells)
