@@ -103,8 +103,10 @@ def say(text: str) -> None:
 
 def _subject(web: SyntheticWeb, topic: int, most: int, rng: np.random.Generator) -> IdArray:
     """Take sites of a topic by chance, as a directory would list some of them, until there are so many pages."""
-    sizes, parts, left = np.diff(web.first_page), list[IdArray](), most
-    for site in rng.permutation(np.flatnonzero(web.site_topic == topic)):
+    sizes, parts = np.diff(web.first_page), list[IdArray]()
+    sites = np.flatnonzero(web.site_topic == topic)
+    left = max(most, int(sizes[sites].min()))
+    for site in rng.permutation(sites):
         if sizes[site] <= left:
             parts.append(np.arange(web.first_page[site], web.first_page[site + 1], dtype=np.int32))
             left -= int(sizes[site])
