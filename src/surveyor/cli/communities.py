@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import IdArray
     from surveyor.cli.output import Output
-    from surveyor.communities.beginning import Community
-    from surveyor.communities.live import Crawled
     from surveyor.communities.result import CommunityRank
-    from surveyor.config import Settings
-    from surveyor.crawling.live import Run
     from surveyor.graph.names import Names
-    from surveyor.outcome import Outcome
 
 NOTHING = 3  # the exit code where nothing was learnt
 EXTRA, RNG = "2n", 7
@@ -102,7 +97,11 @@ def estimated(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
 
     if not is_survey(path):
         return _simulated(output, path, wish)
-    return _replayed(output, path, wish) if wish.replay else _fetched(output, path, wish, given)
+    if wish.replay:
+        return _replayed(output, path, wish)
+    from surveyor.cli.community_live import fetched
+
+    return fetched(output, path, wish, given)
 
 
 def _simulated(output: Output, path: str, wish: Wish) -> Told:
@@ -123,7 +122,7 @@ def _simulated(output: Output, path: str, wish: Wish) -> Told:
         found = community(graph, chosen.places, truth=wish.truth, progress=progress, **_terms(wish))
     _say_time(output, found, seconds[0])
     size = f"{counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"
-    return _told(output, found, chosen.rule, f"{path}, a graph that plays the web: {size}")
+    return told_of(output, found, chosen.rule, f"{path}, a graph that plays the web: {size}")
 
 
 def _replayed(output: Output, path: str, wish: Wish) -> Told:
@@ -144,7 +143,7 @@ def _replayed(output: Output, path: str, wish: Wish) -> Told:
             terms["damping"] = survey.damping
         found = community(survey, rule, replay=True, progress=progress, **terms)
     _say_time(output, found, seconds[0])
-    return _told(output, found, rule, f"{path}, a survey, replayed: nothing was fetched")
+    return told_of(output, found, rule, f"{path}, a survey, replayed: nothing was fetched")
 
 
 def _terms(wish: Wish) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def _say_time(output: Output, found: CommunityRank, seconds: float) -> None:
     output.say(f"{counted(found.known.pages.size, 'page')} read in all, {duration(seconds)}")
 
 
-def _told(output: Output, found: CommunityRank, rule: str, source: str, place: str = "") -> Told:
+def told_of(output: Output, found: CommunityRank, rule: str, source: str, place: str = "") -> Told:
     """Say what kept it from learning anything; the exit code is 3 then."""
     unasked = found.ending == "spent" and not found.extra.size
     if unasked:
@@ -171,79 +170,6 @@ def _told(output: Output, found: CommunityRank, rule: str, source: str, place: s
     elif found.extra.size and not found.read:
         output.warn(f"none of {found.extra.size:,} pages outside could be read: nothing was learnt from them")
     return Told(found, rule, source, 0 if unasked or found.read else NOTHING, place)
-
-
-def _fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> Told:
-    """Fetch pages around those of a survey, into a survey of their own."""
-    from surveyor.communities.beginning import begin
-    from surveyor.communities.community import of_crawled
-
-    chosen, origins = _settings(output, path, wish, given)
-    start: Any = wish.start or "all"
-    begun = begin(path, wish.local, extra=wish.extra, select=wish.select, rounds=wish.rounds,
-                  still=wish.still or 0.0, start=start, out=wish.into, settings=chosen, origins=origins)  # fmt: skip
-    with begun:
-        place, rule = str(begun.folder.folder), begun.terms.rule
-        for warning in begun.warnings:
-            output.warn(warning)
-        _introduce(output, begun)
-        crawled, code = _crawled(output, begun)
-        if crawled is None or crawled.ending == "interrupted":
-            remark = f"{begun.asked:,} of {begun.extra:,} pages outside were asked for; all is kept in {place}"
-            return Told(None, rule, path, code, place, remark)
-        method: Any = wish.estimator
-        found = of_crawled(crawled, method, begun.folder.manifest.rng, wish.back_links, notes=begun.warnings)
-    return _told(output, found, rule, f"{path}, and pages fetched into {place}", place)
-
-
-def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
-    """Return the settings that were given; a survey that was begun without a contact asks for one."""
-    from surveyor.cli.settings import with_contact
-    from surveyor.config import load
-    from surveyor.store.survey import Folder
-
-    own = {name: value for name in ("damping", "rng") if (value := getattr(wish, name)) is not None}
-    chosen, origins = load({**given, **own})
-    with Folder.open(Path(path), write=False) as base:
-        known = chosen.contact or base.manifest.settings.get("contact")
-    if not known:
-        chosen = with_contact(output, chosen)
-        origins["contact"] = "--contact"
-    return chosen, origins
-
-
-def _introduce(output: Output, begun: Community) -> None:
-    from surveyor.report.numbers import counted
-
-    terms, now = begun.terms, begun.settings
-    left = max(0, begun.extra - begun.asked)
-    known = f"{counted(terms.local, 'local page')} ({terms.rule}), {counted(terms.read, 'page')} read before"
-    if not left:
-        output.say(f"{known}; {counted(begun.asked, 'page')} outside asked for before, none to fetch")
-        return
-    output.say(f"{known}; up to {counted(left, 'page')} outside to fetch   robots.txt obeyed, delay {now.delay:g} s")
-    output.say(f"saving to {begun.folder.folder}     Ctrl-C is safe: run the same command to go on")
-    for host, reason in now.permission.items():
-        output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
-
-
-def _crawled(output: Output, begun: Community) -> tuple[Crawled | None, int]:
-    """Run the crawl, with a meter and with signals that stop it in good order."""
-    from surveyor.cli import stoppable
-    from surveyor.communities.live import run
-
-    said = 0
-    with output.progress() as progress:
-
-        def watch(now: Run, _: Outcome | None) -> None:
-            nonlocal said
-            for remark in [] if output.quiet else now.hosts.remarks[said:]:
-                output.warn(remark)
-            said = len(now.hosts.remarks)
-            asked = int(getattr(now.state.crawl.strategy, "asked", 0))
-            progress("reading around", asked, begun.extra, "pages")
-
-        return stoppable.run(lambda: run(begun, watch=watch), [])
 
 
 def local_entry(pages: IdArray, name: Callable[[int], str], names: Names | None, text: str) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import crawled, options, settings, stoppable
-from surveyor.cli.settings import not_asked_for
+from surveyor.cli.settings import say_unusual
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,9 +143,4 @@ def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapp
     output.say(f"{hosts if is_new else folder.folder}   {told}   {robots}, delay {settings.delay:g} s")
     if is_new:
         output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
-    for line in not_asked_for(settings, origins):
-        output.say(line)
-    for host, reason in settings.permission.items():
-        output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
-    if settings.delay < 0.1 and not settings.allow and not settings.proxy:
-        output.warn(f"a delay of {settings.delay:g} s is a burden to hosts that are not your own")
+    say_unusual(output, settings, origins)

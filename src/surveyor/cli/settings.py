@@ -79,6 +79,16 @@ def not_asked_for(settings: Settings, origins: Mapping[str, str]) -> list[str]:
     return [f"from {place}: {', '.join(parts)}" for place, parts in told.items()]
 
 
+def say_unusual(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
+    """Say what a crawl does that nobody may have thought of."""
+    for line in not_asked_for(settings, origins):
+        output.say(line)
+    for host, reason in settings.permission.items():
+        output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
+    if settings.delay < 0.1 and not settings.allow and not settings.proxy:
+        output.warn(f"a delay of {settings.delay:g} s is a burden to hosts that are not your own")
+
+
 def with_contact(output: Output, settings: Settings) -> Settings:
     """Ask for the contact, once, if somebody is there to answer."""
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -13,4 +13,6 @@ html      the report of a ranking; race_html: that of a race; survey_html: that 
 census    hosts, answers and rules of a survey; surveys: its tables; mass_bar, survey_plots: its pictures
 rules     which line of a robots.txt forbids a page
 race      a race of strategies as tables
+communities   the global rank of local pages in words and tables; community_files, community_plots, community_html
+column_files  columns as CSV or Parquet
 """
