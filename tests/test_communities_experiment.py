@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from surveyor.experiments import communities
+from surveyor.experiments import communities, inflow
 from surveyor.experiments import community_tables as tables
 from surveyor.experiments.chosen_domains import Web, kind_of, made, real
 from surveyor.experiments.community_errors import (
@@ -162,3 +162,18 @@ def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.Capt
     figures = sorted(tmp_path.glob("*.svg"))
     assert len(figures) == 6
     assert "further pages read" in figures[0].read_text("utf-8")
+
+
+def test_inflow_read_is_the_part_that_extra_pages_hold() -> None:
+    edges = [("in", "out"), ("out", "in"), ("fan", "in"), ("fan", "out"), ("out", "fan"), ("far", "in")]
+    graph = Graph.from_edges(edges)
+    web = Web("small", graph, (Domain("d", "site", np.array([graph.page("in")], np.int32)),))
+    # two pages are read: out and fan; nobody links to far
+    sends = {
+        name: web.ranks[graph.page(name)] / len(graph.links_of(graph.page(name))) for name in ("out", "fan", "far")
+    }
+    expected = (sends["out"] + sends["fan"]) / sum(sends.values())
+    for share, error in inflow.measure(web, web.domains[0], 1):
+        assert share == pytest.approx(expected)
+        assert error == 0
+    assert list(inflow.rows(iter([web]), 1))[2:] == []  # all choices are alike
