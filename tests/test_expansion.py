@@ -54,6 +54,15 @@ def test_the_bound_holds_for_any_damping(damping: float) -> None:
     expand(WEB.graph, LOCAL, Plan(90, batch=30, damping=damping, tolerance=1e-6), watch=watch)
 
 
+def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
+    def watch(expansion: Expansion, found: Known, _: object) -> None:
+        truth = recomputed(found, 0.9999)
+        assert np.abs(expansion.ranks(found) - truth).sum() <= expansion.error
+
+    done = expand(WEB.graph, LOCAL, Plan(40, batch=20, damping=0.9999), watch=watch)
+    assert max(one.error for one in done.rounds) > 1e-5  # more than was asked for, and it says so
+
+
 def test_what_is_read_is_what_scores_say() -> None:
     seen: list[tuple[Known, np.ndarray]] = []
 

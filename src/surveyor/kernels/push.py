@@ -68,15 +68,16 @@ def push(
 
 @kernel
 def push_in_order(
-    indptr: IntArray, indices: IdArray, ranks: FloatArray, residual: FloatArray, damping: float, threshold: float
-) -> int:
+    indptr: IntArray, indices: IdArray, ranks: FloatArray, residual: FloatArray, damping: float, threshold: float,
+    most: int,
+) -> int:  # fmt: skip
     """Push, in the order of pages and again from the first, until no residual is above the threshold.
 
-    Where much is to be moved this reads links in the order in which they lie: half the time of a queue. Returns the
-    links followed.
+    Where much is to be moved this reads links in the order in which they lie: half the time of a queue. It goes over
+    the pages `most` times at most. Returns the links followed.
     """
-    followed, pushed = 0, True
-    while pushed:
+    followed = 0
+    for _ in range(most):
         pushed = False
         for page in range(ranks.shape[0]):
             moved = residual[page]
@@ -92,6 +93,8 @@ def push_in_order(
             followed += last - first
             for link in range(first, last):
                 residual[indices[link]] += share
+        if not pushed:
+            break
     return followed
 
 

@@ -29,6 +29,7 @@ BITS = 36  # of a score that count: below them lies rounding, which must not dec
 FIRST, FINER = 4.0, 2.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
 SPREAD = 0x9E3779B97F4A7C15  # odd and large: keeps the seeds of different rounds apart
 TOLERANCE = 1e-5  # of ranks that only choose what to read: twice what the paper's stopping rule proves
+PASSES, PUSHES = 32, 64  # over the pages in one push, and pushes in all: with a damping near 1 it would never end
 ROUNDING = 1e-13  # of residuals that were pushed on many times
 
 
@@ -120,21 +121,26 @@ class Expansion:
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 
     def _push(self, found: Known, ranks: FloatArray) -> float:
-        """Push residuals until the ranks are near enough; return the proven error."""
+        """Push residuals until the ranks are near enough, or have cost too much; return the proven error."""
         from surveyor.kernels.push import missing, push_in_order
 
-        pages = max(found.pages.size, 1)
         residual = np.empty(ranks.size)
         missing(found.indptr, found.indices, ranks, self.damping, residual)
-        threshold = FIRST * self.tolerance * (1 - self.damping) * float(ranks.sum()) / pages
-        while True:
-            total = (1 - self.damping) * max(float(ranks.sum()), 1.0)
-            error = float(np.abs(residual - residual.sum() / pages).sum()) / total + ROUNDING
+        threshold = FIRST * self.tolerance * (1 - self.damping) * float(ranks.sum()) / max(ranks.size, 1)
+        for _ in range(PUSHES):
+            error = self._bound(ranks, residual)
             if error <= self.tolerance:
                 return error
             if np.abs(residual).max() <= threshold:
                 threshold /= FINER
-            self.followed += push_in_order(found.indptr, found.indices, ranks, residual, self.damping, threshold)
+            self.followed += push_in_order(
+                found.indptr, found.indices, ranks, residual, self.damping, threshold, PASSES
+            )
+        return self._bound(ranks, residual)
+
+    def _bound(self, ranks: FloatArray, residual: FloatArray) -> float:
+        total = (1 - self.damping) * max(float(ranks.sum()), 1.0)
+        return float(np.abs(residual - residual.sum() / max(ranks.size, 1)).sum()) / total + ROUNDING
 
 
 def _rounded(values: FloatArray) -> FloatArray:
