@@ -12,7 +12,7 @@ import surveyor as sv
 from oracles import dense_pagerank
 from surveyor import UsageError
 from surveyor.communities import back_links as links
-from surveyor.communities.concluding import jackknife
+from surveyor.communities.concluding import all_estimates, jackknife
 from surveyor.communities.known_graph import Plan, expand, rows_of
 from surveyor.graph.synthetic import synthetic_web
 from surveyor.kernels.known import known
@@ -154,13 +154,60 @@ def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
     [
         ("https://a.example/\n", "line 1 of .* is no link"),
         ("a\tb\tmany\n", "line 1 of .* is no link"),
-        ("https://a.example/\thttps://b.example/\n", "no back-link is new"),
     ],
 )
 def test_wrong_back_links_are_told(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "back.tsv").write_text(text)
     with pytest.raises(UsageError, match=told):
         sv.community(WEB.graph, LOCAL, extra=0, back_links=tmp_path / "back.tsv")
+
+
+def test_back_links_that_tell_nothing_new_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "back.tsv").write_text(
+        "# links\nfrom\tto\n-\thttps://a.example/\nhttps://a.example/\thttps://b.example/\n"
+    )
+    found = sv.community(WEB.graph, LOCAL, extra=0, back_links=tmp_path / "back.tsv")
+    assert found.notes[0].startswith("no back-link is new")
+
+
+def test_a_page_under_two_spellings_is_one_page(tmp_path: Path) -> None:
+    names = WEB.graph.names
+    assert names is not None
+    local = [names[int(page)] for page in LOCAL[:3]]
+    once = f"https://new.example/\t{local[0]}\t4\nhttps://new.example/\t{local[1]}\t4\n"
+    twice = f"https://new.example\t{local[0]}\nHTTPS://new.example/#top\t{local[1]}\t4\nhttps://new.example/\t{local[0]}#x\n"
+    found = []
+    for text in (once, twice):
+        (tmp_path / "back.tsv").write_text(text)
+        found.append(sv.community(WEB.graph, LOCAL, extra=0, back_links=tmp_path / "back.tsv"))
+    assert found[0].notes == found[1].notes == ("1 page that was not read is known to link to local ones",)
+    assert np.array_equal(found[0].scores, found[1].scores)
+    assert (np.diff(found[1].known.pages) > 0).all()
+
+
+def test_another_address_of_a_page_is_that_page() -> None:
+    rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1]), np.array([1, 0]), 4)), 4
+    found = known(rows, np.array([0, 1], np.int32))
+    addresses = {"one": 1, "old one": 1, "zero": 0}
+    back = {"old one": links.Linking(("zero",)), "new": links.Linking(("old one",), 1)}
+    grown = links.added(rows, web, found, {0, 1}, back, addresses.get)
+    assert grown.pages.tolist() == [5]  # the other was read, at its address
+    assert grown.rows.targets[grown.rows.start[5] : grown.rows.end[5]].tolist() == [1]
+
+
+def test_local_pages_that_are_missing_are_noted() -> None:
+    found = sv.community(WEB.graph, [0, 1, 99999], extra=0)
+    assert found.notes == ("1 of the pages that were to be local is not in the graph",)
+    for given in (5, None, {1, 2}):
+        with pytest.raises(UsageError, match="is no way to say which pages are local"):
+            sv.community(WEB.graph, given)  # type: ignore[arg-type]
+
+
+def test_local_pages_that_were_not_read_are_no_local_pages() -> None:
+    done = expand(WEB.graph, LOCAL, Plan(20, batch=20))
+    other = np.setdiff1d(np.arange(1500, dtype=np.int32), done.known.pages)[:3]
+    with pytest.raises(UsageError, match="no longer among the pages read"):
+        all_estimates(done.known, other, done.batch_of, 0.85, 1e-6)
 
 
 def test_missing_back_links_are_told(tmp_path: Path) -> None:
@@ -174,7 +221,12 @@ def test_missing_back_links_are_told(tmp_path: Path) -> None:
         ({"select": "best"}, "no selection 'best'"),
         ({"estimator": "oracle"}, "no estimator 'oracle'"),
         ({"rounds": 0}, "0 rounds"),
-        ({"damping": 1.0}, "damping 1.0 is outside"),
+        ({"damping": 1.0}, "damping 1.0 is not between"),
+        ({"damping": 0.0}, "damping 0.0 is not between"),
+        ({"rng": -1}, "rng is -1"),
+        ({"rounds": 2.5}, "2.5 rounds"),
+        ({"start": [9999]}, "no page 9999"),
+        ({"start": [-1]}, "no page -1"),
         ({"still": -1.0}, "cannot move by less"),
         ({"extra": "lots"}, "'lots' is no number of extra pages"),
         ({"extra": -5}, "'-5' is no number of extra pages"),

@@ -340,7 +340,8 @@ def test_wishes_that_mean_nothing(tmp_path: Path, wish: dict[str, Any], problem:
     [
         ({"local": "ids:0-3"}, "was begun with --local all"),
         ({"select": "flow"}, "was begun with --select complement"),
-        ({"rounds": 3}, "was begun with --rounds 0"),
+        ({"rounds": 3}, "was begun with rounds of 4 %"),
+        ({"local": ["https://other.example/"]}, "was begun with another list of local pages"),
     ],
 )
 def test_another_community_than_was_begun(tmp_path: Path, wish: dict[str, Any], problem: str) -> None:
@@ -358,4 +359,7 @@ def test_words_for_extra_pages_and_folders() -> None:
     path = Path("a/docs.example.org.survey")
     assert folder_for(path, "host:b.example").name == "docs.example.org-community-b.example.survey"
     assert folder_for(path, "https://b.example/x y/").name == "docs.example.org-community-b.example-x-y.survey"
-    assert folder_for(path, ["a", "b"]).name == "docs.example.org-community.survey"
+    one, other = folder_for(path, ["a", "b"]), folder_for(path, ["a", "c"])
+    assert one.name.startswith("docs.example.org-community-")
+    assert one != other
+    assert one == folder_for(path, ["b", "a"])

@@ -22,6 +22,8 @@ from surveyor.kernels.known import Known
 from surveyor.kernels.mass import Rows
 from surveyor.urls import normalise
 
+NOBODY = ("", "-")  # what logs put for a page that is not told
+MOST = 1_000_000  # links of a page that are told apart: one of more passes on as good as nothing
 UNTOLD = 0  # the degree of a page whose number of links nobody knows
 Find = Callable[[str], int | None]
 
@@ -43,20 +45,20 @@ def from_file(path: Path | str) -> BackLinks:
     degrees: dict[str, int] = {}
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            for number, line in enumerate(file, 1):
-                text = line.strip()
-                if not text or text.startswith("#"):
-                    continue
-                cells = text.split("\t") if "\t" in text else next(csv.reader([text]))
-                if number == 1 and cells[0].strip().lower() in ("source", "from"):
-                    continue
-                source, target, degree = _link(path, number, [cell.strip() for cell in cells])
-                rows.setdefault(source, {})[target] = None
-                degrees[source] = max(degree, degrees.get(source, UNTOLD))
+            lines = ((number, line.strip()) for number, line in enumerate(file, 1))
+            told = [(number, text) for number, text in lines if text and not text.startswith("#")]
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         problem = f"the back-links in {path} cannot be read: {why}"
         raise UsageError(problem, hint="give a file with source and target in each line") from error
+    for place, (number, text) in enumerate(told):
+        cells = [cell.strip() for cell in (text.split("\t") if "\t" in text else next(csv.reader([text])))]
+        if place == 0 and cells[0].lower() in ("source", "from"):
+            continue
+        source, target, degree = _link(path, number, cells)
+        if source not in NOBODY:
+            rows.setdefault(source, {})[target] = None
+            degrees[source] = min(max(degree, degrees.get(source, UNTOLD)), MOST)
     return {source: Linking(tuple(row), degrees[source]) for source, row in rows.items()}
 
 
@@ -90,35 +92,38 @@ class Grown(NamedTuple):
 
 
 def added(rows: Rows, web: int, known: Known, local: Container[int], back: BackLinks, find: Find) -> Grown:
-    """Add pages that link to local ones to the rows of a web.
+    """Add pages that link to local ones to the rows of a web; `find` knows pages by all their addresses.
 
     Pages that were read are left as they are. Links that lead to no known page lead to one that nobody can read.
     """
     usual = int(np.median(known.degrees + known.leaving)) if known.pages.size else 1
     nowhere, web = web, web + 1
     spelt = _Spelt(find)
-    useful = {
-        name: linking
-        for name, linking in back.items()
-        if not _is_read(known, spelt(name)) and any(spelt(target) in local for target in linking.targets)
-    }
+    useful: dict[int | str, tuple[str, list[Linking]]] = {}  # by id, or by name if it has none: each page once
+    for name, linking in back.items():
+        page = spelt(name)
+        if not _is_read(known, page) and any(spelt(target) in local for target in linking.targets):
+            useful.setdefault(spelt.key(name), (name, []))[1].append(linking)
     names: dict[int, str] = {}
-    for name in useful:
-        if spelt(name) is None:
-            spelt.found[name], names[web], web = web, name, web + 1
+    ids: dict[int | str, int] = {}
+    for key, (name, _) in useful.items():
+        if isinstance(key, str):
+            spelt.found[name], ids[key], names[web], web = web, web, name, web + 1
+        else:
+            ids[key] = key
     start = np.append(rows.start, np.zeros(web - rows.start.size, np.int64))
     end = np.append(rows.end, np.zeros(web - rows.end.size, np.int64))
     more: list[IdArray] = [rows.targets]
-    used, pages = rows.targets.size, []
-    for name, linking in useful.items():
-        page = spelt(name)
-        goals = [goal for target in linking.targets if (goal := spelt(target)) is not None and goal != page]
-        degree = max(len(goals), linking.degree or max(usual, len(linking.targets)))
+    used = rows.targets.size
+    for key, (_, told) in useful.items():
+        page = ids[key]
+        targets = {spelt.key(target) for one in told for target in one.targets}
+        goals = sorted({ids.get(goal, goal) for goal in targets if isinstance(goal, int) or goal in ids} - {page})
+        degree = max(len(goals), max(one.degree for one in told) or max(usual, len(targets)))
         start[page], end[page], used = used, used + degree, used + degree
         more += [np.array(goals, np.int32), np.full(degree - len(goals), nowhere, np.int32)]
-        pages.append(page)
     grown = Rows(read_only(start), read_only(end), read_only(np.concatenate(more)))
-    return Grown(grown, web, np.sort(np.array(pages, np.int32)), names)
+    return Grown(grown, web, np.sort(np.array(list(ids.values()), np.int32)), names)
 
 
 class _Spelt:
@@ -134,6 +139,11 @@ class _Spelt:
             spelt = normalise(name) if page is None else None
             self.found[name] = self._find(spelt) if spelt is not None else page
         return self.found[name]
+
+    def key(self, name: str) -> int | str:
+        """Return what tells a page from others: its id, or its name in the one spelling."""
+        page = self(name)
+        return (normalise(name) or name) if page is None else page
 
 
 def _is_read(known: Known, page: int | None) -> bool:

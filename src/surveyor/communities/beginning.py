@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from surveyor.communities.copied import Choice, Copy, Start, choose
+from surveyor.communities.local import Rule, digest_of
 from surveyor.config import Settings
 from surveyor.crawling.start import KEPT
 from surveyor.crawling.start import start as start_survey
@@ -32,7 +33,7 @@ EVENT = "community"
 EXTRA, SELECT = "2n", "complement"
 OWN = ("strategy", "until", "scope", "include", "depth")  # settings that a community has of itself
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for: `extra` is one
-WORD = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d[\d_,]*)", re.IGNORECASE)
+WORD = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d{1,3}(?:,\d{3})+|\d[\d_]*)", re.IGNORECASE)
 
 
 def extra_pages(extra: str | int, local: int) -> int:
@@ -49,7 +50,7 @@ def extra_pages(extra: str | int, local: int) -> int:
         )
     if match["pages"]:
         return int(re.sub("[_,]", "", match["pages"]))
-    return math.ceil(float(match["times"] or 1) * local)
+    return math.ceil(round(float(match["times"] or 1) * local, 6))  # 1.1 times 100 are 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Terms:
     journal: str  # what names its journal
     position: int  # where that ended
     rule: str  # what makes a page local
+    digest: str  # of the list of local pages, if it was one
     select: Select
     rounds: int  # in which all extra pages were to be read; 0 for rounds of 4 % of the local pages
     local: int  # pages: those with the first numbers
@@ -157,7 +159,8 @@ class Wish:
 
 def folder_for(base: Path, local: Given) -> Path:
     """Return where the community of a survey lies, unless the user says so."""
-    words = re.sub(r"[^\w.-]+", "-", local.partition(":")[2] or local).strip("-.") if isinstance(local, str) else ""
+    given = (local.partition(":")[2] or local) if isinstance(local, str) else digest_of(local)
+    words = re.sub(r"[^\w.-]+", "-", given).strip("-.")
     return base.with_name(f"{base.name.removesuffix('.survey')}-community{'-' * bool(words)}{words[:60]}.survey")
 
 
@@ -183,7 +186,7 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     rng = manifest.rng if wish.settings.rng is None else wish.settings.rng
     choice = choose(other, "all" if wish.local is None else wish.local, wish.start)
     pages = extra_pages(EXTRA if wish.extra is None else wish.extra, choice.size)
-    terms = _terms(other, choice, select, rounds or 0)
+    terms = _terms(other, choice, "" if wish.local is None else digest_of(wish.local), select, rounds or 0)
     settings = replace(
         wish.settings, **stored, rng=rng, strategy=terms.strategy(pages, still=wish.still), until=_goal(terms, pages)
     )
@@ -202,12 +205,13 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     return Community(folder, settings, found or terms, pages, is_new=True, warnings=warned)
 
 
-def _terms(other: Folder, choice: Choice, select: str, rounds: int) -> Terms:
+def _terms(other: Folder, choice: Choice, digest: str, select: str, rounds: int) -> Terms:
     return Terms(
         base=other.folder.name,
         journal=choice.journal,
         position=choice.position,
         rule=choice.local.rule,
+        digest=digest,
         select=cast(Select, select),
         rounds=rounds,
         local=choice.size,
@@ -227,7 +231,7 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
         if terms is None:
             raise UsageError(f"{path} is a survey, but no community", hint="choose another folder with --into")
         asked = int(before.journal.asked(terms.start).size)
-    _same(path, terms, wish)
+        _same(path, terms, wish, before.manifest)
     was = {name: int(number) for name, number in re.findall(r"(batch|extra)=(\d+)", now)}
     wanted = was.get("extra", 0) if wish.extra is None else extra_pages(wish.extra, terms.local)
     pages = max(wanted, asked)  # what was asked for cannot be taken back
@@ -237,20 +241,28 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
     return Community(folder, settings, terms, pages, is_new=False, warnings=_changes(path, other, terms))
 
 
-def _same(path: Path, terms: Terms, wish: Wish) -> None:
+def _same(path: Path, terms: Terms, wish: Wish, before: Manifest) -> None:
     """Refuse to go on with another community than was begun."""
-    from surveyor.communities.local import Rule
-
     rule = str(Rule.parse(wish.local)) if isinstance(wish.local, str) else None
-    for flag, now, before in (
-        ("--local", rule, terms.rule),
-        ("--select", wish.select, terms.select),
-        ("--rounds", wish.rounds, terms.rounds),
+    rounds = f"--rounds {terms.rounds}" if terms.rounds else "rounds of 4 %"
+    damping = float(before.settings.get("damping", 0.85))
+    for flag, now, then, told in (
+        ("--local", rule, terms.rule, f"--local {terms.rule}"),
+        ("--select", wish.select, terms.select, f"--select {terms.select}"),
+        ("--rounds", wish.rounds, terms.rounds, rounds),
+        ("--damping", _given(wish, "damping"), damping, f"--damping {damping:g}"),
     ):
-        if now is not None and now != before:
-            raise UsageError(
-                f"{path} was begun with {flag} {before}", hint=f"leave {flag} out, or begin another with --into"
-            )
+        if now is not None and now != then:
+            raise UsageError(f"{path} was begun with {told}", hint=f"leave {flag} out, or begin another with --into")
+    if wish.local is not None and digest_of(wish.local) != terms.digest:
+        raise UsageError(
+            f"{path} was begun with another list of local pages", hint="give that list, or begin another with --into"
+        )
+
+
+def _given(wish: Wish, name: str) -> Any:
+    """Return a setting if the user gave it."""
+    return getattr(wish.settings, name) if wish.origins.get(name, "default") != "default" else None
 
 
 def _changes(path: Path, other: Folder, terms: Terms) -> tuple[str, ...]:

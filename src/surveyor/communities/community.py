@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray, marked
 from surveyor.communities import back_links as links
 from surveyor.communities.beginning import begin, extra_pages
 from surveyor.communities.concluding import all_estimates, jackknife, rank_alone
@@ -43,6 +43,7 @@ TOLERANCE = 1e-9  # of the estimates
 SURE = 1e-10  # of the truth, where the web is known
 Local = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Source = Graph | Survey | Path | str
+Told = Graph | links.BackLinks  # back-links that were read
 
 
 def community(
@@ -60,7 +61,7 @@ def community(
     replay: bool = False,
     out: Path | str | None = None,
     damping: float | None = None,
-    rng: int = 7,
+    rng: int | None = None,
     progress: Progress = silent,
     **settings: Any,
 ) -> CommunityRank:
@@ -80,6 +81,7 @@ def community(
     back_links : links into the local pages known from elsewhere: a file of pairs, a graph or a survey.
     still : end when three rounds in a row move the ranks of the local pages by less (L1).
     truth : rank the whole graph, too, and compare.
+    damping, rng : 0.85 and 7 for a graph, those of the survey otherwise.
     settings : of a crawl, where pages are fetched: contact, delay, allow, … (docs/reference/settings.md).
 
     >>> from surveyor.graph.synthetic import synthetic_web
@@ -88,8 +90,9 @@ def community(
     >>> found.compared().l1 < found.compared("local").l1
     True
     """
-    check(select, rounds, estimator, damping, still)
-    given = _opened(source)
+    check(select, rounds, estimator, damping, still, rng)
+    given, back = _opened(source), None if back_links is None else read_back_links(back_links)
+    stands_for, usual = None, 0.85
     if isinstance(given, Graph):
         if settings or out is not None or replay:
             what = next(iter(settings), "out" if out is not None else "replay")
@@ -100,17 +103,22 @@ def community(
             raise UsageError("a replay fetches nothing, and has no settings of a crawl", hint="leave replay out")
         told = replayed(given)
         web, shut, gone = told.graph, ~(told.read | told.gone), told.gone
+        stands_for, usual = told.stands_for, given.damping
     else:
-        if truth or start is not None:
+        if truth:
             raise UsageError("nobody knows the true rank of a live web", hint="give a graph, or replay=True")
-        return _live(given, local, estimator, back_links, rng, extra=extra, select=select, rounds=rounds, out=out,
+        if start is not None:
+            raise UsageError("a survey starts with the pages that it has read", hint="leave start out, or give a graph")
+        return _live(given, local, estimator, back, rng, extra=extra, select=select, rounds=rounds, out=out,
                      still=still, damping=damping, **settings)  # fmt: skip
     readable = np.ones(web.pages, np.bool_) if shut is None or gone is None else ~(shut | gone)
-    chosen = _local(local, web, readable)
+    if back is not None and web.names is None:
+        raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
+    chosen, notes = _local(local, web, readable)
     most = extra_pages(extra, chosen.size)
     batch = max(1, -(-most // rounds)) if rounds else 0
-    follow = 0.85 if damping is None else damping
-    plan = Plan(most, select, batch, follow, seed=rng, still=still)
+    follow, seed = usual if damping is None else damping, 7 if rng is None else rng
+    plan = Plan(most, select, batch, follow, seed=seed, still=still)
     global_rank = None
     if truth:
         scores = pagerank(web, follow, SURE, progress=progress).scores[chosen]
@@ -122,11 +130,11 @@ def community(
         if global_rank is not None:
             errors.append(float(np.abs(expansion.local_ranks() - global_rank).sum()))
 
-    before = None if start is None else np.asarray(start, np.int32)
+    before = None if start is None else np.flatnonzero(marked(np.asarray(start), web.pages)).astype(np.int32)
     found = expand(web, chosen, plan, start=before, gone=gone, shut=shut, watch=watch)
     return conclude(
-        found, rows_of(web), web.pages, chosen, estimator, follow, rng, select, ending=_ending(found, most, still),
-        names=web.names, truth=global_rank, errors=tuple(errors), back_links=back_links,
+        found, rows_of(web), web.pages, chosen, estimator, follow, seed, select, ending=_ending(found, most, still),
+        names=web.names, truth=global_rank, errors=tuple(errors), notes=notes, back_links=back, addresses=stands_for,
     )  # fmt: skip
 
 
@@ -134,8 +142,8 @@ def _live(
     survey: Survey,
     local: Local,
     estimator: Method,
-    back_links: Source | None,
-    rng: int,
+    back_links: Told | None,
+    rng: int | None,
     *,
     out: Path | str | None,
     damping: float | None,
@@ -148,19 +156,27 @@ def _live(
     ours = {name: rest.pop(name) for name in ("extra", "select", "rounds", "still")}
     if damping is not None:
         rest["damping"] = damping
-    rest["rng"] = rng
+    if rng is not None:
+        rest["rng"] = rng
     origins = dict.fromkeys(rest, "argument")
     begun = begin(survey.folder, local, out=out, settings=Settings(**rest), origins=origins, **ours)
     with begun:
         crawled = finished(run(begun))
-        return of_crawled(crawled, estimator, rng, back_links, notes=begun.warnings)
+        return of_crawled(crawled, estimator, begun.folder.manifest.rng, back_links, notes=begun.warnings)
 
 
 def of_crawled(
-    crawled: Crawled, estimator: Method, rng: int, back_links: Source | None = None, *, notes: tuple[str, ...] = ()
+    crawled: Crawled,
+    estimator: Method,
+    rng: int,
+    back_links: Source | Told | None = None,
+    *,
+    notes: tuple[str, ...] = (),
 ) -> CommunityRank:
     """Work out all estimates from a community that was read live."""
     from surveyor.graph.names import Names
+
+    back = read_back_links(back_links) if isinstance(back_links, Graph | Survey | Path | str) else back_links
 
     state, terms = crawled.state, crawled.terms
     ledger, urls = state.crawl.ledger, state.urls
@@ -169,7 +185,7 @@ def of_crawled(
     return conclude(
         crawled.expanded(), state.crawl.graph.rows, ledger.capacity, crawled.local, estimator, ledger.damping,
         rng, terms.select, ending=crawled.ending, stands_for=ledger.stands_for(), names=names, notes=told,
-        back_links=back_links,
+        back_links=back, addresses=ledger.stands_for(),
     )  # fmt: skip
 
 
@@ -179,14 +195,20 @@ def _opened(source: Source) -> Graph | Survey:
     return Survey(source) if (Path(source) / "survey.toml").is_file() else read_graph(source)
 
 
-def _local(local: Local, web: Graph, readable: BoolArray) -> IdArray:
-    """Return the local pages; of a survey that is replayed, those that it has read."""
+def _local(local: Local, web: Graph, readable: BoolArray) -> tuple[IdArray, tuple[str, ...]]:
+    """Return the local pages, and which are missing; of a survey that is replayed, those that it has read."""
     if readable.all():
-        return local_pages(local, web.names, web.pages).places
-    found = local_pages(local, web.names, web.pages, what="this survey", may_be_all=True).places
-    if not readable[found].any():
+        chosen = local_pages(local, web.names, web.pages)
+        return chosen.places, _missing(chosen.missing, "in the graph")
+    chosen = local_pages(local, web.names, web.pages, what="this survey", may_be_all=True)
+    found = chosen.places[readable[chosen.places]]
+    if not found.size:
         raise UsageError("none of the local pages was read in this survey", hint="see `surveyor top SURVEY`")
-    return np.asarray(found[readable[found]])
+    return found, _missing(chosen.missing + chosen.places.size - found.size, "read in the survey")
+
+
+def _missing(pages: int, where: str) -> tuple[str, ...]:
+    return (f"{pages:,} of the pages that were to be local {'is' if pages == 1 else 'are'} not {where}",) * bool(pages)
 
 
 def conclude(
@@ -205,14 +227,20 @@ def conclude(
     truth: FloatArray | None = None,
     errors: tuple[float, ...] = (),
     notes: tuple[str, ...] = (),
-    back_links: Source | None = None,
+    back_links: Told | None = None,
+    addresses: IdArray | None = None,
 ) -> CommunityRank:
-    """Work out all estimates from what was read, and how they would have come out otherwise."""
+    """Work out all estimates from what was read, and how they would have come out otherwise.
+
+    `stands_for` is applied to links as they are; `addresses`, to names of back-links.
+    """
     other_names: dict[int, str] = {}
     if back_links is not None:
-        found, grown = _with_back_links(found, rows, web, local, names, back_links)
+        if names is None:
+            raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
+        found, grown = _with_back_links(found, rows, web, local, names, back_links, addresses)
         rows, web, other_names = grown.rows, grown.web, grown.names
-        notes = (*notes, f"{grown.pages.size:,} pages that were not read are known to link to local ones")
+        notes = (*notes, _how_many(grown.pages.size))
         if stands_for is not None:
             stands_for = np.append(stands_for, np.arange(stands_for.size, web, dtype=np.int32))
 
@@ -247,44 +275,59 @@ def conclude(
     )
 
 
-def _with_back_links(
-    found: Expanded, rows: Rows, web: int, local: IdArray, names: Names | None, source: Source
-) -> tuple[Expanded, links.Grown]:
-    """Add pages of which links into the local domain are known; what they tell is still to be put together."""
-    if names is None:
-        raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
+def read_back_links(source: Source) -> Told:
+    """Read back-links, before any work is done that they may spoil."""
     if isinstance(source, Graph | Survey) or _is_graph(Path(source)):
         given = _opened(source)
         graph = given if isinstance(given, Graph) else replayed(given).graph
-        back = links.from_graph(graph, (names[page] for page in local.tolist()))
-    else:
-        back = links.from_file(source)
-    grown = links.added(rows, web, found.known, set(local.tolist()), back, names.find)
-    if not grown.pages.size:
-        raise UsageError(
-            "no back-link is new: none leads to a local page from a page that was not read",
-            hint="each is a pair of URLs, the page that links and the local page, spelt as in the survey",
-        )
+        if graph.names is None:
+            raise UsageError("the graph of back-links has no names", hint="give one with URLs")
+        return graph
+    return links.from_file(source)
+
+
+def _with_back_links(
+    found: Expanded, rows: Rows, web: int, local: IdArray, names: Names, told: Told, addresses: IdArray | None
+) -> tuple[Expanded, links.Grown]:
+    """Add pages of which links into the local domain are known; what they tell is still to be put together."""
+
+    def find(name: str) -> int | None:
+        page = names.find(name)
+        return page if page is None or addresses is None else int(addresses[page])
+
+    back = links.from_graph(told, (names[page] for page in local.tolist())) if isinstance(told, Graph) else told
+    grown = links.added(rows, web, found.known, set(local.tolist()), back, find)
     pages = np.concatenate([found.known.pages, grown.pages])
     order = np.argsort(pages, kind="stable")
     batch_of = np.append(found.batch_of, np.zeros(grown.pages.size, np.int64))[order]
     return replace(found, known=found.known._replace(pages=pages[order]), batch_of=batch_of), grown
 
 
+def _how_many(pages: int) -> str:
+    if not pages:
+        return "no back-link is new: none leads from a page that was not read to a local page, by its URL"
+    some = "1 page that was not read is" if pages == 1 else f"{pages:,} pages that were not read are"
+    return f"{some} known to link to local ones"
+
+
 def _is_graph(path: Path) -> bool:
     return any((path / name).is_file() for name in ("survey.toml", "graph.json"))
 
 
-def check(select: str, rounds: int | None, estimator: str, damping: float | None, still: float) -> None:
+def check(
+    select: str, rounds: int | None, estimator: str, damping: float | None, still: float, rng: int | None = None
+) -> None:
     """Refuse what cannot work, before any of it is done."""
     if select not in SELECTORS:
         raise UsageError(f"no selection {select!r}", hint=f"choose {', '.join(SELECTORS)}")
     if estimator not in get_args(Method):
         raise UsageError(f"no estimator {estimator!r}", hint=f"choose {', '.join(get_args(Method))}")
-    if rounds is not None and rounds < 1:
+    if rounds is not None and (not isinstance(rounds, int | np.integer) or rounds < 1):
         raise UsageError(f"{rounds} rounds", hint="give a whole number from 1 on")
-    if damping is not None and not 0 <= damping < 1:
-        raise UsageError(f"damping {damping} is outside 0 to 1", hint="0.85 is usual")
+    if damping is not None and not 0 < damping < 1:
+        raise UsageError(f"damping {damping} is not between 0 and 1", hint="0.85 is usual")
+    if rng is not None and not (isinstance(rng, int | np.integer) and 0 <= rng < 2**63):
+        raise UsageError(f"rng is {rng}", hint="give a whole number from 0 on")
     if not still >= 0:
         raise UsageError(f"ranks cannot move by less than {still}", hint="give a small number, such as 0.001")
 

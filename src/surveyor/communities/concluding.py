@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, IntArray
+from surveyor.errors import UsageError
 from surveyor.kernels.known import Known
 from surveyor.rank.estimates import Estimate, Method, estimate
 
@@ -60,4 +61,7 @@ def jackknife(
 
 
 def _places(known: Known, pages: IdArray) -> IdArray:
-    return np.searchsorted(known.pages, pages).astype(np.int32)
+    places = np.searchsorted(known.pages, pages)
+    if not np.array_equal(known.pages[np.minimum(places, known.pages.size - 1)], pages):
+        raise UsageError("local pages are no longer among the pages read", hint="begin anew with what is there")
+    return places.astype(np.int32)

@@ -8,13 +8,14 @@ does not depend on how fast hosts answer, and is the same as in a simulation (`k
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.communities.beginning import Community, Terms
 from surveyor.communities.known_graph import Expanded, Round
+from surveyor.communities.result import Ending
 from surveyor.crawling import live
 from surveyor.crawling.derived import Derived, derive
 from surveyor.kernels import mass
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from surveyor.sources.addresses import Resolver
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
-
-Ending = Literal["spent", "still", "exhausted", "nothing", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

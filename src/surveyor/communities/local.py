@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ THERE_ARE = "there are host:, domain:, prefix:, file: and ids: with something af
 HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 IDS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 ENDS = (ord("/"), ord("?"), ord("#"))  # what may follow the last folder of a prefix
+BEYOND = 1_000_000
+GIVE = "give a rule, names, ids, or one truth value a page"
 SHOWN = 3  # hosts that a hint names
 Given = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 
@@ -62,7 +65,7 @@ class Rule:
             if not value or word == "all":
                 raise UsageError(f"the rule {text!r} names no pages", hint=THERE_ARE)
             return cls(word, value.lower() if word in ("host", "domain") else value)
-        if Path(text).is_file():
+        if _is_file(text):
             return cls("file", text)
         if "/" in text:
             place = text.partition("://")[2] if "://" in text else text
@@ -103,6 +106,8 @@ def local_pages(
     `numbers` are those by which `ids:` and arrays call them, if other than their places. Unless it `may_be_all`,
     something has to be left outside. `what` is what the pages are of, in words.
     """
+    if not isinstance(given, str | list | tuple | np.ndarray):
+        raise UsageError(f"{type(given).__name__} is no way to say which pages are local", hint=GIVE)
     if isinstance(given, str):
         rule = Rule.parse(given)
         found, missing, told = *_by_rule(rule, names, count, numbers, what), str(rule)
@@ -122,13 +127,31 @@ def local_pages(
     return Local(read_only(np.flatnonzero(found).astype(np.int32)), told, missing)
 
 
+def digest_of(given: Given) -> str:
+    """Sum up a list of pages, given or in a file; empty for other rules, whose words say it all."""
+    rule = Rule.parse(given) if isinstance(given, str) else None
+    if rule is not None and rule.kind != "file":
+        return ""
+    entries = _lines(Path(rule.value)) if rule is not None else [str(entry) for entry in np.asarray(given).tolist()]
+    return blake2b("\n".join(sorted(entries)).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # a name too long for one
+        return False
+
+
 def _by_rule(
     rule: Rule, names: Names | None, count: int, numbers: AnyIntArray | None, what: str
 ) -> tuple[BoolArray, int]:
     if rule.kind == "all":
         return np.ones(count, np.bool_), 0
     if rule.kind == "ids":
-        return _numbered(_ids(rule.value), count, numbers)
+        return _numbered(
+            _ids(rule.value, count if numbers is None else int(numbers.max(initial=-1)) + 1), count, numbers
+        )
     if rule.kind == "file":
         lines = _lines(Path(rule.value))
         if names is None and all(line.isdecimal() for line in lines):
@@ -209,7 +232,9 @@ def _lines(path: Path) -> list[str]:
     return kept
 
 
-def _ids(text: str) -> AnyIntArray:
+def _ids(text: str, end: int) -> AnyIntArray:
+    """Read runs of ids; so many beyond the last page are enough to say that pages are missing."""
+    end += BEYOND
     if not IDS.fullmatch(text):
         raise UsageError(f"'ids:{text}' does not say which pages", hint="such as ids:0-1999 or ids:3,7,20-29")
     parts: list[AnyIntArray] = []
@@ -217,7 +242,7 @@ def _ids(text: str) -> AnyIntArray:
         first, _, last = part.partition("-")
         if not int(first) <= int(last or first) < 1 << 31:
             raise UsageError(f"{part!r} in 'ids:{text}' is no run of pages", hint="such as ids:0-1999 or ids:3,7,20-29")
-        parts.append(np.arange(int(first), int(last or first) + 1))
+        parts.append(np.arange(min(int(first), end), min(int(last or first), end) + 1))
     return np.concatenate(parts)
 
 
@@ -225,9 +250,7 @@ def _numbered(given: AnyIntArray | BoolArray, count: int, numbers: AnyIntArray |
     if given.dtype == np.bool_ and given.shape == (count,):
         return given.astype(np.bool_), 0
     if given.size and (given.dtype.kind not in "iu" or given.ndim != 1):
-        raise UsageError(
-            f"{type(given[0]).__name__}s are no local pages", hint="give a rule, names, ids, or one truth value a page"
-        )
+        raise UsageError(f"{type(given[0]).__name__}s are no local pages", hint=GIVE)
     wanted = np.unique(given.astype(np.int64))
     found: BoolArray = np.isin(np.arange(count) if numbers is None else numbers, wanted)
     return found, wanted.size - int(found.sum())

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.arrays import BoolArray, IdArray
+from surveyor.crawling.derived import DELETED
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
+from surveyor.sources.answers import LEFT
 
 if TYPE_CHECKING:
     from surveyor.crawling.survey import Survey
+    from surveyor.visit import Visit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,20 +25,24 @@ class Replayed:
     graph: Graph
     read: BoolArray
     gone: BoolArray
+    stands_for: IdArray  # the page that each is another address of
 
 
 def replayed(survey: Survey) -> Replayed:
     """Take the links of each page as they were last read; addresses of one page are put together."""
-    urls: list[str] = []
+    latest: dict[int, Visit] = {}
+    for visit in survey.journal.visits():
+        if visit.kind != "blocked" or visit.reason in (LEFT, DELETED):  # others leave a page as it was
+            latest[visit.page] = visit
+    urls = [url for _, url, _ in survey.pages()]
+    kinds, final = [""] * len(urls), list(range(len(urls)))
     sources: list[IdArray] = []
     targets: list[IdArray] = []
-    kinds: list[str] = []
-    final: list[int] = []
-    for page, url, visit in survey.pages():
-        urls.append(url)
-        kinds.append("" if visit is None else visit.kind)
-        final.append(page if visit is None or visit.kind != "moved" else visit.target)
-        if visit is not None and visit.kind == "read":
+    for page, visit in latest.items():
+        kinds[page] = visit.kind
+        if visit.kind == "moved":
+            final[page] = visit.target
+        elif visit.kind == "read":
             goals = np.concatenate([visit.links, visit.out_of_scope])
             sources.append(np.full(goals.size, page, np.int32))
             targets.append(goals)
@@ -43,7 +50,8 @@ def replayed(survey: Survey) -> Replayed:
     nothing = np.empty(0, np.int32)
     goals = stands_for[np.concatenate([nothing, *targets])]
     graph = Graph.from_arrays(np.concatenate([nothing, *sources]), goals, len(urls), Names.of(urls))
-    return Replayed(graph, np.array([kind == "read" for kind in kinds]), np.array([kind == "gone" for kind in kinds]))
+    read, gone = (np.array([kind == what for kind in kinds], np.bool_) for what in ("read", "gone"))
+    return Replayed(graph, read, gone, stands_for.astype(np.int32))
 
 
 def _last(final: np.ndarray) -> np.ndarray:
