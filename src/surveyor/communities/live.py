@@ -2,7 +2,7 @@
 
 It is a crawl like any other, with robots.txt, delays, tries, archive and resume, of a survey that began with what
 another one has read (`beginning.py`). Its strategy works in rounds (`strategies/rounds.py`), so which pages are read
-does not depend on how fast hosts answer, and is the same as in a simulation (`known_graph.py`).
+does not depend on how fast hosts answer, but for ties, and is the same as in a simulation (`known_graph.py`).
 """
 
 from __future__ import annotations

@@ -188,7 +188,8 @@ def _shares(solved: _Solved, local: IdArray, method: str) -> Estimate:
     """Scale ranks of the local pages to sum 1."""
     ranks = solved.ranks[local]
     total = float(ranks.sum())
-    return Estimate(ranks / total, 2 * solved.error / total + 8 * SPACING, method)
+    error = min(2.0, 2 * solved.error / total + 8 * SPACING)  # no two distributions are further apart
+    return Estimate(ranks / total, error, method)
 
 
 def _why(extra: int, batches: int, leaves: float, returns: Mapping[str, float]) -> str:
