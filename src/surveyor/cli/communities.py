@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,12 +12,10 @@ import click
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from surveyor.arrays import IdArray
     from surveyor.cli.output import Output
     from surveyor.communities.result import CommunityRank
-    from surveyor.graph.names import Names
 
 NOTHING = 3  # the exit code where nothing was learnt
 EXTRA, RNG = "2n", 7
@@ -42,6 +39,17 @@ class Wish:
     damping: float | None
     rng: int | None
     explain: str | None = None
+
+    def words(self) -> list[str]:
+        """Return the options that give the same numbers again."""
+        valued = {
+            "--local": self.local, "--extra": self.extra, "--select": self.select, "--rounds": self.rounds,
+            "--estimator": None if self.estimator == "auto" else self.estimator,
+            "--until": None if self.still is None else f"still={self.still!r}", "--start": self.start,
+            "--back-links": self.back_links, "--into": self.into, "--damping": self.damping, "--rng": self.rng,
+        }  # fmt: skip
+        words = [word for flag, value in valued.items() if value is not None for word in (flag, str(value))]
+        return [*words, *["--replay"] * self.replay, *["--truth"] * self.truth]
 
 
 ASKED = tuple(one.name for one in fields(Wish) if one.name != "explain")
@@ -83,12 +91,24 @@ def check(path: str, wish: Wish, given: Mapping[str, Any], **files: str | None) 
         raise UsageError(f"{path} is no survey", hint=f"--{'replay' if wish.replay else 'start'} is for surveys")
     if wish.truth and is_survey(path):
         raise UsageError("nobody knows the true rank of the pages of a survey", hint="--truth is for graphs")
+    if wish.damping is not None and not 0 < wish.damping < 1:
+        raise UsageError(f"damping {wish.damping:g} is not between 0 and 1", hint="0.85 is usual")
+    _apart({**files, "back_links": wish.back_links})
     if files["out"]:
         check_file(files["out"])
     for place in filter(None, files.values()):
         check_place(place)
     if files["plot"]:
         check_plots()
+
+
+def _apart(files: Mapping[str, str | None]) -> None:
+    """Refuse to write a file over another of the same command."""
+    taken: dict[Path, str] = {}
+    for name, place in files.items():
+        if place and (other := taken.setdefault(Path(place).resolve(), name)) != name:
+            both = f"--{other} and --{name.replace('_', '-')}"
+            raise UsageError(f"{both} name the same file, {place}", hint="give each a name of its own")
 
 
 def estimated(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> Told:
@@ -106,6 +126,7 @@ def estimated(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
 
 def _simulated(output: Output, path: str, wish: Wish) -> Told:
     """Let a graph play the web."""
+    from surveyor.cli.community_page import local_entry
     from surveyor.cli.ranked import open_graph
     from surveyor.communities.community import community
     from surveyor.communities.local import local_pages
@@ -129,6 +150,7 @@ def _replayed(output: Output, path: str, wish: Wish) -> Told:
     """Let a survey play the web: what it never read cannot be read."""
     import numpy as np
 
+    from surveyor.cli.community_page import check_replayed
     from surveyor.communities.community import community
     from surveyor.communities.local import Rule
     from surveyor.communities.replayed import replayed
@@ -137,13 +159,22 @@ def _replayed(output: Output, path: str, wish: Wish) -> Told:
     rule = str(Rule.parse(wish.local or ""))
     terms = _terms(wish)
     with Survey(path) as survey, output.progress() as progress, output.timed() as seconds:
+        if wish.explain is not None:
+            check_replayed(survey, rule, wish.explain)
         if wish.start == "all":  # nothing is left to read then
+            _say_unused(output, wish)
             terms |= {"start": np.flatnonzero(replayed(survey).read), "extra": 0}
         if wish.damping is None:
             terms["damping"] = survey.damping
         found = community(survey, rule, replay=True, progress=progress, **terms)
     _say_time(output, found, seconds[0])
     return told_of(output, found, rule, f"{path}, a survey, replayed: nothing was fetched")
+
+
+def _say_unused(output: Output, wish: Wish) -> None:
+    asking = {"--extra": wish.extra, "--select": wish.select, "--rounds": wish.rounds, "--until": wish.still}
+    if unused := ", ".join(flag for flag, value in asking.items() if value is not None):
+        output.warn(f"not used: {unused}; a replay with --start all asks for no page, as all of them are read")
 
 
 def _terms(wish: Wish) -> dict[str, Any]:
@@ -161,32 +192,31 @@ def _say_time(output: Output, found: CommunityRank, seconds: float) -> None:
 
 
 def told_of(output: Output, found: CommunityRank, rule: str, source: str, place: str = "") -> Told:
-    """Say what kept it from learning anything; the exit code is 3 then."""
+    """Say what kept it from learning anything; the exit code is 3 if nothing outside was known before, either."""
+    from surveyor.report.numbers import counted
+
     unasked = found.ending == "spent" and not found.extra.size
+    before = _known_before(found)
+    rest = f"the estimate is from {counted(before, 'page')} outside known before" if before else ""
     if unasked:
         output.say("no page was asked for: the estimate is from links that are known")
     elif found.ending == "nothing" and not place:
-        output.warn(f"no page of {rule} links to a page outside that can be read: there is nothing to learn from")
+        why = rest or "there is nothing to learn from"
+        output.warn(f"no page of {rule} links to a page outside that can be read: {why}")
     elif found.extra.size and not found.read:
-        output.warn(f"none of {found.extra.size:,} pages outside could be read: nothing was learnt from them")
-    return Told(found, rule, source, 0 if unasked or found.read else NOTHING, place)
+        asked = int(found.extra.size)
+        failed = "the page outside that was asked for" if asked == 1 else f"none of {asked:,} pages outside"
+        output.warn(f"{failed} could {'not ' * (asked == 1)}be read: {rest or 'nothing was learnt'}")
+    return Told(found, rule, source, 0 if unasked or found.read or before else NOTHING, place)
 
 
-def local_entry(pages: IdArray, name: Callable[[int], str], names: Names | None, text: str) -> int:
-    """Find a local page by its name, by its path alone, or by its id as #3; return which of them it is."""
-    from surveyor.cli.pages import ID
+def _known_before(found: CommunityRank) -> int:
+    """Count pages outside that were read before or told by back-links; those without links tell nothing."""
+    import numpy as np
 
-    page = names.find(text) if names is not None else None
-    if page is None and (ID.fullmatch(text) or (names is None and text.isdecimal())):
-        page = int(text.removeprefix("#"))
-    if page is not None:
-        found = (pages == page).nonzero()[0].tolist()
-    else:
-        spelt = [name(page) for page in pages.tolist()] if text.startswith("/") else []
-        found = [place for place, url in enumerate(spelt) if re.sub("^https?://[^/]+", "", url) == text]
-    if len(found) == 1:
-        return int(found[0])
-    raise UsageError(f"{text} is no local page", hint="give a name as the list shows it, or an id as #3")
+    known = found.known
+    telling = (found.batch_of == 0) & (known.degrees + known.leaving > 0)
+    return int((telling & ~np.isin(known.pages, found.pages)).sum())
 
 
 def keep(output: Output, told: Told, *, out: str | None, plot: str | None, report: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
+from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
     from surveyor.cli.communities import Wish
@@ -91,7 +92,10 @@ def command(output: Output, *, graph: str, explain: str | None, top: int, out: s
     bound can be given for such an estimate; its spread over what was read stands beside it.
     """
     from surveyor.cli import communities
+    from surveyor.cli.community_page import local_entry
 
+    if explain is not None and output.mode == "csv":
+        raise UsageError("--csv has no room for --explain: its table is the list", hint="use --json, or leave one out")
     wish = communities.Wish(**{name: asked.pop(name) for name in communities.ASKED}, explain=explain)
     communities.check(graph, wish, settings.given(asked), out=out, plot=plot, report=report)
     told = communities.estimated(output, graph, wish, settings.given(asked))
@@ -100,7 +104,7 @@ def command(output: Output, *, graph: str, explain: str | None, top: int, out: s
         output.next_steps({"go on": ["surveyor", *(click.get_current_context().obj or ())]})
         return told.code
     found = told.found
-    entry = None if explain is None else communities.local_entry(found.pages, found.name, found.names, explain)
+    entry = None if explain is None else local_entry(found.pages, found.name, found.names, explain)
     _show(output, graph, found, told.rule, top, entry)
     communities.keep(output, told, out=out, plot=plot, report=report)
     output.next_steps(_steps(graph, found, wish, told.place, out=out, report=report))
@@ -146,8 +150,7 @@ def _steps(
     graph: str, found: CommunityRank, wish: Wish, place: str, *, out: str | None, report: str | None
 ) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    words = ["surveyor", "community", graph, *(["--local", wish.local] if wish.local else [])]
-    words += ["--replay"] * wish.replay + (["--into", wish.into] if wish.into else [])
+    words = ["surveyor", "community", graph, *wish.words()]
     steps = {}
     most = found.moves(1)[0]
     if wish.explain is None and most["name"].isprintable() and most["share"] != most["local_share"]:

@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> Told:
     """Fetch pages around those of a survey, into a survey of their own."""
+    from surveyor.cli.community_page import check_live
     from surveyor.communities.beginning import begin
     from surveyor.communities.community import of_crawled
 
+    check_live(path, wish)
     chosen, origins = _settings(output, path, wish, given)
     start: Any = wish.start or "all"
     begun = begin(path, wish.local, extra=wish.extra, select=wish.select, rounds=wish.rounds,
                   still=wish.still or 0.0, start=start, out=wish.into, settings=chosen, origins=origins)  # fmt: skip
     with begun:
         place, rule = str(begun.folder.folder), begun.terms.rule
-        for warning in begun.warnings:
+        for warning in [*begun.warnings, *_unheeded(begun, wish)]:
             output.warn(warning)
         _introduce(output, begun, origins)
         crawled, code = _crawled(output, begun)
@@ -39,6 +41,22 @@ def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> 
         method: Any = wish.estimator
         found = of_crawled(crawled, method, begun.folder.manifest.rng, wish.back_links, notes=begun.warnings)
     return told_of(output, found, rule, f"{path}, and pages fetched into {place}", place)
+
+
+def _unheeded(begun: Community, wish: Wish) -> list[str]:
+    """Say which wishes come too late for a community that was begun before."""
+    from surveyor.communities.beginning import extra_pages
+    from surveyor.report.numbers import counted
+
+    if begun.is_new:
+        return []
+    terms, told = begun.terms, []
+    if wish.extra is not None and extra_pages(wish.extra, terms.local) < begun.extra:
+        verb = "was" if begun.asked == 1 else "were"
+        told.append(f"{counted(begun.asked, 'page')} outside {verb} asked for before, and --extra takes none back")
+    if wish.start == "local" and terms.read > terms.local:
+        told.append(f"--start local comes too late: {begun.folder.folder} was begun with all; try another --into")
+    return told
 
 
 def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
