@@ -140,6 +140,8 @@ def outside(found: CommunityRank) -> str:
         return "no page outside was asked for"
     asked, rounds = int(found.extra.size), len(found.rounds) - 1
     read = "all of them read" if found.read == asked else f"{count(found.read)} of them read"
+    if asked == 1:
+        read = "which was read" if found.read else "which was not read"
     told = f"{counted(asked, 'page')} outside asked for in {counted(rounds, 'round')} by {found.select}, {read}"
     endings = {
         "still": "; ended early, as the ranks stood still",
