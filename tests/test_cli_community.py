@@ -232,7 +232,7 @@ def test_back_links_and_ranks_that_stand_still(capsys: pytest.CaptureFixture[str
     told = Said(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
     shares = [{page["name"]: page["share"] for page in one["pages"]} for one in (plain, told)]
     assert shares[1][SITE[2]] > shares[0][SITE[2]]
-    assert told["notes"] == ["1 pages that were not read are known to link to local ones"]
+    assert told["notes"] == ["1 page that was not read is known to link to local ones"]
     assert [mover["name"] for mover in told["movers"]] == ["https://other.example.com/"]
     still = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "still=1.9").json()
     assert still["ending"] == "still"

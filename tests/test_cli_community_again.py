@@ -93,6 +93,8 @@ def test_a_page_to_explain_is_looked_for_before_the_work(
         said = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--explain", wrong, *more)
         assert (said.code, said.out) == (2, "")
         assert said.err.startswith(f"{wrong} is no local page\n")
+    unread = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--back-links", "none.tsv", *more)
+    assert (unread.code, unread.err.splitlines()[0][:33]) == (2, "the back-links in none.tsv cannot")
     several = Said(capsys, "community", "s.survey", "--local", "all", "--explain", "/", *more)
     assert several.err.startswith("/ is the path of 2 local pages\n")
     assert [one.name for one in tmp_path.iterdir() if one.name != "config"] == ["s.survey"]

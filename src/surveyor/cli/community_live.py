@@ -22,9 +22,10 @@ def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> 
     """Fetch pages around those of a survey, into a survey of their own."""
     from surveyor.cli.community_page import check_live
     from surveyor.communities.beginning import begin
-    from surveyor.communities.community import of_crawled
+    from surveyor.communities.community import of_crawled, read_back_links
 
     check_live(path, wish)
+    back = None if wish.back_links is None else read_back_links(wish.back_links)  # refused before the work, if at all
     chosen, origins = _settings(output, path, wish, given)
     start: Any = wish.start or "all"
     begun = begin(path, wish.local, extra=wish.extra, select=wish.select, rounds=wish.rounds,
@@ -39,7 +40,7 @@ def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> 
             remark = f"{begun.asked:,} of {begun.extra:,} pages outside were asked for; all is kept in {place}"
             return Told(None, rule, path, code, place, remark)
         method: Any = wish.estimator
-        found = of_crawled(crawled, method, begun.folder.manifest.rng, wish.back_links, notes=begun.warnings)
+        found = of_crawled(crawled, method, begun.folder.manifest.rng, back, notes=begun.warnings)
     return told_of(output, found, rule, f"{path}, and pages fetched into {place}", place)
 
 
