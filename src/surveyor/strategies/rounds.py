@@ -1,8 +1,9 @@
 """Rounds: read so many pages that matter most to local pages, then judge the frontier anew (FindGlobalPR).
 
-In each round `batch` pages are read; which ones is settled when it begins, so that they do not depend on how fast hosts
-answer. (Ties go by a hash of ids, and where several requests are under way pages get ids in the order of answers.) One that cannot be read is replaced by the next of the same ranking, and counts as asked for; a page that moved
-is replaced by the page it stands for. Pages that are gone count as pages without links, as in the paper.
+In each round `batch` pages are read; which ones is settled when it begins, so that they do not depend on how fast
+hosts answer. (Ties go by a hash of ids, and where several requests are under way pages get ids in the order of
+answers.) One that cannot be read is replaced by the next of the same ranking, and counts as asked for; a page that
+moved is replaced by the page it stands for. Pages that are gone count as pages without links, as in the paper.
 """
 
 from __future__ import annotations
