@@ -11,7 +11,7 @@ help:
 	@echo "make test         everything that must pass: lint, types, layers, tests"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
-	@echo "make experiments  the tables of the documentation (about an hour; DATA=folder of real graphs)"
+	@echo "make experiments  the tables of the documentation (about two hours; DATA=folder of real graphs)"
 	@echo "make experiments-large  domain scores at 89 million domains (two hours, 35 GB of disk)"
 	@echo "make docs         write the generated part of the documentation"
 
@@ -44,6 +44,9 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.guarantee
 	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
 	$(BIN)/python -m surveyor.experiments.communities --data $(DATA) --plots plots
+	$(BIN)/python -m surveyor.experiments.estimators --data $(DATA)
+	$(BIN)/python -m surveyor.experiments.uncertainty --data $(DATA) --most 3000
+	$(BIN)/python -m surveyor.experiments.inflow --data $(DATA)
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.reputation
 	$(BIN)/python -m surveyor.experiments.communities_live
