@@ -215,7 +215,7 @@ def _options() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("part", nargs="?", default="all", choices=("all", *PARTS))
-    parser.add_argument("--data", help="folder of real graphs  [SURVEYOR_DATA, or ../shared/data]")
+    parser.add_argument("--data", help="folder of real graphs  [SURVEYOR_DATA, or data]")
     parser.add_argument("--quick", action="store_true", help="small sizes, two rounds: a few minutes")
     parser.add_argument("--rounds", type=int, help="rounds over all tools  [3]")
     parser.add_argument("--threads", type=int, default=2, help="threads of every tool  [2]")

@@ -61,7 +61,7 @@ class Source:
 def data_folder(given: str | None) -> Path:
     """Return the folder of real graphs."""
     chosen = given or os.environ.get("SURVEYOR_DATA")
-    return Path(chosen) if chosen else ROOT.parent / "shared" / "data"
+    return Path(chosen) if chosen else ROOT / "data"
 
 
 def cache_folder() -> Path:
