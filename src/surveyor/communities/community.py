@@ -112,8 +112,8 @@ def community(
         return _live(given, local, estimator, back, rng, extra=extra, select=select, rounds=rounds, out=out,
                      still=still, damping=damping, **settings)  # fmt: skip
     readable = np.ones(web.pages, np.bool_) if shut is None or gone is None else ~(shut | gone)
-    if back is not None and web.names is None:
-        raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
+    if back is not None:
+        _named(web.names)
     chosen, notes = _local(local, web, readable)
     most = extra_pages(extra, chosen.size)
     batch = max(1, -(-most // rounds)) if rounds else 0
@@ -182,8 +182,9 @@ def of_crawled(
     ledger, urls = state.crawl.ledger, state.urls
     names = Names.of(urls[page] for page in range(len(urls)))
     told = (*notes, crawled.remark) if crawled.remark else notes
+    ids = max(ledger.capacity, len(urls))  # URLs out of scope have no account
     return conclude(
-        crawled.expanded(), state.crawl.graph.rows, ledger.capacity, crawled.local, estimator, ledger.damping,
+        crawled.expanded(), state.crawl.graph.rows, ids, crawled.local, estimator, ledger.damping,
         rng, terms.select, ending=crawled.ending, stands_for=ledger.stands_for(), names=names, notes=told,
         back_links=back, addresses=ledger.stands_for(),
     )  # fmt: skip
@@ -236,9 +237,7 @@ def conclude(
     """
     other_names: dict[int, str] = {}
     if back_links is not None:
-        if names is None:
-            raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
-        found, grown = _with_back_links(found, rows, web, local, names, back_links, addresses)
+        found, grown = _with_back_links(found, rows, web, local, _named(names), back_links, addresses)
         rows, web, other_names = grown.rows, grown.web, grown.names
         notes = (*notes, _how_many(grown.pages.size))
         if stands_for is not None:
@@ -286,6 +285,12 @@ def read_back_links(source: Source) -> Told:
     return links.from_file(source)
 
 
+def _named(names: Names | None) -> Names:
+    if names is None:
+        raise UsageError("back-links are matched by name, and the graph has none", hint="give a graph with names")
+    return names
+
+
 def _with_back_links(
     found: Expanded, rows: Rows, web: int, local: IdArray, names: Names, told: Told, addresses: IdArray | None
 ) -> tuple[Expanded, links.Grown]:
@@ -293,7 +298,9 @@ def _with_back_links(
 
     def find(name: str) -> int | None:
         page = names.find(name)
-        return page if page is None or addresses is None else int(addresses[page])
+        if page is None or addresses is None or page >= addresses.size:  # URLs out of scope have no other address
+            return page
+        return int(addresses[page])
 
     back = links.from_graph(told, (names[page] for page in local.tolist())) if isinstance(told, Graph) else told
     grown = links.added(rows, web, found.known, set(local.tolist()), back, find)
