@@ -26,7 +26,6 @@ def in_plain_python(
     kind: np.ndarray,
     starts: list[int],
     rounds: int,
-    *,
     free: bool,
     hosts: np.ndarray,
     **how: int,
