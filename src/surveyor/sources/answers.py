@@ -172,7 +172,7 @@ class Reader:
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
-            headers = _joined(fetched.headers)
+            headers = joined(fetched.headers)
             page = read_page(
                 fetched.body,
                 fetched.url,
@@ -183,7 +183,7 @@ class Reader:
             )
             goal = self._canonical(answer.page, page)
         if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
-            asked = read_page(b"", fetched.url, content_type="none/none", headers=_joined(fetched.headers))
+            asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too
         follow = [link.url for link in page.links if link.follow or self._follows]
         other = [link.url for link in page.links if not (link.follow or self._follows)]
@@ -281,7 +281,7 @@ class Reader:
         )
 
 
-def _joined(headers: Headers) -> dict[str, str]:
+def joined(headers: Headers) -> dict[str, str]:
     """Return headers by name; several of one name are joined by newlines."""
     joined: dict[str, str] = {}
     for name, value in headers:

@@ -1,0 +1,75 @@
+"""What the pages of a survey said when they were last read, from its WARC files.
+
+A page that asked not to be archived, or a survey that keeps no answers, leaves title and language alone: they stand in
+the journal. Links are all that the page names, nofollow ones too, as the crawler spells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surveyor.links import read_page
+from surveyor.references import Addresses
+from surveyor.sampling.page import Said, SampledPage
+from surveyor.sources.answers import joined
+from surveyor.sources.encodings import Unreadable, decoder_of
+from surveyor.urls import normalise
+
+if TYPE_CHECKING:
+    from surveyor.store.survey import Folder
+    from surveyor.visit import Exchange, Visit
+
+ROOM = 20_000_000  # bytes that a body may decode to; what follows is left out
+
+
+def said(folder: Folder, page: int) -> Said:
+    """Return what a page of a survey said when it was last read; nothing if it never was."""
+    visit = folder.journal.last_visit(page, "read")
+    return Said() if visit is None else _kept(folder, visit)
+
+
+def pages_said(folder: Folder) -> Iterator[SampledPage]:
+    """Yield the pages that were read and are neither gone nor moved, by number; each is parsed when first asked."""
+    for page, url, latest in folder.pages():
+        visit = folder.journal.last_visit(page, "read") if latest and latest.kind == "blocked" else latest
+        if visit is None or visit.kind != "read":
+            continue
+        named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
+        yield SampledPage(url, int((named != page).sum()), partial(_kept, folder, visit))
+
+
+def told(exchange: Exchange) -> Said:
+    """Read an answer as it went over the wire; of a broken or endless body, what came before counts."""
+    lines = [line.partition(b":") for line in exchange.response.split(b"\r\n")[1:] if line]
+    headers = joined(tuple((name, value.strip()) for name, _, value in lines))
+    body = _decoded(exchange.body, headers.get("content-encoding", ""))
+    page = read_page(body, exchange.url, headers=headers, addresses=Addresses(normalise))
+    return Said(page.title, page.language, page.text, tuple(link.url for link in page.links))
+
+
+def _kept(folder: Folder, visit: Visit) -> Said:
+    if visit.warc is None:
+        return Said(visit.title, visit.language)
+    return told(folder.archive.read(visit.warc))
+
+
+def _decoded(body: bytes, encoding: str) -> bytes:
+    """Undo content encodings a piece at a time, so that what comes before a fault is there."""
+    pieces: list[bytes] = []
+    room, step = ROOM, 1 << 16
+    try:
+        decoder = decoder_of(encoding)
+        if decoder is None:
+            return body
+        for start in range(0, len(body), step):
+            pieces.append(decoder.feed(body[start : start + step], room))
+            room -= len(pieces[-1])
+            if room < 0:
+                break
+    except Unreadable:
+        pass
+    return b"".join(pieces)
