@@ -22,6 +22,10 @@ GROUPS: dict[str, Table] = {  # commands that have commands
         "convert": ("graph_convert", "Write a graph in another format."),
         "condense": ("graph_condense", "Turn a graph of pages, or a survey, into one of hosts or domains."),
     },
+    "topic": {
+        "train": ("topic_train", "Learn a topic from pages on it and pages off it."),
+        "test": ("topic_test", "Say which pages of a survey, or files, a topic means."),
+    },
     "config": {
         "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
         "list": ("config_list", "List all settings: kind, default, meaning, flag, variable, example."),
@@ -35,6 +39,7 @@ COMMANDS: Table = {
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
     "community": ("community", "Estimate how the web around some pages ranks them, from few pages outside."),
+    "topic": ("", "Train and test topics, by which samples choose pages."),
     "explain": ("explain", "Show where the score of a page comes from."),
     "report": ("report", "Write a survey as one HTML file, to keep or to send."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),

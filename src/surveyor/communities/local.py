@@ -36,7 +36,6 @@ KINDS = ("host", "domain", "prefix", "file", "ids", "all")
 THERE_ARE = "there are host:, domain:, prefix:, file: and ids: with something after the colon, and all"
 HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 IDS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
-ENDS = (ord("/"), ord("?"), ord("#"))  # what may follow the last folder of a prefix
 BEYOND = 1_000_000
 GIVE = "give a rule, names, ids, or one truth value a page"
 SHOWN = 3  # hosts that a hint names
@@ -157,53 +156,18 @@ def _by_rule(
         if names is None and all(line.isdecimal() for line in lines):
             return _numbered(np.array(lines, np.int64), count, numbers)
         return _listed(lines, _named(names, what), count)
+    from surveyor.graph.located import Prefix, in_domain, on_host
+
     known = _named(names, what)
-    return (_on_host(known, rule) if rule.kind in ("host", "domain") else _below(known, rule.value)), 0
+    if rule.kind == "prefix":
+        return Prefix(rule.value).among(known), 0
+    return (on_host if rule.kind == "host" else in_domain)(known, rule.value), 0
 
 
 def _named(names: Names | None, what: str) -> Names:
     if names is None:
         raise UsageError(f"the pages of {what} have no names", hint="say which are local by number: ids:0-1999")
     return names
-
-
-def _on_host(names: Names, rule: Rule) -> BoolArray:
-    from surveyor.graph.places import Places
-    from surveyor.graph.sites import hosts_of
-    from surveyor.suffixes import Suffixes, spelt
-
-    wanted = spelt(rule.value)
-    if rule.kind == "host" and re.search(r":\d+$", rule.value):
-        at, hosts = hosts_of(names)
-        same = [spelt(name) == wanted and name.rpartition(":")[2] == rule.value.rpartition(":")[2] for name in hosts]
-    elif rule.kind == "host":
-        places = Places("hosts")
-        at, same = places.of(names), [name == wanted for name in places.names()]
-    else:  # by the end of the name: hosts below no public suffix have domains, too
-        places, domain = Places("hosts"), Suffixes().domain(wanted)
-        at, same = places.of(names), [name == domain or name.endswith(f".{domain}") for name in places.names()]
-    return np.array([*same, False])[at]  # -1 is on no host
-
-
-def _below(names: Names, prefix: str) -> BoolArray:
-    """Say which names begin with a prefix, whatever their scheme, and go on with another folder or not at all."""
-    from surveyor.graph.sites import authorities
-
-    first, last = names.offsets[:-1], names.offsets[1:]
-    start = np.where((begin := authorities(names)[:, 0]) > 0, begin, first)
-    text = prefix.rstrip("*")
-    found = np.zeros(len(names), np.bool_)
-    for spelling in {text, (normalise(text) or text) if "://" in text else text}:
-        letters = (spelling.partition("://")[2] or spelling).encode("utf-8", "surrogateescape")
-        left = np.flatnonzero(last - start >= len(letters))
-        for step, letter in enumerate(letters):
-            left = left[names.blob[start[left] + step] == letter]
-        if not prefix.endswith("*") and not letters.endswith(b"/"):
-            after = start[left] + len(letters)
-            inside = after < last[left]
-            left = left[~inside | np.isin(names.blob[np.where(inside, after, 0)], ENDS)]
-        found[left] = True
-    return found
 
 
 def _listed(lines: Sequence[str], names: Names, count: int) -> tuple[BoolArray, int]:

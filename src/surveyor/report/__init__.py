@@ -14,5 +14,6 @@ census    hosts, answers and rules of a survey; surveys: its tables; mass_bar, s
 rules     which line of a robots.txt forbids a page
 race      a race of strategies as tables
 communities   the global rank of local pages in words and tables; community_files, community_plots, community_html
+topics    how good a topic is, and which pages it means
 column_files  columns as CSV or Parquet
 """

@@ -1,0 +1,56 @@
+"""Pages that `surveyor topic train` learns from and `surveyor topic test` asks about."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from surveyor.cli.output import Output
+    from surveyor.sampling.examples import Example
+
+SHOWN = 3  # pages that a warning names
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where pages come from, besides those that are named with their labels."""
+
+    survey: str | None
+    places: Sequence[str] = ()
+    others: bool | None = None  # the label of pages of which nothing is said
+    needs_text: bool = True
+
+
+def gathered(
+    output: Output, source: Source, positive: Sequence[str], negative: Sequence[str], label: str
+) -> Iterator[Example]:
+    """Yield pages of a survey and of files with their labels; warn of labels for pages that were not read."""
+    from surveyor.errors import UsageError
+    from surveyor.sampling.examples import Labels, examples
+    from surveyor.store.survey import Folder
+
+    labels = Labels.of(positive, negative, label, others=None if negative else source.others)
+    if labels.rule is not None and source.survey is None and not source.places:
+        raise UsageError(f"there are no pages to label by {labels.rule}", hint="give a survey, or files")
+    unread, pages = set(labels.urls), 0
+    with ExitStack() as held:
+        folder = None
+        if source.survey is not None:
+            folder = held.enter_context(Folder.open(Path(source.survey), write=False))
+            if source.needs_text:
+                folder.archive  # noqa: B018  # refuses a survey that keeps none
+        for page, on in examples(labels, folder, source.places):
+            unread.discard(page.url)
+            pages += 1
+            yield page, on
+    if unread:
+        named = ", ".join(sorted(unread)[:SHOWN]) + (", …" if len(unread) > SHOWN else "")
+        told = f"{len(unread):,} of {len(labels.urls):,} pages with labels"
+        output.warn(f"{told} were not read in {source.survey}: {named}")
+    if not pages:
+        raise UsageError(f"{source.survey} has read no page yet", hint=f"go on with it: surveyor {source.survey}")
