@@ -56,8 +56,9 @@ def command(
     """
     from surveyor.cli.topics import Source, gathered
     from surveyor.errors import UsageError
-    from surveyor.sampling.training import Examples, train_on
+    from surveyor.sampling.training import Examples, check_installed, train_on
 
+    check_installed()
     path = _place(name, survey, replace=replace)
     if not positive and not label:
         hint = "name pages on topic with --positive, or say by --label RULE which they are"

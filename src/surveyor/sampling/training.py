@@ -134,8 +134,9 @@ def _check(positive: int, negative: int) -> None:
     if not positive and not negative:
         raise UsageError("there are no pages with text to train on", hint=hint)
     if not positive or not negative:
-        raise UsageError(f"all {positive + negative:,} pages are {'on' if positive else 'off'} topic: "
-                         "there is nothing to tell them from", hint=hint)  # fmt: skip
+        all_of_them = f"all {positive + negative:,} pages are" if positive + negative > 1 else "the only page is"
+        problem = f"{all_of_them} {'on' if positive else 'off'} topic: there is nothing to tell from"
+        raise UsageError(problem, hint=hint)
     if min(positive, negative) < LEAST:
         raise UsageError(
             f"there is 1 page {'on' if positive < LEAST else 'off'} topic, too few to learn from", hint=hint
@@ -175,6 +176,11 @@ def _fitted(examples: Examples, chosen: IntArray, kind: Kind, rng: int) -> Class
         each[:, 1] / each.sum(axis=1),
     )
     return replace(blank, tree=tree, threshold=0.5)
+
+
+def check_installed() -> None:
+    """Refuse to begin where there is nothing to train with."""
+    _library("sklearn")
 
 
 def _library(name: str) -> Any:
