@@ -6,14 +6,18 @@ drawn). And the walks move as the matrix says (counted over a long walk, against
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import surveyor as sv
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
 
+Array = Any
 
-def undirected(seed: int, pages: int = 14) -> tuple[Neighbours, np.ndarray, np.ndarray]:
+
+def undirected(seed: int, pages: int = 14) -> tuple[Neighbours, Array, Array]:
     """Return a connected web, its matrix of neighbours, and a topic with a page that can be reached at all."""
     rng = np.random.default_rng(seed)
     ring = np.arange(pages)
@@ -28,14 +32,14 @@ def undirected(seed: int, pages: int = 14) -> tuple[Neighbours, np.ndarray, np.n
     return found, matrix, topic
 
 
-def one_hop(matrix: np.ndarray, topic: np.ndarray) -> np.ndarray:
+def one_hop(matrix: Array, topic: Array) -> Array:
     """Propose a neighbour; off topic, stay."""
     step = matrix / matrix.sum(1, keepdims=True)
     moves = step[np.ix_(topic, topic)]
     return moves + np.diag(1 - moves.sum(1))
 
 
-def two_hops(matrix: np.ndarray, topic: np.ndarray, tries: int) -> np.ndarray:
+def two_hops(matrix: Array, topic: Array, tries: int) -> Array:
     """By any neighbour, then draw up to so many of its neighbours until one is on topic; else stay."""
     step = matrix / matrix.sum(1, keepdims=True)
     off = step @ ~topic
@@ -44,7 +48,7 @@ def two_hops(matrix: np.ndarray, topic: np.ndarray, tries: int) -> np.ndarray:
     return moves + np.diag(1 - moves.sum(1))
 
 
-def wander(matrix: np.ndarray, topic: np.ndarray, reach: int, *, counted: bool) -> np.ndarray:
+def wander(matrix: Array, topic: Array, reach: int, *, counted: bool) -> Array:
     """Wander up to so many pages off topic; then return, and count it, or begin again without."""
     step = matrix / matrix.sum(1, keepdims=True)
     out, inside, back = step[np.ix_(topic, ~topic)], step[np.ix_(~topic, ~topic)], step[np.ix_(~topic, topic)]
@@ -56,14 +60,14 @@ def wander(matrix: np.ndarray, topic: np.ndarray, reach: int, *, counted: bool) 
     return moves + np.diag(returns) if counted else moves / moves.sum(1, keepdims=True)
 
 
-def law_of(transition: np.ndarray) -> np.ndarray:
+def law_of(transition: Array) -> Array:
     """Return the stationary law, by a linear system."""
     size = transition.shape[0]
     system = np.vstack([transition.T - np.eye(size), np.ones(size)])
     return np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
 
 
-def nonbacktracking(matrix: np.ndarray, topic: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int]]]:
+def nonbacktracking(matrix: Array, topic: Array) -> tuple[Array, list[tuple[int, int]]]:
     """Return the walk over (page before, page); a page refused becomes the page before."""
     states = [(a, b) for a, b in np.argwhere(matrix > 0) if topic[b]]
     number = {state: at for at, state in enumerate(states)}
@@ -77,7 +81,7 @@ def nonbacktracking(matrix: np.ndarray, topic: np.ndarray) -> tuple[np.ndarray, 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_law_is_in_proportion_to_degree(seed):
+def test_the_law_is_in_proportion_to_degree(seed: int) -> None:
     _, matrix, topic = undirected(seed)
     degree = matrix.sum(1)[topic]
     balance = {
@@ -98,7 +102,7 @@ def test_the_law_is_in_proportion_to_degree(seed):
     np.testing.assert_array_equal(counts, degree)
 
 
-def test_returns_that_do_not_count_spoil_the_law():
+def test_returns_that_do_not_count_spoil_the_law() -> None:
     """As published, trial and error has another law, and so has a degree that counts links both ways twice."""
     far = []
     for seed in range(12):
@@ -109,7 +113,7 @@ def test_returns_that_do_not_count_spoil_the_law():
     assert max(far) > 0.02
 
 
-WALKS = {
+WALKS: dict[str, Any] = {
     "hard": lambda matrix, topic: one_hop(matrix, topic),
     "mixture": lambda matrix, topic: (one_hop(matrix, topic) + two_hops(matrix, topic, 4)) / 2,
     "trial": lambda matrix, topic: wander(matrix, topic, 2, counted=True),
@@ -119,7 +123,7 @@ WALKS = {
 
 @pytest.mark.parametrize("method", WALKS)
 @pytest.mark.parametrize("seed", range(3))
-def test_walks_move_as_the_matrix_says(method, seed):
+def test_walks_move_as_the_matrix_says(method: str, seed: int) -> None:
     found, matrix, topic = undirected(seed)
     walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:2], method=method, rng=seed)
     walks.advance(150_000)
@@ -138,7 +142,7 @@ def test_walks_move_as_the_matrix_says(method, seed):
 
 
 @pytest.mark.parametrize(("method", "exact"), [("nonbacktracking", True), ("webwalker", True), ("hard-paper", False)])
-def test_weights_make_every_page_count_alike(method, exact):
+def test_weights_make_every_page_count_alike(method: str, exact: bool) -> None:
     """Where the law holds, the weighted share of each page that can be reached is the same."""
     errors = []
     for seed in range(4):

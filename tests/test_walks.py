@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,8 @@ from surveyor.sampling.methods import METHODS
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walking import Walking
 
+Array = Any
+
 
 def random_web(rng: np.random.Generator, pages: int, links: int) -> sv.Graph:
     """Return a small web; some links stand twice, some lead to the page itself."""
@@ -23,16 +27,16 @@ def random_web(rng: np.random.Generator, pages: int, links: int) -> sv.Graph:
 
 def in_plain_python(
     neighbours: Neighbours,
-    kind: np.ndarray,
+    kind: Array,
     starts: list[int],
     rounds: int,
     free: bool,
-    hosts: np.ndarray,
-    **how: int,
+    hosts: Array,
+    **how: Any,
 ) -> Trail:
     """Walk over a graph as over a live web."""
 
-    def row(page: int, bit: int) -> list[int]:
+    def row(page: int, bit: int) -> Any:
         some = slice(neighbours.starts[page], neighbours.starts[page + 1])
         return neighbours.pages[some][neighbours.links[some] & bit != 0].tolist()
 
@@ -57,7 +61,9 @@ def in_plain_python(
     free=st.booleans(),
     window=st.sampled_from([0, 6]),
 )
-def test_compiled_walks_take_the_steps_of_plain_ones(seed, method, told, free, window):
+def test_compiled_walks_take_the_steps_of_plain_ones(
+    seed: int, method: str, told: float, free: bool, window: int
+) -> None:
     rng = np.random.default_rng(seed)
     pages = int(rng.integers(2, 60))
     graph = random_web(rng, pages, int(rng.integers(1, 5)) * pages)
@@ -65,7 +71,7 @@ def test_compiled_walks_take_the_steps_of_plain_ones(seed, method, told, free, w
     starts, hosts = rng.integers(pages, size=3), rng.integers(4, size=pages).astype(np.int32)
     neighbours = Neighbours.of(graph, told, rng=seed)
     neighbours = Neighbours(neighbours.starts, neighbours.pages, neighbours.links, complete=False)  # frozen, too
-    how = {"method": method, "rng": seed, "window": window, "patience": 5}
+    how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "patience": 5}
     compiled = CompiledWalks(neighbours, kind, starts, free=free, hosts=hosts, **how)
     compiled.advance(40)
     compiled.advance(60)
@@ -74,7 +80,7 @@ def test_compiled_walks_take_the_steps_of_plain_ones(seed, method, told, free, w
         np.testing.assert_array_equal(getattr(compiled.trail(), name), getattr(plain, name), err_msg=name)
 
 
-def test_complete_lists_are_those_that_freezing_all_told_links_makes():
+def test_complete_lists_are_those_that_freezing_all_told_links_makes() -> None:
     rng = np.random.default_rng(3)
     graph = random_web(rng, 200, 900)
     kind = (rng.random(200) < 0.4).astype(np.uint8)
@@ -89,7 +95,7 @@ def test_complete_lists_are_those_that_freezing_all_told_links_makes():
     np.testing.assert_array_equal(trails[0].degree, trails[1].degree)
 
 
-def test_neighbours_are_those_of_both_directions_once():
+def test_neighbours_are_those_of_both_directions_once() -> None:
     graph = sv.Graph.from_arrays(np.array([0, 0, 1, 2, 2, 3]), np.array([1, 1, 0, 0, 2, 2]), nodes=5)
     found = Neighbours.of(graph)
     rows = [found.pages[found.starts[page] : found.starts[page + 1]].tolist() for page in range(5)]
@@ -98,7 +104,7 @@ def test_neighbours_are_those_of_both_directions_once():
     assert bits == [[3, 2], [3], [1, 2], [1], []]
 
 
-def test_a_limit_of_fetches_is_kept_and_the_same_steps_are_made():
+def test_a_limit_of_fetches_is_kept_and_the_same_steps_are_made() -> None:
     rng = np.random.default_rng(5)
     graph = random_web(rng, 400, 1600)
     kind = (rng.random(400) < 0.5).astype(np.uint8)
@@ -112,7 +118,7 @@ def test_a_limit_of_fetches_is_kept_and_the_same_steps_are_made():
     np.testing.assert_array_equal(some.trail().page, whole.trail().page[: len(some.trail())])
 
 
-def test_a_walk_that_finds_no_topic_is_lost():
+def test_a_walk_that_finds_no_topic_is_lost() -> None:
     graph = sv.Graph.from_edges([("a", "b"), ("b", "c"), ("d", "e")])
     topic = np.array([False, False, False, True, True])
     walks = CompiledWalks(Neighbours.of(graph), topic, [0, 3], patience=20)
@@ -121,14 +127,14 @@ def test_a_walk_that_finds_no_topic_is_lost():
     assert set(walks.trail().walk.tolist()) == {1}
 
 
-def test_a_walk_whose_start_cannot_be_read_is_lost():
+def test_a_walk_whose_start_cannot_be_read_is_lost() -> None:
     graph = sv.Graph.from_edges([("a", "b"), ("b", "c")])
     walks = CompiledWalks(Neighbours.of(graph), np.array([DEAD, 1, 1], np.uint8), [0])
     walks.advance(10)
     assert walks.lost.tolist() == [0]
 
 
-def test_a_trap_is_left_by_a_jump_that_begins_a_segment():
+def test_a_trap_is_left_by_a_jump_that_begins_a_segment() -> None:
     """Two hosts joined by one link: without a window walks stay long on one of them."""
     rng = np.random.default_rng(1)
     side = rng.integers(30, size=(2, 300))
@@ -155,13 +161,13 @@ def test_a_trap_is_left_by_a_jump_that_begins_a_segment():
         ({"window": 10}, "hosts"),
     ],
 )
-def test_wrong_walks_are_refused(wrong, words):
+def test_wrong_walks_are_refused(wrong: dict[str, Any], words: str) -> None:
     graph = sv.Graph.from_edges([("a", "b")])
-    how = {"starts": [0], **wrong}
+    how: dict[str, Any] = {"starts": [0], **wrong}
     with pytest.raises(UsageError, match=words):
         CompiledWalks(Neighbours.of(graph), np.array([0, 1]), **how)
 
 
-def test_a_share_that_is_none_is_refused():
+def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="no share"):
         Neighbours.of(sv.Graph.from_edges([("a", "b")]), 1.5)

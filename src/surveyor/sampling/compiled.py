@@ -133,6 +133,11 @@ class CompiledWalks:
         self._parts: list[Trail] = []
 
     @property
+    def count(self) -> int:
+        """How many walks there are."""
+        return int(self._walkers.mode.size)
+
+    @property
     def fetches(self) -> int:
         """Pages fetched so far, each once."""
         return int(self._memory.tally[0])
@@ -166,7 +171,7 @@ class CompiledWalks:
         """Walk so many rounds; true if the limit of fetches ended them early."""
         from surveyor.kernels import footing, walks
 
-        room = rounds * self._walkers.mode.size
+        room = rounds * self.count
         rows = footing.Rows(
             np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.bool_),
             np.empty(room, np.float64), np.empty(room, np.int64),

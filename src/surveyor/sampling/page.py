@@ -54,10 +54,10 @@ class SampledPage:
 
     @property
     def host(self) -> str:
-        """The host of its URL."""
+        """The host of its URL; empty for a name that is none."""
         return host(self.url)
 
     @property
     def domain(self) -> str:
-        """The registrable domain of its URL."""
-        return domain(self.host)
+        """The registrable domain of its URL; empty for a name that is no URL."""
+        return domain(self.host) if self.host else ""
