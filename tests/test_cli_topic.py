@@ -178,6 +178,9 @@ def test_urls_of_a_survey_are_positive_and_all_others_negative(
         capsys, *given, "--replace", "--negative", f"{HOME}wind/1", "--negative", f"{HOME}wind/2", "--json"
     ).json()
     assert (few["trained"]["positive"], few["trained"]["negative"]) == (10, 2)
+    ruled = Said(capsys, *given, "--replace", "--negative", "not:words:grid,energy", "--json").json()["trained"]
+    assert ruled["positive"] == 10
+    assert 2 <= ruled["negative"] < 10  # the rest has no label; one that is named keeps its own
 
 
 def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,6 +108,13 @@ and `command`.
 | | | to it, their `links`, and `leaving`: what local rank takes them to send, and goes out of the domain |
 | `compared` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
 | `errors` | `community --truth` | L1 distance of `crawled` from the truth as each round began |
+| `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | where the model is, what it is, on how many pages it |
+| | | was trained, how many words count, what it decides by summed up |
+| `quality` | `topic train`, `topic test` | `hits`, `false`, `missed`, `passed`; `precision`, `recall`, `f1`, |
+| | | `accuracy`: each `value`, `low`, `high`; `folds` of cross-validation (0: none); null without labels |
+| `for`, `against` | `topic train` | the words that speak most for the topic and against it |
+| `topic`, `pages`, `on_topic` | `topic test` | the rule, and counts |
+| `examples` | `topic test` | pages of each kind: `url`, `on_topic`, `label`, `title` |
 | `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
 | | | settings, what else was set |
 | `until`, `goal`, `reached` | `simulate` | the goal in words, its coverage (or null), whether all reached it |

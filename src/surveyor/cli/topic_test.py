@@ -26,8 +26,8 @@ Row = dict[str, Any]
 )
 @click.argument("topic", metavar="MODEL|RULE")
 @click.argument("pages", nargs=-1, metavar="[SURVEY|PAGES]...")
-@click.option("--positive", multiple=True, metavar="PLACE", help="Pages that are on topic, to compare with.")
-@click.option("--negative", multiple=True, metavar="PLACE", help="Pages that are not.")
+@click.option("--positive", multiple=True, metavar="PLACE|RULE", help="Pages that are on topic, to compare with.")
+@click.option("--negative", multiple=True, metavar="PLACE|RULE", help="Pages that are not.")
 @click.option("--label", default="", metavar="RULE|FILE",
               help="What says which pages truly are on topic: a rule, or a table of page and label.")  # fmt: skip
 @options.count(5, "Pages of each kind to list.")

@@ -27,12 +27,12 @@ SAID = 12  # words for and against that are listed
 )
 @click.argument("name", metavar="NAME|FILE")
 @click.option("--survey", type=click.Path(), metavar="SURVEY", help="Learn from the pages that a survey has read.")
-@click.option("--positive", multiple=True, metavar="PLACE",
-              help="Pages on topic: a folder, an HTML or text file, a list of files or URLs, a URL.")  # fmt: skip
-@click.option("--negative", multiple=True, metavar="PLACE",
+@click.option("--positive", multiple=True, metavar="PLACE|RULE",
+              help="Pages on topic: a folder, a file, a list of files or URLs, a URL, a rule.")  # fmt: skip
+@click.option("--negative", multiple=True, metavar="PLACE|RULE",
               help="Pages off topic.  [of a survey, all others]")  # fmt: skip
 @click.option("--label", default="", metavar="RULE|FILE",
-              help="What says which pages are on topic: a rule, or a table of page and label.")  # fmt: skip
+              help="What tells all pages apart: a rule, or a table of page and label.")  # fmt: skip
 @click.option("--kind", type=click.Choice(("linear", "tree")), default="linear", show_default=True,
               help="Logistic regression, or a decision tree (C4.5-like).")  # fmt: skip
 @click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Seed of chance.")

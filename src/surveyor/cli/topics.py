@@ -35,8 +35,8 @@ def gathered(
     from surveyor.store.survey import Folder
 
     labels = Labels.of(positive, negative, label, others=None if negative else source.others)
-    if labels.rule is not None and source.survey is None and not source.places:
-        raise UsageError(f"there are no pages to label by {labels.rule}", hint="give a survey, or files")
+    if labels.rules and source.survey is None and not source.places:
+        raise UsageError(f"there are no pages to label by {labels.rules[0][0]}", hint="give a survey, or files")
     unread, pages = set(labels.urls), 0
     with ExitStack() as held:
         folder = None

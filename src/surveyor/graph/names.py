@@ -6,6 +6,7 @@ Finding an id by name uses a table of sorted hashes that is made on first use (1
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from surveyor.errors import InputError, SurveyorError, UsageError
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 AT_ONCE = 1 << 20  # offsets compared at a time
+BLOCK = 1 << 16  # names cut out of the blob at a time
 WORD = 8  # bytes of a name compared at a time
 
 
@@ -62,7 +64,11 @@ class Names(Sequence[str]):
         return self.blob[self.offsets[page] : self.offsets[page + 1]].tobytes().decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[str]:
-        return (self[page] for page in range(len(self)))
+        for start in range(0, len(self), BLOCK):
+            ends = self.offsets[start : start + BLOCK + 1].tolist()
+            text = self.blob[ends[0] : ends[-1]].tobytes()
+            for first, last in pairwise(ends):
+                yield text[first - ends[0] : last - ends[0]].decode("utf-8", "surrogateescape")
 
     def __eq__(self, other: object) -> bool:
         return (

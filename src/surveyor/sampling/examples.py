@@ -3,8 +3,9 @@
 A *place* is a folder of HTML and text files, one such file, the URL of a page that a survey has read, or a list of
 them, one a line (`#` begins a comment). A text file counts as a list if each line of it is a URL or names a file.
 
-Labels are given by place (`positive`, `negative`), by a rule, or by a table of two columns, page and label (`1`, `yes`,
-`on`, `true` or `0`, `no`, `off`, `false`), separated by commas or tabs, with or without a head.
+Labels are given by place or rule (`positive`, `negative`), by a rule that tells both, or by a table of two columns,
+page and label (`1`, `yes`, `on`, `true` or `0`, `no`, `off`, `false`), separated by commas or tabs, with or without a
+head. What is said of a page by its name counts more than any rule.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.links import MOST_TEXT, read_page
 from surveyor.sampling.archived import ROOM, pages_said
 from surveyor.sampling.page import Said, SampledPage
-from surveyor.sampling.topics import Topic
+from surveyor.sampling.topics import KINDS, Topic
 from surveyor.urls import normalise
 
 if TYPE_CHECKING:
@@ -40,22 +41,27 @@ class Labels:
 
     urls: dict[str, bool]  # of pages of a survey
     files: dict[Path, bool]
-    rule: Topic | None = None
+    rules: list[tuple[Topic, bool]]  # of other pages; the first that holds counts
     others: bool | None = None  # pages of which nothing is said
 
     @classmethod
     def of(
         cls, positive: Sequence[str] = (), negative: Sequence[str] = (), label: str = "", *, others: bool | None = None
     ) -> Labels:
-        """Gather labels from places, and from a rule or a table."""
-        made = cls({}, {}, None if not label or Path(label).is_file() else Topic.parse(label), others)
+        """Gather labels from places and rules, and from a rule or a table that tells both."""
+        made = cls({}, {}, [], others)
         for places, on in ((positive, True), (negative, False)):
             for place in places:
+                if _is_rule(place):
+                    made.rules.append((Topic.parse(place), on))
+                    continue
                 for found in places_in(place):
                     made._say(found, on=on)
-        if label and made.rule is None:
+        if label and Path(label).is_file():
             for found, on in _table(Path(label)):
                 made._say(found, on=on)
+        elif label:
+            made.rules.extend([(Topic.parse(label), True), (Topic.parse("everything"), False)])
         return made
 
     def _say(self, place: str | Path, *, on: bool) -> None:
@@ -66,9 +72,13 @@ class Labels:
     def label(self, page: SampledPage) -> bool | None:
         """Return the label of a page that lies in a survey or was given without one."""
         said = self.files.get(Path(page.url)) if "://" not in page.url else self.urls.get(page.url)
-        if said is not None:
-            return said
-        return self.others if self.rule is None else self.rule(page)
+        return said if said is not None else next((on for rule, on in self.rules if rule(page)), self.others)
+
+
+def _is_rule(place: str) -> bool:
+    """Say whether pages are named by a rule such as words:solar, and not by where they are."""
+    kind, colon, rest = place.partition(":")
+    return bool(colon) and kind in KINDS and not rest.startswith("//")
 
 
 def examples(labels: Labels, folder: Folder | None = None, places: Sequence[str] = ()) -> Iterator[Example]:
