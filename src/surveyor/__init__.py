@@ -51,6 +51,8 @@ _HOME = {
     "Reorder": "strategies.strategy",
     "Reputation": "rank.reputation",
     "Run": "race",
+    "Sample": "sampling.result",
+    "SampledPage": "sampling.page",
     "Strategy": "strategies.strategy",
     "StrategyError": "errors",
     "Suffixes": "suffixes",
@@ -58,6 +60,7 @@ _HOME = {
     "SurveyError": "errors",
     "SurveyorError": "errors",
     "SyntheticWeb": "graph.synthetic",
+    "Topic": "sampling.topics",
     "Tracking": "strategies.tracking",
     "Trust": "rank.trust",
     "UsageError": "errors",
@@ -84,6 +87,7 @@ _HOME = {
     "read_graph": "graph.formats",
     "read_seeds": "crawling.seeds",
     "rmat": "graph.synthetic",
+    "sample": "sampling.sample",
     "sampled_supporters": "rank.sampled",
     "simulate": "simulation.simulate",
     "streamed_supporters": "rank.streamed",
@@ -130,6 +134,8 @@ __all__ = [
     "Reorder",
     "Reputation",
     "Run",
+    "Sample",
+    "SampledPage",
     "Strategy",
     "StrategyError",
     "Suffixes",
@@ -137,6 +143,7 @@ __all__ = [
     "SurveyError",
     "SurveyorError",
     "SyntheticWeb",
+    "Topic",
     "Tracking",
     "Trust",
     "UsageError",
@@ -163,6 +170,7 @@ __all__ = [
     "read_graph",
     "read_seeds",
     "rmat",
+    "sample",
     "sampled_supporters",
     "simulate",
     "streamed_supporters",
@@ -214,6 +222,10 @@ if TYPE_CHECKING:
     from surveyor.rank.trust import Trust, trust
     from surveyor.report.survey_html import write_report
     from surveyor.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
+    from surveyor.sampling.page import SampledPage
+    from surveyor.sampling.result import Sample
+    from surveyor.sampling.sample import sample
+    from surveyor.sampling.topics import Topic
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages
     from surveyor.strategies.adaptive import AdaptiveOpic

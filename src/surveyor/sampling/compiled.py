@@ -15,7 +15,7 @@ import numpy as np
 from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray, marked, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.sampling.methods import method_named
+from surveyor.sampling.methods import DEFAULT, method_named
 from surveyor.sampling.trail import Trail
 
 Freeze = Literal["symmetric", "paper"]
@@ -80,7 +80,7 @@ class CompiledWalks:
         topic: IntArray | BoolArray | ByteArray,
         starts: Sequence[int] | IdArray | IntArray,
         *,
-        method: str = "mixture",
+        method: str = DEFAULT,
         rng: int = 7,
         reach: int | None = None,
         free: bool = False,

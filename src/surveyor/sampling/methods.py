@@ -2,7 +2,8 @@
 
 Ours have a law on the topic that is known exactly: in proportion to the number of neighbours, so that weights of
 1/degree make a uniform sample of the part of the topic that the walk can reach. The paper's are kept to compare with;
-what is wrong with each is measured by `surveyor.experiments.focused`.
+what is wrong with each is measured by `surveyor.experiments.focused`, which also shows why `trial` is the default: of
+those with a known law it comes nearest to the truth at equal fetches.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
+        Method("trial", walks.TRIAL, "wander off topic for a few steps, then return; returns count", reach=2),
         Method("mixture", walks.MIXTURE, "one hop within the topic, or two hops by any page between", reach=4),
         Method("hard", walks.HARD, "one hop within the topic, or stay (lazy hard focus)"),
         Method("nonbacktracking", walks.NONBACKTRACKING, "as hard, and never straight back"),
-        Method("trial", walks.TRIAL, "wander off topic for a few steps, then return; returns count", reach=2),
         Method("webwalker", walks.WEBWALKER, "unfocused: all pages, those on topic are kept"),
         Method("hard-paper", walks.HARD_PAPER, "hard focus that judges all neighbours, as published", exact=False),
         Method(
@@ -40,6 +41,8 @@ METHODS = {
         Method("trial-paper", walks.TRIAL_PAPER, "trial and error, as published", exact=False, reach=2),
     )
 }  # fmt: skip
+
+DEFAULT = "trial"
 
 
 def method_named(name: str) -> Method:

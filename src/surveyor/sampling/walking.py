@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.arrays import IntArray
 from surveyor.sampling.ground import Ground
-from surveyor.sampling.methods import method_named
+from surveyor.sampling.methods import DEFAULT, method_named
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walks import Row, Walk
 
@@ -27,7 +27,7 @@ class Walking:
         ground: Ground,
         starts: Sequence[int],
         *,
-        method: str = "mixture",
+        method: str = DEFAULT,
         rng: int = 7,
         reach: int | None = None,
         window: int = 0,

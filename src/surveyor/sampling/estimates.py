@@ -1,0 +1,335 @@
+"""What a sample tells of the pages of its topic: shares, means, quantiles and distributions, each with its interval.
+
+Walks visit pages in proportion to their degree, so that each row counts 1/degree (Hansen and Hurwitz): the estimate is
+Σ w f / Σ w. How far it may be off is told by `spread`. Means get Student's interval. Shares get Clopper and Pearson's
+for as many independent pages as would vary as much (Korn and Graubard 1998): it stays between 0 and 1, and a property
+that was never seen may still have some share. Quantiles are where the interval of a share begins and ends (Woodruff
+1952).
+
+Intervals know nothing of pages that no walk can get to, nor of links that nobody told the walk of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.sampling.burn_in import Burn, kept
+from surveyor.sampling.laws import proportion, student, two_sided
+from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, spread, tail_freedom
+from surveyor.sampling.trail import Trail
+
+LEVEL = 0.95
+CELLS = 2_000_000  # sums of blocks held at once
+COLUMNS = 64  # of them looked at together
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One number about the pages of a topic, and the interval that holds the truth at its level."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    se: float  # standard error
+    ess: float  # as many independent uniform pages would tell as much
+    rows: int
+    pages: int  # different ones
+    walks: int
+    how: str
+    share: bool = False  # of pages: value, low and high lie between 0 and 1
+
+    @property
+    def margin(self) -> float:
+        """Half of the length of the interval."""
+        return (self.high - self.low) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; what is not a finite number is None."""
+        plain = asdict(self)
+        return {name: _finite(value) for name, value in plain.items()}
+
+    def __str__(self) -> str:
+        if self.share:
+            return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        return f"{self.value:,.4g} ({self.low:,.4g} to {self.high:,.4g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Shares of categories, largest first or in the order of bins; each interval is for its category alone."""
+
+    labels: tuple[Any, ...]
+    shares: tuple[Estimate, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "labels": [
+                _finite(label) if not isinstance(label, tuple) else list(map(_finite, label)) for label in self.labels
+            ],
+            "shares": [one.to_dict() for one in self.shares],
+        }
+
+
+class Rows(NamedTuple):
+    """Rows that count: on topic, after the burn-in, with a known value. Walk after walk, each in the order of time."""
+
+    place: IntArray  # in the trail
+    walk: IdArray
+    page: IdArray
+    weight: FloatArray
+    degree: FloatArray
+    pages: int  # different ones
+    walks: int
+
+    def only(self, some: BoolArray) -> Rows:
+        """Return some of the rows."""
+        if some.all():
+            return self
+        walk, page = self.walk[some], self.page[some]
+        sizes = _different(page), runs(walk)[0].size
+        return Rows(self.place[some], walk, page, self.weight[some], self.degree[some], *sizes)
+
+
+def values_of(trail: Trail, values: npt.ArrayLike) -> FloatArray:
+    """Return values as numbers, one per row."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError("values that are not numbers", hint="give numbers, or ask for a distribution") from None
+    if numbers.shape != (len(trail),):
+        raise UsageError(
+            f"{numbers.size:,} values for {len(trail):,} rows of the sample", hint="give one value per row"
+        )
+    return numbers
+
+
+def chosen(trail: Trail, known: BoolArray, burn: Burn, values: FloatArray | None = None) -> Rows:
+    """Choose the rows that count."""
+    counts = trail.on_topic & (trail.degree > 0) & known
+    if not counts.any():
+        raise UsageError(
+            "no step of the sample stands on a page on topic whose value is known",
+            hint="walk longer, begin at pages on topic, or ask for a property that pages have",
+        )
+    place = kept(trail, burn, values)
+    place = place[counts[place]]
+    degree = trail.degree[place].astype(np.float64)
+    walk, page = trail.walk[place], trail.page[place]
+    return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
+
+
+def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+    """Estimate the mean of values over the pages of the topic; of zeros and ones it is a share.
+
+    Parameters
+    ----------
+    values : one per row; NaN where it is not known, which leaves the row out.
+    """
+    numbers = values_of(trail, values)
+    known = ~np.isnan(numbers)
+    binary = bool(np.isin(numbers[known], (0.0, 1.0)).all())
+    return (share if binary else mean)(trail, numbers, level=level, burn=burn)
+
+
+def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+    """Estimate the mean of values over the pages of the topic, with Student's interval."""
+    numbers = values_of(trail, values)
+    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    found = _weighted(rows, numbers[rows.place])
+    half = student(_level(level), round(found.tails, 1)) * found.se
+    low, high = found.value - half, found.value + half
+    if rows.walk.size == 1:
+        low, high = -math.inf, math.inf
+    return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Student's interval")
+
+
+def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+    """Estimate the share of the pages of the topic that have a property: 1 or True; NaN is not known."""
+    numbers = values_of(trail, flags)
+    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    found = _weighted(rows, numbers[rows.place])
+    return share_of(rows, found, level)
+
+
+def quantile(
+    trail: Trail, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: Burn = "auto"
+) -> Estimate:
+    """Estimate the value that a share q of the pages of the topic does not exceed."""
+    if not 0 < q < 1:
+        raise UsageError(f"a quantile at {q:g}", hint="give a share between 0 and 1, such as 0.5 for the median")
+    numbers = values_of(trail, values)
+    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    of_row = numbers[rows.place]
+    order = np.argsort(of_row, kind="stable")
+    ordered, below = of_row[order], np.cumsum(rows.weight[order])
+    below /= below[-1]
+
+    def at(chance: float) -> float:
+        return float(ordered[min(int(np.searchsorted(below, chance * (1 - 1e-12))), ordered.size - 1)])
+
+    value = at(q)
+    found = _weighted(rows, (of_row <= value).astype(np.float64))
+    low, high = map(at, proportion(q, _trials(found, level), level))
+    se = (high - low) / (2 * two_sided(level))
+    return _told(rows, value, low, high, level, se, found.ess, "weighted quantile, Woodruff's interval")
+
+
+def histogram(
+    trail: Trail, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: Burn = "auto"
+) -> Distribution:
+    """Estimate the share of pages in each bin [edge, next edge), the last with its upper edge.
+
+    Pages outside all bins count as pages in no bin: shares need not sum to 1. Edges may be infinite.
+    """
+    bounds, numbers = np.asarray(edges, np.float64), values_of(trail, values)
+    if bounds.size < 2 or not (np.diff(bounds) > 0).all():
+        raise UsageError("edges of bins that do not rise", hint="give two rising edges or more")
+    codes = np.searchsorted(bounds, numbers, side="right") - 1
+    codes[numbers == bounds[-1]] = bounds.size - 2
+    codes[(codes < 0) | (codes > bounds.size - 2)] = bounds.size - 1
+    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    shares = _shares(rows, codes[rows.place], bounds.size, level)
+    return Distribution(tuple(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), shares[:-1])
+
+
+def distribution(
+    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: Burn = "auto"
+) -> Distribution:
+    """Estimate the share of pages in each category, largest first; None and NaN are not known."""
+    labels, codes = coded(trail, categories)
+    rows = chosen(trail, codes >= 0, burn)
+    seen, inverse = np.unique(codes[rows.place], return_inverse=True)
+    shares = _shares(rows, inverse, seen.size, level)
+    order = sorted(range(seen.size), key=lambda k: (-shares[k].value, str(labels[seen[k]])))
+    return Distribution(tuple(labels[seen[k]] for k in order), tuple(shares[k] for k in order))
+
+
+def coded(trail: Trail, categories: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
+    """Return the categories and the number of that of each row, -1 where it is not known."""
+    given = np.asarray(categories)
+    if given.shape != (len(trail),):
+        raise UsageError(f"{given.size:,} categories for {len(trail):,} rows of the sample", hint="give one per row")
+    if given.dtype != np.object_:
+        labels, inverse = np.unique(given, return_inverse=True)
+        codes = inverse.astype(np.int64)
+        if given.dtype.kind == "f":
+            codes[np.isnan(given)] = -1
+        return labels.tolist(), codes
+    numbers: dict[Any, int] = {}
+    codes = np.fromiter(
+        (-1 if one is None or one != one else numbers.setdefault(one, len(numbers)) for one in given),
+        np.int64,
+        given.size,
+    )
+    return list(numbers), codes
+
+
+class Weighted(NamedTuple):
+    """A weighted mean, and how much it varies."""
+
+    value: float
+    variance: float
+    freedom: float
+    tails: float  # degrees of freedom where few rows matter more than others; binomial intervals know of that
+    ess: float
+
+    @property
+    def se(self) -> float:
+        """The standard error."""
+        return math.sqrt(self.variance)
+
+
+def _weighted(rows: Rows, values: FloatArray) -> Weighted:
+    return weighted(blocks(rows.walk), rows, values)
+
+
+def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
+    """Return the weighted mean of values."""
+    total = float(rows.weight.sum())
+    value = float((rows.weight * values).sum() / total)
+    off = values - value
+    around = float((rows.weight * off**2).sum() / total)
+    influence = found.sums(rows.weight * off / total)
+    variance, freedom = spread(found.walk, influence).one()
+    if around <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # a constant, but for rounding
+        return Weighted(value, 0.0, freedom, freedom, _plain_ess(found, rows))
+    return Weighted(value, variance, freedom, tail_freedom(influence, freedom), around / variance)
+
+
+def share_of(rows: Rows, found: Weighted, level: float) -> Estimate:
+    """Return a share with its interval."""
+    value = min(max(found.value, 0.0), 1.0)
+    low, high = proportion(value, _trials(found, level), _level(level))
+    how = "weighted share, Clopper and Pearson's interval at the effective sample size"
+    return _told(rows, value, low, high, level, found.se, found.ess, how, share=True)
+
+
+def _trials(found: Weighted, level: float) -> float:
+    """Return how many independent pages make an interval as long as Student's."""
+    return found.ess * (two_sided(_level(level)) / student(level, round(found.freedom, 1))) ** 2
+
+
+def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Estimate, ...]:
+    """Estimate the shares of all categories at once."""
+    total = float(rows.weight.sum())
+    most = max(256, min(BLOCKS, CELLS // kinds))
+    found = blocks(rows.walk, most, min(LEAST, max(1, most // rows.walks)))
+    cells, all_of_block = found.sums_by(codes, kinds, rows.weight) / total, found.sums(rows.weight) / total
+    values = cells.sum(axis=0)
+    plain = _plain_ess(found, rows)
+    told = []
+    for first in range(0, kinds, COLUMNS):
+        part = slice(first, first + COLUMNS)
+        off = cells[:, part] - all_of_block[:, None] * values[part]
+        for value, variance, freedom in zip(values[part], *spread(found.walk, off), strict=True):
+            around = value * (1 - value)
+            seen = variance > 0 and around > 1e-12
+            ess = float(around / variance) if seen else plain
+            one = Weighted(float(value), float(variance), float(freedom), float(freedom), ess)
+            told.append(share_of(rows, one, level))
+    return tuple(told)
+
+
+def _plain_ess(found: Blocks, rows: Rows) -> float:
+    """Return how many independent pages the rows are worth where values do not differ: as many as for degrees."""
+    total = float(rows.weight.sum())
+    off = np.log(rows.degree)
+    off -= (rows.weight * off).sum() / total
+    variance = spread(found.walk, found.sums(rows.weight * off / total)).one()[0]
+    around = float((rows.weight * off**2).sum() / total)
+    worth = around / variance if around > 1e-12 and variance > 0 else math.inf
+    return float(min(worth, total**2 / float((rows.weight**2).sum()), rows.pages))
+
+
+def _told(
+    rows: Rows, value: float, low: float, high: float, level: float, se: float, ess: float, how: str, *,
+    share: bool = False,
+) -> Estimate:  # fmt: skip
+    return Estimate(value, low, high, level, se, ess, int(rows.walk.size), rows.pages, rows.walks, how, share)
+
+
+def _different(page: IdArray) -> int:
+    """Count the different pages; ids that are not much larger than rows are many are counted without sorting."""
+    if page.size == 0 or page.max() > 16 * page.size or page.min() < 0:
+        return int(np.unique(page).size)
+    return int(np.count_nonzero(np.bincount(page)))
+
+
+def _level(level: float) -> float:
+    if not 0 < level < 1:
+        raise UsageError(f"an interval at level {level:g}", hint="give a level between 0 and 1, such as 0.95")
+    return level
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,108 @@
+"""A sample from a stored graph: the walks run compiled, and nothing is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, FloatArray, IdArray, IntArray, marked
+from surveyor.errors import UsageError
+from surveyor.graph.csr import Graph
+from surveyor.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
+from surveyor.sampling.trail import Trail
+from surveyor.sampling.until import LONGEST, Until, looks
+
+Values = Callable[[Trail], Mapping[str, FloatArray]]
+
+
+@dataclass(frozen=True)
+class GraphPages:
+    """The pages of a graph, which have names and links but say nothing."""
+
+    graph: Graph
+    kind: ByteArray
+
+    def url(self, page: int) -> str:
+        """Return the name of a page."""
+        return str(page) if self.graph.names is None else self.graph.names[page]
+
+    def page(self, page: int) -> SampledPage:
+        """Return a page."""
+        return SampledPage(self.url(page), out_degree=int(self._out_degrees[page]))
+
+    def intra(self, page: int) -> float:
+        """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
+        links = np.unique(self.graph.links_of(page))
+        return float((self.kind[links] == 1).mean()) if links.size else float("nan")
+
+    @cached_property
+    def _out_degrees(self) -> IntArray:
+        return self.graph.out_degrees
+
+
+def kinds(graph: Graph, topic: Topic | AnyIntArray | BoolArray) -> ByteArray:
+    """Return the kind of each page: 1 on topic, 0 off topic."""
+    if not isinstance(topic, Topic):
+        return marked(topic, graph.pages).astype(np.uint8)
+    if topic.text == "everything":
+        return np.ones(graph.pages, np.uint8)
+    if graph.names is None:
+        raise UsageError(
+            f"pages of this graph have no names that {topic.text} could be about",
+            hint="give names with the graph, or ids or truth values from Python",
+        )
+    if topic.among is not None:
+        return topic.matches(graph.names).astype(np.uint8)
+    pages = GraphPages(graph, np.zeros(0, np.uint8))
+    if topic.text.startswith(("word", "all:", "model:", "not:")):
+        topic.matches(graph.names)  # refuses, and says why
+    return np.array([topic(pages.page(page)) for page in range(graph.pages)], np.uint8)
+
+
+def starts_of(graph: Graph, kind: ByteArray, walks: int, start: Sequence[str | int] | None, rng: int) -> IdArray:
+    """Return where each walk begins: at the given pages in turn, or at pages on topic chosen by chance."""
+    if start is None:
+        linked = np.zeros(graph.pages, np.bool_)
+        linked[graph.indices] = True
+        linked |= graph.out_degrees > 0
+        found = np.flatnonzero(kind == 1)
+        found = found[linked[found]] if linked[found].any() else found
+        return np.random.default_rng(rng).choice(found, walks, replace=found.size < walks).astype(np.int32)
+    pages = [page if isinstance(page, int) else graph.page(page) for page in start]
+    if not pages:
+        raise UsageError("walks need a page to begin at", hint="give one or more, or none to let chance choose")
+    marked(np.array(pages, np.int64), graph.pages)
+    return np.resize(np.array(pages, np.int32), walks)
+
+
+def walk(
+    walks: CompiledWalks,
+    until: Until,
+    watched: Values,
+    say: Callable[[Trail, int], None] = lambda _trail, _fetches: None,
+) -> str:
+    """Walk until a goal is met; return which."""
+    most = until.fetches or 1 << 62
+    for rounds in looks():
+        full = walks.advance(rounds, most)
+        trail = walks.trail()
+        say(trail, walks.fetches)
+        if met := until.met(trail, watched(trail)):
+            return met
+        if full:
+            return "fetches"
+        if walks.lost.size == walks.count:
+            return "lost"
+        if len(trail) >= LONGEST and until.steps is None:
+            return "longest"
+    raise AssertionError  # pragma: no cover  # looks never end
+
+
+def neighbours_of(graph: Graph, in_links: float | Graph | None, rng: int) -> Neighbours:
+    """Return the neighbours of all pages; in-links are those of the graph unless told otherwise."""
+    return Neighbours.of(graph, 1.0 if in_links is None else in_links, rng=rng)

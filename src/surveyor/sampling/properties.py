@@ -1,0 +1,108 @@
+"""What one may ask about the pages of a sample: rules, functions, arrays, and properties that every page has.
+
+A property has one value for each row of the trail. It is found out once for each page that was met, so that a page is
+read from the archive once, however often walks came by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
+from surveyor.sampling.trail import Trail
+
+NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
+CATEGORIES = ("host", "domain", "tld", "language")
+Asked = str | Callable[[SampledPage], Any] | npt.NDArray[Any]
+
+
+class Pages(Protocol):
+    """The pages of a sample, by number."""
+
+    def url(self, page: int) -> str:
+        """Return the URL of a page, or its name."""
+
+    def page(self, page: int) -> SampledPage:
+        """Return a page."""
+
+    def intra(self, page: int) -> float:
+        """Return the share of a page's links that lead to pages on topic; NaN where it is not known or has none."""
+
+
+@dataclass(slots=True)
+class Property:
+    """One property: its name, and its value for a page; `of_rows` if it is told by the rows themselves."""
+
+    name: str
+    of_page: Callable[[int], Any]
+    of_rows: Callable[[Trail], FloatArray] | None = None
+    known: dict[int, Any] = field(default_factory=dict)
+
+    def rows(self, trail: Trail) -> npt.NDArray[Any]:
+        """Return the value for each row; None off topic, where it counts for nothing."""
+        if self.of_rows is not None:
+            return self.of_rows(trail)
+        met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
+        values = np.empty(met.size, object)
+        values[:] = [self._of(page) for page in met.tolist()]
+        rows = np.full(len(trail), None, object)
+        rows[trail.on_topic] = values[place]
+        return rows
+
+    def numbers(self, trail: Trail) -> FloatArray:
+        """Return values as numbers, one a row; NaN where there is none."""
+        if self.of_rows is not None:
+            return self.of_rows(trail)
+        met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
+        values = [self._of(page) for page in met.tolist()]
+        try:
+            numbers = np.array([np.nan if value is None else float(value) for value in values], np.float64)
+        except (TypeError, ValueError) as error:
+            problem = f"{self.name} is no number: {next(one for one in values if isinstance(one, str))!r}"
+            raise UsageError(problem, hint="ask for its distribution instead, or give a rule or function") from error
+        rows: FloatArray = np.full(len(trail), np.nan)
+        rows[trail.on_topic] = numbers[place]
+        return rows
+
+    def _of(self, page: int) -> Any:
+        if page not in self.known:
+            self.known[page] = self.of_page(page)
+        return self.known[page]
+
+
+def property_of(asked: Asked, pages: Pages) -> Property:
+    """Return the property that is asked for: a name, a rule such as `word:buy`, a function, or an array by page."""
+    if isinstance(asked, np.ndarray):
+        return Property("values", lambda page: asked[page].item())
+    if callable(asked):
+        return Property(getattr(asked, "__name__", "function"), lambda page: asked(pages.page(page)))
+    if asked in ("degree", "log_degree"):
+        change: Any = np.log if asked == "log_degree" else np.copy
+        return Property(asked, lambda _: None, lambda trail: change(trail.degree))
+    if asked == "intra":
+        return Property(asked, pages.intra)
+    if asked == "log_out_degree":
+        return Property(asked, lambda page: float(np.log1p(pages.page(page).out_degree)))
+    if asked == "tld":
+        return Property(asked, lambda page: pages.page(page).host.rpartition(".")[2])
+    if asked in ("out_degree", *CATEGORIES):
+        return Property(asked, lambda page: getattr(pages.page(page), asked))
+    rule = Topic.parse(asked)
+    return Property(rule.text, lambda page: bool(rule(pages.page(page))))
+
+
+def hosts_of(trail: Trail, pages: Pages) -> IntArray | None:
+    """Number the host of each row; None if pages have no URLs."""
+    met, place = np.unique(trail.page, return_inverse=True)
+    names = [pages.page(page).host for page in met.tolist()]
+    if not any(names):
+        return None
+    return np.unique(names, return_inverse=True)[1][place].astype(np.int64)

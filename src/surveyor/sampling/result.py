@@ -1,0 +1,202 @@
+"""A sample of a topic: the pages that walks met, how much each counts, and what they tell with intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.sampling import estimates, sizes
+from surveyor.sampling.burn_in import kept
+from surveyor.sampling.diagnostics import Diagnostics, diagnose
+from surveyor.sampling.draws import uniform_draws
+from surveyor.sampling.estimates import Distribution, Estimate
+from surveyor.sampling.fit import Fit, fit
+from surveyor.sampling.methods import METHODS
+from surveyor.sampling.properties import Asked, Pages, Property, hosts_of, property_of
+from surveyor.sampling.trail import Trail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GOALS = ("ess", "width", "fetches", "steps")  # endings that were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class InLinks:
+    """How many of the links into the pages met were known, and from where."""
+
+    share: float  # of the true neighbours by in-links, those in the lists that walks drew from
+    low: float
+    high: float
+    how: str  # where they are known from
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"share": self.share, "low": self.low, "high": self.high, "how": self.how}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Pages of a topic as walks met them; each counts so that every page of the topic counts alike.
+
+    A property that is asked about may be a rule (`"word:buy"`, `"tld:uk"`), a function of a page, an array by page, or
+    one of `out_degree`, `log_out_degree`, `degree`, `log_degree`, `intra`, `host`, `domain`, `tld`, `language`.
+    """
+
+    trail: Trail
+    source: Pages
+    topic: str
+    method: str
+    walks: int
+    rng: int
+    fetches: int  # pages asked for, each once
+    ending: str  # ess, width, fetches, steps; lost, longest, exhausted, interrupted
+    until: str
+    in_links: InLinks
+    lost: tuple[int, ...] = ()  # walks that never found the topic
+    watched: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()  # what else should be known
+    where: str = ""
+    _asked: dict[int | str, Property] = field(default_factory=dict, repr=False)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the goal was reached."""
+        return self.ending in GOALS
+
+    @property
+    def steps(self) -> int:
+        """Steps of all walks."""
+        return len(self.trail)
+
+    @property
+    def precision(self) -> float:
+        """The share of the pages fetched that are on topic."""
+        return self.distinct / self.fetches if self.fetches else 0.0
+
+    @cached_property
+    def distinct(self) -> int:
+        """Different pages on topic that were met."""
+        return int(np.unique(self.trail.page[self.trail.on_topic]).size)
+
+    def share(self, of: Asked, *, level: float = 0.95) -> Estimate:
+        """Estimate the share of pages of the topic that have a property."""
+        return estimates.share(self.trail, self._numbers(of), level=level)
+
+    def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
+        """Estimate the mean of a number over the pages of the topic."""
+        return estimates.mean(self.trail, self._numbers(of), level=level)
+
+    def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
+        """Estimate a quantile of a number over the pages of the topic."""
+        return estimates.quantile(self.trail, self._numbers(of), q, level=level)
+
+    def histogram(self, of: Asked, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
+        """Estimate how the pages of the topic are distributed over ranges of a number."""
+        return estimates.histogram(self.trail, self._numbers(of), edges, level=level)
+
+    def distribution(self, of: Asked, *, level: float = 0.95) -> Distribution:
+        """Estimate how the pages of the topic are distributed over categories, such as domains; largest first."""
+        return estimates.distribution(self.trail, self._property(of).rows(self.trail), level=level)
+
+    def fits(self, of: Asked, expected: Mapping[Any, float]) -> Fit:
+        """Test whether a known distribution could be that of the topic (χ² for steps that are alike)."""
+        return fit(self.trail, self._property(of).rows(self.trail), expected)
+
+    def size(self, *, level: float = 0.95) -> Estimate:
+        """Estimate how many pages the topic has, from pages that different walks met."""
+        return sizes.size(self.trail, level=level)
+
+    def relative_size(self, *, level: float = 0.95) -> Estimate:
+        """Estimate which share of all pages is on topic; the walks must be unfocused (`webwalker`)."""
+        return sizes.relative_size(self.trail, level=level)
+
+    def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
+        """Estimate which share of the topic a crawl or an index holds, given its URLs."""
+        held = frozenset(urls)
+        inside = Property("recall", lambda page: self.source.url(page) in held).numbers(self.trail)
+        return sizes.recall(self.trail, inside, level=level)
+
+    def draws(self, count: int, *, rng: int | None = None) -> list[str]:
+        """Return so many pages, each drawn uniformly from the topic; a page may come twice."""
+        pages = uniform_draws(self.trail, count, self.rng if rng is None else rng)
+        return [self.source.url(page) for page in pages.tolist()]
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Say whether the sample can be trusted."""
+        return diagnose(self.trail, self.watching(self.trail), host=hosts_of(self.trail, self.source))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What to beware of: each names its cause."""
+        if not self.trail.on_topic.any():
+            return self.about
+        return (*self.about, *self.diagnostics.warnings)
+
+    def watching(self, trail: Trail) -> dict[str, FloatArray]:
+        """Return the values of the properties that are watched."""
+        return {name: self._property(name).numbers(trail) for name in self.watched}
+
+    def pages(self) -> dict[str, list[Any]]:
+        """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
+        counts = np.sort(kept(self.trail))
+        trail = self.trail.rows(counts[self.trail.on_topic[counts]])
+        met, first, place = np.unique(trail.page, return_index=True, return_inverse=True)
+        weight = np.bincount(place, trail.weight)
+        order = np.argsort(first)
+        visits: IntArray = np.bincount(place)
+        return {
+            "url": [self.source.url(page) for page in met[order].tolist()],
+            "weight": (weight / weight.sum())[order].tolist(),
+            "visits": visits[order].tolist(),
+            "degree": trail.degree[first][order].tolist(),
+            "walk": trail.walk[first][order].tolist(),
+            "fetches": trail.fetches[first][order].tolist(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the sample by name; estimates of what was watched are among it."""
+        on = bool(self.trail.on_topic.any())
+        return {
+            "topic": self.topic, "method": self.method, "exact": METHODS[self.method].exact, "where": self.where,
+            "walks": self.walks, "rng": self.rng, "until": self.until, "ending": self.ending, "reached": self.reached,
+            "steps": self.steps, "fetches": self.fetches, "pages": self.distinct, "precision": self.precision,
+            "in_links": self.in_links.to_dict(), "lost": list(self.lost), "notes": list(self.notes),
+            "estimates": {name: self._estimate(name).to_dict() for name in self.watched} if on else {},
+            "diagnostics": self.diagnostics.to_dict() if on else None,
+        }  # fmt: skip
+
+    def _estimate(self, name: str) -> Estimate:
+        return estimates.ratio(self.trail, self._numbers(name))
+
+    def _numbers(self, of: Asked) -> FloatArray:
+        return self._property(of).numbers(self.trail)
+
+    def _property(self, of: Asked) -> Property:
+        """Return a property; what was found out about pages is kept for those with a name."""
+        if not isinstance(of, str):
+            return property_of(of, self.source)
+        if of not in self._asked:
+            self._asked[of] = property_of(of, self.source)
+        return self._asked[of]
+
+    def __repr__(self) -> str:
+        told = Counter(self.trail.on_topic.tolist())
+        return (
+            f"Sample of {self.topic}: {told[True]:,} steps of {self.walks} walks ({self.method}) on "
+            f"{self.distinct:,} pages, {self.fetches:,} fetched; ended by {self.ending}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(str(self._estimate(name)))}</td></tr>" for name in self.watched
+        )
+        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"

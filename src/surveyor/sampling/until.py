@@ -1,0 +1,103 @@
+"""When a sample is done: as many effective pages, as narrow an interval, as many fetches or as many steps.
+
+    >>> Until.parse("ess=400")
+    Until(ess=400.0, width=None, fetches=None, steps=None)
+    >>> str(Until.parse("width=3%, fetches=2k"))
+    'width 3 % or 2,000 fetches'
+
+Walks are looked at after certain rounds only, always the same ones, so that a sample that was stopped and went on ends
+where it would have ended. To look often and stop at the first good moment makes intervals a little too narrow; they
+are looked at after an eighth more rounds each time, which keeps that below what calibration can see.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+from surveyor.errors import UsageError
+from surveyor.sampling.diagnostics import diagnose
+from surveyor.sampling.estimates import ratio
+from surveyor.sampling.trail import Trail
+
+FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
+AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
+LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
+SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
+EXAMPLES = "ess=400, width=3%, fetches=2000 or steps=100k; several with commas: the first that is met ends it"
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What ends a sample: whatever is met first."""
+
+    ess: float | None = None  # of each property that is watched, and of the degree
+    width: float | None = None  # half of the longest interval of the properties watched
+    fetches: int | None = None
+    steps: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Read a rule such as `ess=400, fetches=2k`."""
+        found: dict[str, float] = {}
+        for part in re.split(r"\s*(?:,|\||\bor\b)\s*", text.strip()):
+            match = re.fullmatch(r"(ess|width|fetches|steps)\s*=\s*([0-9.]+)\s*(%|[km])?", part.strip().lower())
+            number = _number(match[2]) if match else 0.0
+            if match is None or not number > 0 or match[1] in found:
+                raise UsageError(f"{part.strip() or text!r} does not say when a sample is done", hint=EXAMPLES)
+            name, scale = match[1], SCALES[match[3] or ""]
+            if (match[3] == "%") != (name == "width" and match[3] is not None):
+                raise UsageError(f"{part.strip()!r}: only a width is a percentage", hint=EXAMPLES)
+            found[name] = number * scale
+        if found.get("width", 0.0) >= 1:
+            raise UsageError(f"a width of {found['width']:g} is no share", hint="such as width=3% or width=0.03")
+        counts = {name: math.ceil(found.pop(name)) for name in ("fetches", "steps") if name in found}
+        return cls(**found, **counts)  # type: ignore[arg-type]  # names are those of the fields
+
+    def met(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
+        """Return which goal the steps so far meet; empty if none."""
+        if self.steps is not None and len(trail) >= self.steps:
+            return "steps"
+        if not trail.on_topic.any() or (self.ess is None and self.width is None):
+            return ""
+        told = diagnose(trail, watched)
+        agree = all(not rhat > AGREE for rhat in told.rhat.values()) and not told.stuck
+        if self.ess is not None and min(told.ess.values()) >= self.ess and agree:
+            return "ess"
+        if self.width is not None and agree and told.on_topic >= FIRST:
+            values = watched or {"": np.log(trail.degree)}
+            if max(ratio(trail, one).margin for one in values.values()) <= self.width:
+                return "width"
+        return ""
+
+    def __str__(self) -> str:
+        words = {
+            "ess": "{:,.0f} effective pages",
+            "width": "width {:g} %",
+            "fetches": "{:,} fetches",
+            "steps": "{:,} steps",
+        }
+        told = [(one.name, getattr(self, one.name)) for one in fields(self)]
+        scaled = {name: 100 * value if name == "width" else value for name, value in told if value is not None}
+        return " or ".join(words.get(name, "{:,} " + name).format(value) for name, value in scaled.items())
+
+
+def looks() -> Iterator[int]:
+    """Yield how many rounds go by before each look."""
+    done = 0
+    while True:
+        more = max(FIRST, done // MORE)
+        yield more
+        done += more
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
