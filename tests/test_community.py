@@ -14,6 +14,7 @@ from surveyor import UsageError
 from surveyor.communities import back_links as links
 from surveyor.communities.concluding import all_estimates, jackknife
 from surveyor.communities.known_graph import Plan, expand, rows_of
+from surveyor.graph.back_links import Linking
 from surveyor.graph.synthetic import synthetic_web
 from surveyor.kernels.known import known
 from surveyor.rank.estimates import estimate
@@ -134,10 +135,10 @@ def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
     rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1, 0]), np.array([1, 0, 2]), 4)), 4
     found = known(rows, np.array([0, 1], np.int32))
     back = {
-        "two": links.Linking(("one", "elsewhere"), 3),
-        "new": links.Linking(("zero", "one", "two")),
-        "one": links.Linking(("zero",), 9),  # was read
-        "idle": links.Linking(("two",)),  # links to no local page
+        "two": Linking(("one", "elsewhere"), 3),
+        "new": Linking(("zero", "one", "two")),
+        "one": Linking(("zero",), 9),  # was read
+        "idle": Linking(("two",)),  # links to no local page
     }
     names = {"zero": 0, "one": 1, "two": 2}
     grown, size, new, _ = links.added(rows, web, found, {0, 1}, back, names.get)
@@ -189,7 +190,7 @@ def test_another_address_of_a_page_is_that_page() -> None:
     rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1]), np.array([1, 0]), 4)), 4
     found = known(rows, np.array([0, 1], np.int32))
     addresses = {"one": 1, "old one": 1, "zero": 0}
-    back = {"old one": links.Linking(("zero",)), "new": links.Linking(("old one",), 1)}
+    back = {"old one": Linking(("zero",)), "new": Linking(("old one",), 1)}
     grown = links.added(rows, web, found, {0, 1}, back, addresses.get)
     assert grown.pages.tolist() == [5]  # the other was read, at its address
     assert grown.rows.targets[grown.rows.start[5] : grown.rows.end[5]].tolist() == [1]

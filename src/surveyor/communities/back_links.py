@@ -7,66 +7,20 @@ make up its number of links; where that is not told either, it has as many as ha
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from surveyor.arrays import IdArray, read_only
 from surveyor.errors import UsageError
+from surveyor.graph.back_links import BackLinks, Linking
 from surveyor.graph.csr import Graph
 from surveyor.kernels.known import Known
 from surveyor.kernels.mass import Rows
 from surveyor.urls import normalise
 
-NOBODY = ("", "-")  # what logs put for a page that is not told
-MOST = 1_000_000  # links of a page that are told apart: one of more passes on as good as nothing
-UNTOLD = 0  # the degree of a page whose number of links nobody knows
 Find = Callable[[str], int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Linking:
-    """A page outside: the pages that it links to, by name, and how many links it has in all."""
-
-    targets: tuple[str, ...]
-    degree: int = UNTOLD
-
-
-BackLinks = Mapping[str, Linking]  # by the name of the page that links
-
-
-def from_file(path: Path | str) -> BackLinks:
-    """Read a table of links: source, target and, if known, the links of the source, with tabs or commas between."""
-    rows: dict[str, dict[str, None]] = {}
-    degrees: dict[str, int] = {}
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            lines = ((number, line.strip()) for number, line in enumerate(file, 1))
-            told = [(number, text) for number, text in lines if text and not text.startswith("#")]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        problem = f"the back-links in {path} cannot be read: {why}"
-        raise UsageError(problem, hint="give a file with source and target in each line") from error
-    for place, (number, text) in enumerate(told):
-        cells = [cell.strip() for cell in (text.split("\t") if "\t" in text else next(csv.reader([text])))]
-        if place == 0 and cells[0].lower() in ("source", "from"):
-            continue
-        source, target, degree = _link(path, number, cells)
-        if source not in NOBODY:
-            rows.setdefault(source, {})[target] = None
-            degrees[source] = min(max(degree, degrees.get(source, UNTOLD)), MOST)
-    return {source: Linking(tuple(row), degrees[source]) for source, row in rows.items()}
-
-
-def _link(path: Path | str, number: int, cells: list[str]) -> tuple[str, str, int]:
-    if len(cells) < 2 or (len(cells) > 2 and cells[2] and not cells[2].isdecimal()):
-        hint = "source, target and perhaps how many links the source has, with tabs between"
-        raise UsageError(f"line {number} of {path} is no link", hint=hint)
-    return cells[0], cells[1], int(cells[2]) if len(cells) > 2 and cells[2] else UNTOLD
 
 
 def from_graph(graph: Graph, local: Iterable[str]) -> BackLinks:

@@ -24,6 +24,7 @@ from surveyor.communities.result import CommunityRank, Ending
 from surveyor.config import Settings
 from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
+from surveyor.graph.back_links import BackLinks, from_file
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.kernels.known import Known, known
@@ -43,7 +44,7 @@ TOLERANCE = 1e-9  # of the estimates
 SURE = 1e-10  # of the truth, where the web is known
 Local = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Source = Graph | Survey | Path | str
-Told = Graph | links.BackLinks  # back-links that were read
+Told = Graph | BackLinks  # back-links that were read
 
 
 def community(
@@ -282,7 +283,7 @@ def read_back_links(source: Source) -> Told:
         if graph.names is None:
             raise UsageError("the graph of back-links has no names", hint="give one with URLs")
         return graph
-    return links.from_file(source)
+    return from_file(source)
 
 
 def _named(names: Names | None) -> Names:
