@@ -127,7 +127,7 @@ class Ledger:
         from surveyor.kernels import closure, mass
 
         self._check(outcome)
-        self._make_room(outcome)
+        self._make_room(max(outcome.page, outcome.target, self.graph.size - 1))
         mass.forget_touched(self.mass)
         page, life = outcome.page, self.mass.state[outcome.page] & mass.LIFE
         if life == mass.ALIAS:
@@ -146,6 +146,13 @@ class Ledger:
             closure.bury(self.mass, self.graph.rows, page)
         else:
             self._alias(page, outcome.target)
+
+    def hear(self, pages: IdArray) -> None:
+        """Let pages wait that were never heard of, though no page read links to them; they have no mass."""
+        from surveyor.kernels import mass
+
+        self._make_room(int(pages.max(initial=-1)))
+        mass.discover(self.mass, pages, 0, pages.size)
 
     def _alias(self, page: int, target: int) -> None:
         from surveyor.kernels import closure, mass
@@ -276,8 +283,7 @@ class Ledger:
         if outcome.kind == "read" and self.graph.links_of(page).size != outcome.links.size:
             raise UsageError(f"the graph does not have the links of page {page}", hint="call graph.put before observe")
 
-    def _make_room(self, outcome: Outcome) -> None:
-        largest = max(outcome.page, outcome.target, self.graph.size - 1)
+    def _make_room(self, largest: int) -> None:
         if largest < self._pages:
             return
         room = max(largest + 1, 2 * self._pages) - self._pages

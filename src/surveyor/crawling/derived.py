@@ -45,6 +45,7 @@ URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
 DELETED = "deleted"  # why pages of a host that was deleted are blocked, for good
 Queues = Callable[[int, Urls], OneQueue | HostQueues]
+Make = Callable[[Urls], Strategy]  # makes the strategy that goes by these URLs
 ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
 
 
@@ -64,12 +65,17 @@ def derive(
     *,
     sent: Mapping[str, str] | None = None,
     watch: Callable[[Derived, Outcome], None] | None = None,
+    make: Make | None = None,
 ) -> Derived:
-    """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent."""
-    kept = None if watch is not None else _from_checkpoint(folder, queues, sent)
-    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent), 0, 0)
+    """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent.
+
+    A strategy that is not the one that the manifest names is made by `make`. It learns of every outcome: also of what
+    was refused and waits again, for what it did then was right then.
+    """
+    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent)
+    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make=make), 0, 0)
     closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
-    again, rooms = tried_again(folder)[0], opened(folder)
+    again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
         _close(derived, closings[position])
         if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
@@ -98,7 +104,8 @@ def _close(state: Derived, times: int) -> None:
 
 def save(folder: Folder, state: Derived) -> bool:
     """Save a checkpoint; false if the strategy holds what cannot be saved, or the disk does not take it."""
-    frozen = None if state.reader.counts_depth else freeze(_parts(state))
+    lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
+    frozen = freeze(_parts(state)) if lasting else None
     if frozen is None:
         return False
     arrays, about = frozen
@@ -158,12 +165,17 @@ def _add_urls(folder: Folder, urls: Urls) -> None:
 
 
 def _begun(
-    folder: Folder, urls: Urls, queues: Queues, sent: Mapping[str, str] | None, seeds: Sequence[int] | None = None
+    folder: Folder,
+    urls: Urls,
+    queues: Queues,
+    sent: Mapping[str, str] | None,
+    seeds: Sequence[int] | None = None,
+    make: Make | None = None,
 ) -> Derived:
     """Return the state before the first page; the numbers of the seeds are those of their URLs, or given."""
     manifest = folder.manifest
     settings, known = manifest.settings, urls.ids(manifest.seeds)
-    strategy = by_name(settings["strategy"])
+    strategy = by_name(settings["strategy"]) if make is None else make(urls)
     graph = GrowingGraph(len(urls))
     ledger = Ledger(
         graph,

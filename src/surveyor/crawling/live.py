@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from surveyor.crawling.budgeting import Budgeting, OrRank, Rank
-from surveyor.crawling.derived import Derived, derive, save, tried_again
+from surveyor.crawling.derived import Derived, Make, derive, save, tried_again
 from surveyor.crawling.forecast import Forecast, forecast
 from surveyor.crawling.reranking import BestDomains
 from surveyor.crawling.start import http_settings, manners_of
@@ -87,11 +87,13 @@ async def run(
     watch: Watch = lambda _run, _outcome: None,
     patience: float = PATIENCE,
     rank: Rank | None = None,
+    make: Make | None = None,
 ) -> Result:
     """Crawl into a survey until the rule is met; cancel it to stop in good order.
 
     `watch` is told of each outcome, and now and then that time goes by (None). `rank` tells the best domains, if
-    budgets go by rank; by default those with most supporters.
+    budgets go by rank; by default those with most supporters. `make` makes the strategy, if it is not the one that the
+    survey names (see `derive`).
     """
     http = http_settings(settings)
     if hosts is None:  # one without hosts is empty, and would count as none
@@ -102,7 +104,7 @@ async def run(
     async with AsyncExitStack() as stack:
         now: Run | None = None
         while True:
-            now = _begun(folder, settings, until, hosts, budgeting, now)
+            now = _begun(folder, settings, until, hosts, budgeting, now, make)
             if client is None:
                 from surveyor.sources.client import HttpClient
 
@@ -115,7 +117,13 @@ async def run(
 
 
 def _begun(
-    folder: Folder, settings: Settings, until: Rule, hosts: Hosts, budgeting: Budgeting, before: Run | None
+    folder: Folder,
+    settings: Settings,
+    until: Rule,
+    hosts: Hosts,
+    budgeting: Budgeting,
+    before: Run | None,
+    make: Make | None,
 ) -> Run:
     """Bring the state of a survey back; if budgets have changed, as they now say."""
     made: list[HostQueues] = []
@@ -125,9 +133,9 @@ def _begun(
         return made[-1]
 
     sent = sent_by(http_settings(settings)) if settings.archive else None
-    state = derive(folder, by_host, sent=sent)
+    state = derive(folder, by_host, sent=sent, make=make)
     if budgeting.begin(state):
-        state = derive(folder, by_host, sent=sent)
+        state = derive(folder, by_host, sent=sent, make=make)
     budgeting.limit(state)
     if before is not None:
         state.tally.began = before.state.tally.began

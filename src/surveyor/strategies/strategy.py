@@ -11,6 +11,7 @@ One method is enough. More is used where a strategy has it:
   waits on each page, the graph holds the links of the pages read, `rng` is the only source of chance. The
   seeds are waiting already. Without it seeds are read first.
 - `closure` and `eager`: how the ledger passes on mass that reaches pages already read (see `ledger.py`).
+- `lasting = False`: what it knows is not saved in checkpoints; whoever goes on replays the journal.
 - `importance() -> FloatArray`: the strategy's own estimate of the importance of each page, summing to 1.
 """
 
