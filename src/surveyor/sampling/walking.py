@@ -61,7 +61,7 @@ class Walking:
             self.full = True
             return []
         self.asked.update(dict.fromkeys(new))
-        return [page for page in self.asked if not self.ground.has(page)] if new else []
+        return [page for page in new if not self.ground.has(page)]
 
     def round(self) -> None:
         """Let each walk make one micro-step; all that is needed was read."""

@@ -1,0 +1,176 @@
+"""A sample of a live web: walks ask for pages, and the crawler fetches them, with all its manners.
+
+It is a crawl like any other, with robots.txt, delays, tries, archive and resume. What is fetched is what walks need for
+their next round (`course.py`), all of it side by side. Nothing is kept but the journal: whoever goes on replays it
+through the walks, whose chance goes by walk and round, and comes to the same steps. So what else they depend on must be
+in the journal, too: what a page says is in the archive, and what a source of back-links tells in an event `told`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surveyor.crawling import live
+from surveyor.crawling.derived import scope_of
+from surveyor.outcome import Outcome
+from surveyor.sampling.beginning import SampleFolder
+from surveyor.sampling.course import UNREADABLE, Course, Done, Met, check_begun
+from surveyor.sampling.ground import OFF, ON, Ground
+from surveyor.sampling.neighbours import asked, name_of
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.walked import Walked, is_free, is_on, page_of, walked
+from surveyor.sampling.walking import MANY
+from surveyor.stopping import Pages
+from surveyor.strategies.strategy import NOTHING, Reorder
+from surveyor.urls import host
+from surveyor.visit import Event, Visit
+
+if TYPE_CHECKING:
+    from surveyor.arrays import IdArray
+    from surveyor.graph.growing import GrowingGraph
+    from surveyor.hosts import Hosts
+    from surveyor.ledger import Ledger
+    from surveyor.sources.addresses import Resolver
+    from surveyor.sources.http import Client
+    from surveyor.sources.live import Wait
+    from surveyor.urls import Urls
+
+TOLD = "told"
+ENDLESS = Pages(10**12)  # the walks end it
+Watch = Callable[[Course, live.Run, Outcome | None], None]
+
+
+class Asking:
+    """The strategy of a sample: what walks need is fetched, and nothing else."""
+
+    name = "sample"
+    lasting = False
+
+    def __init__(
+        self, sample: SampleFolder, urls: Urls, *, fetches: int, done: Done, clock: Callable[[], float]
+    ) -> None:
+        self._sample, self._urls = sample, urls
+        guess = _Guess(sample, urls) if is_free(sample.topic) else None
+        ground = Ground(_Told(sample, urls, clock), urls.__getitem__, guess, lambda page: host(urls[page]))
+        seeds = urls.ids(sample.folder.manifest.seeds).tolist()
+        self.course = Course(ground, seeds, sample.plan, fetches=fetches, done=done)
+        self._unasked: dict[int, Outcome] = {}  # what someone else has read
+
+    def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
+        """Ask for the pages where walks begin."""
+        self._ledger = ledger
+        return self._asked_for(self.course.begin())
+
+    def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
+        """Tell the walks of a page that they asked for, and ask for those that they need then."""
+        page = outcome.page
+        if page not in self.course.waits:
+            if not self.course.ground.has(page) and not (outcome.kind == "blocked" and page in self._unasked):
+                self._unasked[page] = outcome
+            return NOTHING
+        return self._asked_for(self.course.learn(page, self._met(outcome)))
+
+    def _asked_for(self, pages: list[int]) -> Reorder:
+        """Have pages fetched, but for those that are known already."""
+        missing: list[int] = []
+        while pages:
+            more: list[int] = []
+            for page in pages:
+                known = self._unasked.pop(page, None)
+                if known is None:
+                    missing.append(page)
+                else:
+                    more += self.course.learn(page, self._met(known))
+            pages = more
+        wanted = np.array(missing, np.int32)
+        self._ledger.hear(wanted)  # some may be known from a source of back-links alone
+        return Reorder(wanted, -np.arange(wanted.size, dtype=np.float64))
+
+    def _met(self, outcome: Outcome) -> Met:
+        """Say what an outcome is to a walk."""
+        if outcome.kind == "moved":
+            return Met.elsewhere(outcome.target)
+        if outcome.kind != "read":
+            return UNREADABLE
+        folder, topic = self._sample.folder, self._sample.topic
+        fetched = isinstance(outcome, Visit)  # else it comes from the journal
+        visit = outcome if fetched else folder.journal.last_visit(outcome.page, "read")
+        on_topic = isinstance(visit, Visit) and is_on(topic, page_of(folder, self._urls[outcome.page], visit))
+        return Met.read(outcome.links.tolist(), on_topic=on_topic)
+
+
+class _Guess:
+    """What URLs tell of pages, each asked about once."""
+
+    def __init__(self, sample: SampleFolder, urls: Urls) -> None:
+        self._topic, self._urls = sample.topic, urls
+        self._known: dict[int, int] = {}
+
+    def __call__(self, page: int) -> int:
+        if page not in self._known:
+            self._known[page] = ON if is_on(self._topic, SampledPage(self._urls[page])) else OFF
+        return self._known[page]
+
+
+class _Told:
+    """What a source of back-links tells; it is asked once about each page, whoever goes on."""
+
+    def __init__(self, sample: SampleFolder, urls: Urls, clock: Callable[[], float]) -> None:
+        self._folder, self._urls, self._clock = sample.folder, urls, clock
+        self._source, self._limit = sample.in_links, sample.terms.limit
+        self._scope = scope_of(sample.folder.manifest)
+        events = sample.folder.journal.events(TOLD)
+        self._known: dict[int, list[int]] = {event.detail["page"]: event.detail["from"] for event in events}
+
+    def __call__(self, page: int) -> Iterable[int]:
+        if page in self._known or not name_of(self._source):
+            return self._known.get(page, ())
+        told = [url for url in asked(self._source, self._urls[page], self._limit) if self._scope.admits(url)]
+        pages: list[int] = self._urls.ids(told).tolist()
+        event = Event(TOLD, self._clock(), {"page": page, "from": pages})
+        self._folder.commit([], self._urls.added(self._folder.journal.url_count), events=[event])
+        self._known[page] = pages
+        return pages
+
+
+async def run(
+    sample: SampleFolder,
+    *,
+    fetches: int = MANY,
+    done: Done = lambda _: False,
+    client: Client | None = None,
+    resolver: Resolver | None = None,
+    hosts: Hosts | None = None,
+    wait: Wait | None = None,
+    watch: Watch = lambda _course, _run, _outcome: None,
+    patience: float = live.PATIENCE,
+) -> Walked:
+    """Walk until it is done, has asked for so many pages, or can go no further; cancel it to stop in good order.
+
+    `done` is asked after certain rounds, and must depend on the trail alone. `watch` is told of each outcome, and now
+    and then that time goes by.
+    """
+    folder = sample.folder
+    latest: list[tuple[Asking, Urls]] = []
+    clock = time.time if hosts is None else hosts.clock
+    made = partial(Asking, sample, fetches=fetches, done=done, clock=clock)
+
+    def make(urls: Urls) -> Asking:
+        latest[:] = [(made(urls), urls)]
+        return latest[0][0]
+
+    def seen(now: live.Run, outcome: Outcome | None) -> None:
+        watch(latest[0][0].course, now, outcome)
+
+    await live.run(
+        folder, sample.settings, ENDLESS, client=client, resolver=resolver, hosts=hosts, wait=wait, watch=seen,
+        patience=patience, make=make,
+    )  # fmt: skip
+    strategy, urls = latest[0]
+    check_begun(strategy.course, urls.__getitem__)
+    return walked(strategy.course, urls, folder.folder)

@@ -1,0 +1,113 @@
+"""A sample of the pages that a survey has read: walks over what is stored, without a fetch.
+
+Walks meet what they would meet live, as `course.py` tells; pages that the survey did not read cannot be read. All
+in-links are known from the pages read, and from no others: the sample speaks for the pages that the survey holds, of
+those that walks can reach. Whether a page is on topic is found out when a walk first comes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from surveyor.arrays import IdArray
+from surveyor.crawling.derived import Derived, derive
+from surveyor.errors import NothingFetched, UsageError
+from surveyor.graph.csr import Graph
+from surveyor.kernels.mass import LIFE, READ
+from surveyor.sampling.course import UNREADABLE, Course, Done, Met, Plan, check_begun
+from surveyor.sampling.ground import OFF, ON, Ground
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.walked import Pages, Topic, Walked, is_free, is_on, walked
+from surveyor.sampling.walking import MANY
+from surveyor.store.survey import Folder
+from surveyor.urls import host, normalise
+
+
+class Stored:
+    """The pages of a survey as walks meet them."""
+
+    def __init__(self, folder: Path, topic: Topic) -> None:
+        with Folder.open(folder, write=False) as survey:
+            self.state: Derived = derive(survey)
+            self.seeds = survey.manifest.seeds
+            moved = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "moved"}
+        life = self.state.crawl.ledger.state & LIFE
+        self.read: IdArray = np.flatnonzero(life == READ).astype(np.int32)
+        self._is_read = life == READ
+        self._moved = {page: target for page, target in moved.items() if not self._is_read[page]}
+        self._topic, self._graph, self._pages = topic, self.state.crawl.graph, Pages(folder, self.state.urls)
+        self._into = self._backwards().in_links
+        self._verdicts: dict[int, bool] = {}
+
+    def _backwards(self) -> Graph:
+        """Gather the links of all pages that walks can meet."""
+        rows = [self._graph.links_of(page) for page in self.read.tolist()]
+        sources = np.append(np.repeat(self.read, [row.size for row in rows]), [*self._moved]).astype(np.int32)
+        targets = np.concatenate([*rows, np.fromiter(self._moved.values(), np.int32)])
+        return Graph.from_arrays(sources, targets, nodes=len(self.state.urls))
+
+    def told(self, page: int) -> list[int]:
+        """Return the pages that link to a page."""
+        found: list[int] = self._into.indices[self._into.indptr[page] : self._into.indptr[page + 1]].tolist()
+        return found
+
+    def met(self, page: int) -> Met:
+        """Say what a page is to a walk."""
+        if page in self._moved:
+            return Met.elsewhere(self._moved[page])
+        if page >= self._is_read.size or not self._is_read[page]:
+            return UNREADABLE
+        return Met.read(self._graph.links_of(page).tolist(), on_topic=is_on(self._topic, self._pages(page)))
+
+    def guess(self, page: int) -> int:
+        """Say what the URL of a page tells."""
+        if page not in self._verdicts:
+            self._verdicts[page] = is_on(self._topic, SampledPage(self.state.urls[page]))
+        return ON if self._verdicts[page] else OFF
+
+    def close(self) -> None:
+        """Close the survey."""
+        self._pages.close()
+
+
+def walk_survey(
+    folder: Path | str,
+    topic: Topic,
+    *,
+    plan: Plan | None = None,
+    starts: Sequence[str] | None = None,
+    fetches: int = MANY,
+    done: Done = lambda _: False,
+) -> Walked:
+    """Walk over the pages of a survey until it is done, has met so many pages, or can go no further.
+
+    Walks begin at the seeds that were read, unless `starts` names other pages.
+    """
+    path, chosen = Path(folder), plan or Plan()
+    stored = Stored(path, topic)
+    try:
+        urls = stored.state.urls
+        if not stored.read.size:
+            raise NothingFetched(f"{path} has read no page", hint="go on with it first")
+        ground = Ground(
+            stored.told, urls.__getitem__, stored.guess if is_free(topic) else None, lambda page: host(urls[page])
+        )
+        first = stored.seeds if starts is None else starts
+        course = Course(ground, [_find(stored, url) for url in first], chosen, fetches=fetches, done=done)
+        wanted = course.begin()
+        while wanted:
+            wanted = [more for page in wanted for more in course.learn(page, stored.met(page))]
+        check_begun(course, urls.__getitem__)
+        return walked(course, urls, path)
+    finally:
+        stored.close()
+
+
+def _find(stored: Stored, url: str) -> int:
+    page = stored.state.urls.find(normalise(url) or url)
+    if page is None:
+        raise UsageError(f"the survey knows no page {url}", hint="begin at pages that it has read")
+    return page

@@ -1,0 +1,125 @@
+"""What walks over a live web or a survey have come to: all that a sample is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+
+from surveyor.arrays import IdArray, IntArray, read_only
+from surveyor.errors import SurveyorError, UsageError
+from surveyor.sampling.archived import said, told
+from surveyor.sampling.course import Course, Ending
+from surveyor.sampling.ground import Ground
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.trail import Trail
+from surveyor.store.survey import Folder
+
+if TYPE_CHECKING:
+    from surveyor.urls import Urls
+    from surveyor.visit import Visit
+
+Topic = Callable[[SampledPage], bool]  # may have `text`, and `free` if URLs alone decide
+
+
+class Reads(Protocol):
+    """What knows what pages say."""
+
+    def __call__(self, page: int) -> SampledPage:
+        """Return a page that was met."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """How far walks have come, and by what."""
+
+    trail: Trail
+    ending: Ending | Literal["interrupted"]
+    asked: IdArray  # pages that were asked for, each once
+    starts: IdArray  # where each walk began
+    lost: IntArray  # walks that never found the topic
+    unread: IdArray  # seeds that could not be read
+    ground: Ground
+    urls: Urls
+    page: Reads
+    folder: Path
+
+    @property
+    def remark(self) -> str:
+        """What to say about an end that is not the one asked for; empty if it is."""
+        count = self.starts.size
+        if self.ending == "lost":
+            return f"none of {count} walks came to a page on topic"
+        if self.ending == "exhausted":
+            return f"walks come to no new pages after {self.asked.size:,}: all that they can reach is read"
+        return f"{self.lost.size} of {count} walks came to no page on topic" if self.lost.size else ""
+
+
+def walked(course: Course, urls: Urls, folder: Path) -> Walked:
+    """Sum up a course."""
+    walking = course.walking
+    walks = [] if walking is None else walking.walks
+    return Walked(
+        course.trail(), course.ending or "interrupted",
+        asked=_ids(course.asked), starts=_ids([walk.start for walk in walks]),
+        lost=np.array([walk.number for walk in walks if walk.lost], np.int64), unread=_ids(course.unread),
+        ground=course.ground, urls=urls, page=Pages(folder, urls), folder=folder,
+    )  # fmt: skip
+
+
+def _ids(pages: Iterable[int]) -> IdArray:
+    ids: IdArray = read_only(np.fromiter(pages, np.int32))
+    return ids
+
+
+def is_free(topic: Topic) -> bool:
+    """Say whether URLs alone decide what is on topic."""
+    return bool(getattr(topic, "free", False))
+
+
+def text_of(topic: Topic) -> str:
+    """Return a topic in words, as it is kept."""
+    return str(getattr(topic, "text", getattr(topic, "__name__", type(topic).__name__)))
+
+
+def is_on(topic: Topic, page: SampledPage) -> bool:
+    """Ask a topic about a page."""
+    try:
+        return bool(topic(page))
+    except SurveyorError:
+        raise
+    except Exception as error:  # whatever a topic of the user's does
+        problem = f"the topic {text_of(topic)} failed on {page.url}: {type(error).__name__}: {error}"
+        raise UsageError(problem, hint="mend it; run the same command again to go on") from error
+
+
+def page_of(folder: Folder, url: str, visit: Visit) -> SampledPage:
+    """Return a page as a visit found it; what it says is read when first asked for, from the archive if need be."""
+    named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
+    read = partial(said, folder, visit.page) if visit.exchange is None else partial(told, visit.exchange)
+    return SampledPage(url, int((named != visit.page).sum()), read)
+
+
+@dataclass(slots=True)
+class Pages:
+    """The pages of a survey, by number; the survey is opened when the first of them is asked for."""
+
+    folder: Path
+    urls: Urls
+    _open: Folder | None = field(default=None, repr=False)
+
+    def __call__(self, page: int) -> SampledPage:
+        """Return a page as it was last read; one that never was has its URL only."""
+        self._open = self._open or Folder.open(self.folder, write=False)
+        visit = self._open.journal.last_visit(page, "read")
+        return SampledPage(self.urls[page]) if visit is None else page_of(self._open, self.urls[page], visit)
+
+    def close(self) -> None:
+        """Close the survey."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None

@@ -1,0 +1,165 @@
+"""Samples of an embedded web without sockets, time or chance, and the walks that they must be: shared by their tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crashing import Hook, Setting, hook
+from surveyor.config import Settings
+from surveyor.graph.csr import Graph
+from surveyor.graph.names import Names
+from surveyor.graph.synthetic_shapes import WebShape
+from surveyor.hosts import Hosts
+from surveyor.sampling.beginning import begin
+from surveyor.sampling.course import Course
+from surveyor.sampling.ground import DEAD, OFF, ON, Ground
+from surveyor.sampling.live import run
+from surveyor.sampling.page import SampledPage
+from surveyor.sampling.walked import Walked
+from surveyor.sampling.walking import Walking
+from surveyor.sources.web_settings import WebSettings
+from surveyor.sources.web_truth import Truth
+from surveyor.urls import host
+
+SHAPE = WebShape(
+    pages=400, smallest_site=10, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.2,
+    farms=0.0, exchanges=0.0,
+)  # fmt: skip
+# only some pages are gone
+CALM = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=3)
+# nothing depends on how often or how fast it is asked
+ROUGH = WebSettings.plain(
+    rng=4, web=SHAPE, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
+    reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
+)  # fmt: skip
+Row = tuple[int, int, str, bool, float, int]
+
+
+def half(url: str) -> bool:
+    """Say whether a URL belongs to a half of the web that is anywhere."""
+    return sum(url.partition("//")[2].partition("/")[2].encode()) % 2 == 0
+
+
+def halves(page: SampledPage) -> bool:
+    """A topic that is told from what pages say, and lies wherever URLs say: that they say something is part of it."""
+    return bool(page.text) and half(page.url)
+
+
+class Free:
+    """The same topic, told from URLs alone."""
+
+    text, free = "half", True
+
+    def __call__(self, page: SampledPage) -> bool:
+        return half(page.url)
+
+
+def everything(page: SampledPage) -> bool:
+    """All pages that can be read."""
+    return bool(page.url)
+
+
+class Links:
+    """A source of back-links that knows the links of a web."""
+
+    name = "truth"
+
+    def __init__(self, truth: Truth, tell: Callable[[str, str], bool] = lambda _url, _source: True) -> None:
+        self.graph = Graph(truth.graph.indptr, truth.graph.indices, names=Names.of(truth.urls))
+        self.names, self.tell = list(truth.urls), tell
+        self.place = {url: place for place, url in enumerate(self.names)}
+        self.asked: list[str] = []
+
+    def in_links(self, url: str, limit: int) -> Iterable[str]:
+        self.asked.append(url)
+        if url not in self.place:
+            return []
+        into, page = self.graph.in_links, self.place[url]
+        found = (self.names[other] for other in into.indices[into.indptr[page] : into.indptr[page + 1]].tolist())
+        return [source for source in found if self.tell(url, source)][:limit]
+
+
+@dataclass
+class Sampled(Setting):
+    """A web, and samples of it."""
+
+    def sample(
+        self,
+        out: Path,
+        topic: Any = halves,
+        *,
+        before: Hook | None = None,
+        after: Hook | None = None,
+        watch: Callable[[Course], None] = lambda _: None,
+        seeds: list[str] | None = None,
+        **wish: Any,
+    ) -> Walked:
+        """Begin a sample or go on with it; the hooks are called around each commit."""
+        chosen = {
+            "delay": 0.0, "pause": 10.0, "contact": "me@example.org", "rng": 5, "concurrency": self.concurrency,
+            **self.options,
+        }  # fmt: skip
+        limits = {name: wish.pop(name) for name in ("fetches", "done") if name in wish}
+        given = {"settings": Settings(**chosen), "origins": dict.fromkeys(chosen, "argument"), "out": out, **wish}
+        with begin(seeds or self.web.seeds[: self.seeds], topic, **given) as sample:
+            hook(sample.folder, before, after)
+            self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)
+            return asyncio.run(
+                run(
+                    sample, client=self.client, hosts=self.hosts, wait=self.client.wait, patience=0.0,
+                    watch=lambda course, _run, _outcome: watch(course), **limits,
+                )
+            )  # fmt: skip
+
+
+def by_url(done: Walked) -> list[Row]:
+    """Return the steps of a sample, with URLs, which do not depend on the order of answers."""
+    trail = done.trail
+    columns = [trail.walk, trail.segment, trail.page, trail.on_topic, trail.degree, trail.fetches]
+    return [(w, s, done.urls[p], o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def plain_walk(
+    truth: Truth,
+    seeds: list[str],
+    topic: Callable[[str], bool],
+    *,
+    free: bool = False,
+    told: Links | None = None,
+    fetches: int = 1 << 62,
+    rounds: int = 1 << 62,
+    walks: int = 8,
+    **how: Any,
+) -> list[Row]:
+    """Walk over the links as they are, as far as a sample would; each page is known by its place in the truth."""
+    place = {url: page for page, url in enumerate(truth.urls)}
+
+    def kind(url: str) -> int:
+        return DEAD if truth.fate(url) != "fine" else ON if topic(url) else OFF
+
+    def links(page: int) -> np.ndarray:
+        return truth.graph.indices[truth.graph.indptr[page] : truth.graph.indptr[page + 1]]
+
+    ground = Ground(
+        lambda page: [place[url] for url in told.in_links(truth.urls[page], 1 << 30)] if told else (),
+        lambda page: truth.urls[page],
+        (lambda page: ON if topic(truth.urls[page]) else OFF) if free else None,
+        lambda page: host(truth.urls[page]),
+    )
+    starts = [place[seeds[walk % len(seeds)]] for walk in range(walks)]
+    walking = Walking(ground, starts, **{"rng": 5, "window": 100, "hosts": 50, **how})
+    while not walking.full and ground.round < rounds:
+        for page in walking.missing(fetches):
+            there = kind(truth.urls[page])
+            ground.learn(page, there, () if there == DEAD else links(page).tolist())
+        if not walking.full:
+            walking.round()
+    trail = walking.trail()
+    columns = [trail.walk, trail.segment, trail.page, trail.on_topic, trail.degree, trail.fetches]
+    return [(w, s, truth.urls[p], o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]
