@@ -1,4 +1,4 @@
-"""Samples of an embedded web without sockets, time or chance, and the walks that they must be: shared by their tests."""
+"""Samples of an embedded web without sockets, time or chance, and the walks they must be: shared by their tests."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def by_url(done: Walked) -> list[Row]:
     """Return the steps of a sample, with URLs, which do not depend on the order of answers."""
     trail = done.trail
     columns = [trail.walk, trail.segment, trail.page, trail.on_topic, trail.degree, trail.fetches]
-    return [(w, s, done.urls[p], o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]
+    return [(w, s, done.pages.url(p), o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def plain_walk(

@@ -41,6 +41,7 @@ class Terms:
     """What a sample was begun with, as its journal keeps it."""
 
     topic: str
+    digest: str  # of a model that tells the topic
     method: str
     walks: int
     reach: int | None
@@ -120,8 +121,9 @@ def begin(
     """
     source = neighbours_of(in_links)
     given = {
-        "topic": text_of(topic), "method": method, "walks": walks, "reach": reach, "window": window, "hosts": hosts,
-        "in_links": name_of(source), "limit": limit, "until": until or None,
+        "topic": text_of(topic), "digest": str(getattr(topic, "digest", "")), "method": method, "walks": walks,
+        "reach": reach, "window": window, "hosts": hosts, "in_links": name_of(source), "limit": limit,
+        "until": until or None,
     }  # fmt: skip
     _check(given)
     chosen, told = _own(settings or Settings(), origins or {}, fetches)
@@ -205,12 +207,15 @@ def _same(path: Path, seeds: Sequence[str], given: Mapping[str, Any], terms: Ter
     """Refuse to go on with another sample than was begun."""
     if tuple(seeds) != manifest.seeds:
         raise UsageError(f"{path} was begun at {', '.join(manifest.seeds[:3])}", hint=HINT)
-    words = {"in_links": "back-links of", "limit": "a limit of in-links of"}
-    for name, then in asdict(terms).items():
-        now = given[name]
-        if name != "until" and now is not None and now != then:
-            told = f"{words.get(name, name)} {then}" if then not in ("", None) else f"no {words.get(name, name)}"
-            raise UsageError(f"{path} was begun with {told.removesuffix(' of')}", hint=HINT)
+    words = {
+        "topic": f"the topic {terms.topic}", "digest": "another model", "method": f"method {terms.method}",
+        "walks": f"{terms.walks} walks", "reach": f"reach {terms.reach or 'as usual'}",
+        "window": f"a window of {terms.window}", "hosts": f"{terms.hosts} hosts to jump to",
+        "in_links": f"back-links of {terms.in_links or 'nobody'}", "limit": f"at most {terms.limit} in-links of a page",
+    }  # fmt: skip
+    for name, told in words.items():
+        if given[name] is not None and given[name] != getattr(terms, name):
+            raise UsageError(f"{path} was begun with {told}", hint=HINT)
 
 
 def _plain(value: Any) -> Any:

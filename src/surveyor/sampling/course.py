@@ -16,16 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from surveyor.errors import NothingFetched
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walking import MANY, Walking
 
-Ending = Literal["done", "fetches", "exhausted", "lost"]
-Done = Callable[[Trail], bool]
-LOOK = 32  # rounds between two looks at whether it is done; later on, a sixteenth of all rounds
+LOOK, MORE = 32, 8  # rounds between two looks at whether it is done; later on, an eighth of all rounds
 IDLE = 10_000  # rounds in which walks came to no new page, after which they will hardly come to any
 MOVES = 20  # that a page where walks begin may have made
 
@@ -74,12 +71,15 @@ class Course:
         plan: Plan,
         *,
         fetches: int = MANY,
-        done: Done = lambda _: False,
+        done: Callable[[Trail], object] = lambda _: False,
     ) -> None:
-        """Let walks begin at the seeds in turn, ask for so many pages at most, and end when it is `done`."""
+        """Let walks begin at the seeds in turn, ask for so many pages at most, and end when it is `done`.
+
+        `done` may say in a word why, which is then the ending.
+        """
         self.ground, self.plan, self.fetches = ground, plan, fetches
         self.seeds = list(dict.fromkeys(seeds))[: plan.walks]
-        self.ending: Ending | None = None
+        self.ending: str | None = None  # what is done; fetches, exhausted, lost
         self.walking: Walking | None = None
         self.waits: set[int] = set()  # pages that were asked for
         self._first: dict[int, None] = {}  # pages asked for before the walks began
@@ -159,11 +159,11 @@ class Course:
     def _look_at(self, walking: Walking) -> None:
         """End it if it is done; asked after certain rounds."""
         if self.ground.round >= self._look:
-            self._look += max(LOOK, self._look // 16)
-            if self._done(walking.trail()):
-                self.ending = "done"
+            self._look += max(LOOK, self._look // MORE)
+            if met := self._done(walking.trail()):
+                self.ending = met if isinstance(met, str) else "done"
 
-    def _end(self, walking: Walking) -> Ending | None:
+    def _end(self, walking: Walking) -> str | None:
         """Say whether walks cannot go on."""
         if walking.full:
             return "fetches"

@@ -19,11 +19,11 @@ from surveyor.crawling import live
 from surveyor.crawling.derived import scope_of
 from surveyor.outcome import Outcome
 from surveyor.sampling.beginning import SampleFolder
-from surveyor.sampling.course import UNREADABLE, Course, Done, Met, check_begun
+from surveyor.sampling.course import UNREADABLE, Course, Met, check_begun
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.neighbours import asked, name_of
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Walked, is_free, is_on, page_of, walked
+from surveyor.sampling.walked import Done, MetPages, Walked, is_free, is_on, page_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.stopping import Pages
 from surveyor.strategies.strategy import NOTHING, Reorder
@@ -58,7 +58,8 @@ class Asking:
         guess = _Guess(sample, urls) if is_free(sample.topic) else None
         ground = Ground(_Told(sample, urls, clock), urls.__getitem__, guess, lambda page: host(urls[page]))
         seeds = urls.ids(sample.folder.manifest.seeds).tolist()
-        self.course = Course(ground, seeds, sample.plan, fetches=fetches, done=done)
+        self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder)
+        self.course = Course(ground, seeds, sample.plan, fetches=fetches, done=lambda trail: done(trail, self.pages))
         self._unasked: dict[int, Outcome] = {}  # what someone else has read
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
@@ -142,7 +143,7 @@ async def run(
     sample: SampleFolder,
     *,
     fetches: int = MANY,
-    done: Done = lambda _: False,
+    done: Done = lambda _trail, _pages: False,
     client: Client | None = None,
     resolver: Resolver | None = None,
     hosts: Hosts | None = None,
@@ -152,25 +153,25 @@ async def run(
 ) -> Walked:
     """Walk until it is done, has asked for so many pages, or can go no further; cancel it to stop in good order.
 
-    `done` is asked after certain rounds, and must depend on the trail alone. `watch` is told of each outcome, and now
-    and then that time goes by.
+    `done` is asked after certain rounds, and must depend on the trail and its pages alone. `watch` is told of each
+    outcome, and now and then that time goes by.
     """
-    folder = sample.folder
-    latest: list[tuple[Asking, Urls]] = []
+    latest: list[Asking] = []
     clock = time.time if hosts is None else hosts.clock
     made = partial(Asking, sample, fetches=fetches, done=done, clock=clock)
 
     def make(urls: Urls) -> Asking:
-        latest[:] = [(made(urls), urls)]
-        return latest[0][0]
+        latest[:] = [made(urls)]
+        return latest[0]
 
     def seen(now: live.Run, outcome: Outcome | None) -> None:
-        watch(latest[0][0].course, now, outcome)
+        watch(latest[0].course, now, outcome)
 
     await live.run(
-        folder, sample.settings, ENDLESS, client=client, resolver=resolver, hosts=hosts, wait=wait, watch=seen,
+        sample.folder, sample.settings, ENDLESS, client=client, resolver=resolver, hosts=hosts, wait=wait, watch=seen,
         patience=patience, make=make,
     )  # fmt: skip
-    strategy, urls = latest[0]
-    check_begun(strategy.course, urls.__getitem__)
-    return walked(strategy.course, urls, folder.folder)
+    course, pages = latest[0].course, latest[0].pages
+    pages.close()
+    check_begun(course, pages.url)
+    return walked(course, pages)

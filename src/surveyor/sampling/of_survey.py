@@ -17,10 +17,10 @@ from surveyor.crawling.derived import Derived, derive
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
-from surveyor.sampling.course import UNREADABLE, Course, Done, Met, Plan, check_begun
+from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Pages, Topic, Walked, is_free, is_on, walked
+from surveyor.sampling.walked import Done, MetPages, Topic, Walked, is_free, is_on, walked
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder
 from surveyor.urls import host, normalise
@@ -38,9 +38,14 @@ class Stored:
         self.read: IdArray = np.flatnonzero(life == READ).astype(np.int32)
         self._is_read = life == READ
         self._moved = {page: target for page, target in moved.items() if not self._is_read[page]}
-        self._topic, self._graph, self._pages = topic, self.state.crawl.graph, Pages(folder, self.state.urls)
+        self._topic, self._graph = topic, self.state.crawl.graph
         self._into = self._backwards().in_links
         self._verdicts: dict[int, bool] = {}
+        urls = self.state.urls
+        self.ground = Ground(
+            self.told, urls.__getitem__, self.guess if is_free(topic) else None, lambda page: host(urls[page])
+        )
+        self.pages = MetPages(folder, urls, self.ground)
 
     def _backwards(self) -> Graph:
         """Gather the links of all pages that walks can meet."""
@@ -60,17 +65,13 @@ class Stored:
             return Met.elsewhere(self._moved[page])
         if page >= self._is_read.size or not self._is_read[page]:
             return UNREADABLE
-        return Met.read(self._graph.links_of(page).tolist(), on_topic=is_on(self._topic, self._pages(page)))
+        return Met.read(self._graph.links_of(page).tolist(), on_topic=is_on(self._topic, self.pages.page(page)))
 
     def guess(self, page: int) -> int:
         """Say what the URL of a page tells."""
         if page not in self._verdicts:
             self._verdicts[page] = is_on(self._topic, SampledPage(self.state.urls[page]))
         return ON if self._verdicts[page] else OFF
-
-    def close(self) -> None:
-        """Close the survey."""
-        self._pages.close()
 
 
 def walk_survey(
@@ -80,30 +81,28 @@ def walk_survey(
     plan: Plan | None = None,
     starts: Sequence[str] | None = None,
     fetches: int = MANY,
-    done: Done = lambda _: False,
+    done: Done = lambda _trail, _pages: False,
 ) -> Walked:
     """Walk over the pages of a survey until it is done, has met so many pages, or can go no further.
 
     Walks begin at the seeds that were read, unless `starts` names other pages.
     """
-    path, chosen = Path(folder), plan or Plan()
+    path = Path(folder)
     stored = Stored(path, topic)
+    if not stored.read.size:
+        raise NothingFetched(f"{path} has read no page", hint="go on with it first")
     try:
-        urls = stored.state.urls
-        if not stored.read.size:
-            raise NothingFetched(f"{path} has read no page", hint="go on with it first")
-        ground = Ground(
-            stored.told, urls.__getitem__, stored.guess if is_free(topic) else None, lambda page: host(urls[page])
+        first = [_find(stored, url) for url in (stored.seeds if starts is None else starts)]
+        course = Course(
+            stored.ground, first, plan or Plan(), fetches=fetches, done=lambda trail: done(trail, stored.pages)
         )
-        first = stored.seeds if starts is None else starts
-        course = Course(ground, [_find(stored, url) for url in first], chosen, fetches=fetches, done=done)
         wanted = course.begin()
         while wanted:
             wanted = [more for page in wanted for more in course.learn(page, stored.met(page))]
-        check_begun(course, urls.__getitem__)
-        return walked(course, urls, path)
+        check_begun(course, stored.pages.url)
+        return walked(course, stored.pages)
     finally:
-        stored.close()
+        stored.pages.close()
 
 
 def _find(stored: Stored, url: str) -> int:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.archived import said, told
-from surveyor.sampling.course import Course, Ending
-from surveyor.sampling.ground import Ground
+from surveyor.sampling.course import Course
+from surveyor.sampling.ground import ON, Ground
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.trail import Trail
 from surveyor.store.survey import Folder
@@ -23,14 +23,49 @@ if TYPE_CHECKING:
     from surveyor.urls import Urls
     from surveyor.visit import Visit
 
-Topic = Callable[[SampledPage], bool]  # may have `text`, and `free` if URLs alone decide
+Topic = Callable[[SampledPage], object]  # may have `text`, `digest`, and `free` if URLs alone decide
 
 
-class Reads(Protocol):
-    """What knows what pages say."""
+@dataclass(slots=True)
+class MetPages:
+    """The pages that walks met, by number; what they say is read from the survey, while it is open or later."""
 
-    def __call__(self, page: int) -> SampledPage:
-        """Return a page that was met."""
+    folder: Path
+    urls: Urls
+    ground: Ground
+    writes: Folder | None = field(default=None, repr=False)  # the survey while the sample is taken
+    _reads: Folder | None = field(default=None, repr=False)
+
+    def url(self, page: int) -> str:
+        """Return the URL of a page."""
+        return self.urls[page]
+
+    def page(self, page: int) -> SampledPage:
+        """Return a page as it was last read; one that never was has its URL only."""
+        folder = self._open()
+        visit = folder.journal.last_visit(page, "read")
+        return SampledPage(self.urls[page]) if visit is None else page_of(folder, self.urls[page], visit)
+
+    def intra(self, page: int) -> float:
+        """Return the share of a page's links that lead to pages on topic; NaN if some were not read, or it has none."""
+        links, ground = self.ground.links.get(page, frozenset()), self.ground
+        if not links or not (ground.free or all(map(ground.has, links))):
+            return float("nan")
+        return sum(ground.kind(link) == ON for link in links) / len(links)
+
+    def close(self) -> None:
+        """Close the survey; it is opened again if need be."""
+        self.writes = None
+        if self._reads is not None:
+            self._reads.close()
+        self._reads = None
+
+    def _open(self) -> Folder:
+        if self.writes is not None:
+            return self.writes
+        if self._reads is None:
+            self._reads = Folder.open(self.folder, write=False)
+        return self._reads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +73,12 @@ class Walked:
     """How far walks have come, and by what."""
 
     trail: Trail
-    ending: Ending | Literal["interrupted"]
+    ending: str  # what is done (of `done`), fetches, exhausted, lost or interrupted
     asked: IdArray  # pages that were asked for, each once
     starts: IdArray  # where each walk began
     lost: IntArray  # walks that never found the topic
     unread: IdArray  # seeds that could not be read
-    ground: Ground
-    urls: Urls
-    page: Reads
-    folder: Path
+    pages: MetPages
 
     @property
     def remark(self) -> str:
@@ -59,7 +91,10 @@ class Walked:
         return f"{self.lost.size} of {count} walks came to no page on topic" if self.lost.size else ""
 
 
-def walked(course: Course, urls: Urls, folder: Path) -> Walked:
+Done = Callable[[Trail, MetPages], object]  # says that a sample is done, or in a word by what
+
+
+def walked(course: Course, pages: MetPages) -> Walked:
     """Sum up a course."""
     walking = course.walking
     walks = [] if walking is None else walking.walks
@@ -67,7 +102,7 @@ def walked(course: Course, urls: Urls, folder: Path) -> Walked:
         course.trail(), course.ending or "interrupted",
         asked=_ids(course.asked), starts=_ids([walk.start for walk in walks]),
         lost=np.array([walk.number for walk in walks if walk.lost], np.int64), unread=_ids(course.unread),
-        ground=course.ground, urls=urls, page=Pages(folder, urls), folder=folder,
+        pages=pages,
     )  # fmt: skip
 
 
@@ -102,24 +137,3 @@ def page_of(folder: Folder, url: str, visit: Visit) -> SampledPage:
     named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
     read = partial(said, folder, visit.page) if visit.exchange is None else partial(told, visit.exchange)
     return SampledPage(url, int((named != visit.page).sum()), read)
-
-
-@dataclass(slots=True)
-class Pages:
-    """The pages of a survey, by number; the survey is opened when the first of them is asked for."""
-
-    folder: Path
-    urls: Urls
-    _open: Folder | None = field(default=None, repr=False)
-
-    def __call__(self, page: int) -> SampledPage:
-        """Return a page as it was last read; one that never was has its URL only."""
-        self._open = self._open or Folder.open(self.folder, write=False)
-        visit = self._open.journal.last_visit(page, "read")
-        return SampledPage(self.urls[page]) if visit is None else page_of(self._open, self.urls[page], visit)
-
-    def close(self) -> None:
-        """Close the survey."""
-        if self._open is not None:
-            self._open.close()
-        self._open = None
