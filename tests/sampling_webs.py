@@ -107,7 +107,7 @@ class Sampled(Setting):
         }  # fmt: skip
         limits = {name: wish.pop(name) for name in ("fetches", "done") if name in wish}
         given = {"settings": Settings(**chosen), "origins": dict.fromkeys(chosen, "argument"), "out": out, **wish}
-        with begin(seeds or self.web.seeds[: self.seeds], topic, **given) as sample:
+        with begin(self.web.seeds[: self.seeds] if seeds is None else seeds, topic, **given) as sample:
             hook(sample.folder, before, after)
             self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)
             return asyncio.run(

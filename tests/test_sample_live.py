@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from surveyor.sampling.page import SampledPage
 from surveyor.sampling.trail import Trail
 from surveyor.sources.web_settings import WebSettings
 from surveyor.store.survey import Folder
-from surveyor.urls import host
+from surveyor.urls import domain, host
 
 MANY = 10**6
 
@@ -215,12 +217,12 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
     commits = iter(range(1 << 20))
 
     def keep(folder: Folder) -> None:
-        if next(commits) % 7 == 3:
+        if next(commits) % 11 == 3:
             images.append(sampled.image(folder, tmp_path / f"{len(images)}.survey"))
 
     source, hook = knows(sampled, "some"), {when: keep}
     whole = sampled.sample(tmp_path / "a.survey", in_links=source, fetches=70, **hook)  # type: ignore[arg-type]
-    assert len(images) > 8
+    assert len(images) > 6
     for number, image in enumerate(images):
         sampled.go_back(image, seed=number)  # answers come in another order from then on
         again = sampled.sample(image.folder, in_links=knows(sampled, "some"), fetches=70)
@@ -273,6 +275,34 @@ def test_another_crawl_of_the_folder_changes_nothing(tmp_path: Path) -> None:
     sampled.sample(path, fetches=40)
     sampled.crawl(path, "pages=80")
     assert by_url(sampled.sample(path, fetches=100)) == by_url(whole)
+
+
+def test_stopped_in_good_order(tmp_path: Path) -> None:
+    path, seen = tmp_path / "a.survey", count()
+
+    def stop(_course: Course) -> None:
+        if next(seen) == 30 and (task := asyncio.current_task()) is not None:
+            task.cancel()
+
+    sampled = Sampled(CALM, concurrency=4)
+    stopped = sampled.sample(path, fetches=60, watch=stop)
+    assert stopped.ending == "interrupted"
+    done = sampled.sample(path, fetches=60, seeds=[])
+    assert by_url(done)[: len(stopped.trail)] == by_url(stopped)
+    assert len(stopped.trail) < len(done.trail)
+    assert by_url(done) == by_url(Sampled(CALM).sample(tmp_path / "b.survey", fetches=60))
+
+
+def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
+    sampled = Sampled(CALM, options={"budget": "flat:4"})
+    done = sampled.sample(tmp_path / "a.survey", everything, fetches=60)
+    asked = Counter(domain(host(url)) for url in set(sampled.client.asked) if not url.endswith("/robots.txt"))
+    assert max(asked.values()) == 4
+    assert by_url(sampled.sample(tmp_path / "a.survey", everything, fetches=60)) == by_url(done)
+    sampled.options = {"budget": "flat:20"}  # what was refused stays so; what comes later has more room
+    more = sampled.sample(tmp_path / "a.survey", everything, fetches=90)
+    assert by_url(more)[: len(done.trail)] == by_url(done)
+    assert more.asked.size > done.asked.size
 
 
 # --- refused ---
@@ -329,7 +359,8 @@ def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
     steps: list[int] = []
 
     def watch(course: Course) -> None:
-        steps.append(len(course.trail()))
+        steps.append(course.steps)
+        assert course.steps == len(course.trail())
 
     done = Sampled(CALM).sample(tmp_path / "a.survey", fetches=40, watch=watch)
     assert steps[0] == 0

@@ -110,8 +110,8 @@ def begin(
 ) -> SampleFolder:
     """Begin a sample of the pages on topic that walks from the seeds come to, or go on with one.
 
-    What is None is as usual, or as the sample was begun with. Links are followed wherever they lead, unless the
-    settings say which scope they are to stay in.
+    What is None is as usual, or as the sample was begun with; whoever goes on need not name the seeds. Links
+    are followed wherever they lead, unless the settings say which scope they are to stay in.
 
     Parameters
     ----------
@@ -132,9 +132,11 @@ def begin(
             f"whether a page is on topic ({given['topic']}) is told from what it says, which would not be kept",
             hint="keep what servers answer (archive), or choose a topic that URLs tell",
         )
-    start_at = clean_seeds(seeds)
+    start_at = clean_seeds(seeds) if seeds or out is None else []
     path = folder_for(start_at, str(given["topic"])) if out is None else Path(out)
     is_new = not (path / "survey.toml").is_file()
+    if is_new and not start_at:
+        raise UsageError(f"{path} is no sample to go on with", hint="name pages to begin at")
     folder, now, terms = (_make if is_new else _go_on)(path, start_at, given, chosen, told)
     if not (now.archive or is_free(topic)):
         folder.close()
@@ -205,7 +207,7 @@ def _go_on(
 
 def _same(path: Path, seeds: Sequence[str], given: Mapping[str, Any], terms: Terms, manifest: Manifest) -> None:
     """Refuse to go on with another sample than was begun."""
-    if tuple(seeds) != manifest.seeds:
+    if seeds and tuple(seeds) != manifest.seeds:
         raise UsageError(f"{path} was begun at {', '.join(manifest.seeds[:3])}", hint=HINT)
     words = {
         "topic": f"the topic {terms.topic}", "digest": "another model", "method": f"method {terms.method}",

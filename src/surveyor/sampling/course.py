@@ -92,6 +92,11 @@ class Course:
         return self._first if self.walking is None else self.walking.asked
 
     @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return 0 if self.walking is None else self.walking.steps
+
+    @property
     def unread(self) -> list[int]:
         """Pages where walks were to begin, and that cannot be read."""
         return [seed for seed in self.seeds if self.ground.kind_of.get(self._now(seed), OFF) == DEAD]

@@ -52,6 +52,11 @@ class Walking:
         """The walks that never found the topic."""
         return np.array([walk.number for walk in self.walks if walk.lost], np.int64)
 
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self._rows)
+
     def missing(self, fetches: int = MANY) -> list[int]:
         """Return the pages that must be read before the next round; `full` is set if there is no room for them."""
         new = [
