@@ -50,6 +50,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.reputation
 	$(BIN)/python -m surveyor.experiments.communities_live
+	$(BIN)/python -m surveyor.experiments.back_links --data $(DATA)
 
 experiments-large: .venv/ready
 	$(BIN)/python -m surveyor.experiments.reputation --large --pages 89e6

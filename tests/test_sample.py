@@ -77,7 +77,7 @@ def test_what_a_sample_tells_besides() -> None:
     assert sum(pages["weight"]) == pytest.approx(1)
     assert len(set(pages["url"])) == len(pages["url"])
     assert set(found.draws(50)) <= set(pages["url"])
-    assert found.in_links.share == 1
+    assert found.in_links.complete
     assert 0 < found.precision <= 1
     assert "url:left|right" in repr(found)
     told = found.to_dict()
@@ -104,8 +104,10 @@ def test_the_same_chance_makes_the_same_sample() -> None:
 
 def test_fewer_known_in_links_are_told() -> None:
     graph, _ = two_camps()
-    found = sv.sample(graph, "url:left|right", in_links=0.3, until="steps=20k")
-    assert 0 < found.in_links.share < 1
+    found = sv.sample(graph, "url:left|right", in_links=0.1, until="steps=20k")
+    assert 0 < found.in_links.told.value < 0.3
+    assert found.in_links.told.low <= 0.1 <= found.in_links.told.high
+    assert any("in-links were told" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
     ("wish", "told"),
     [
         ({"topic": everything}, "was begun with the topic halves"),
-        ({"method": "hard"}, "was begun with method mixture"),
+        ({"method": "hard"}, "was begun with method trial"),
         ({"walks": 4}, "was begun with 8 walks"),
         ({"window": 0}, "was begun with a window of 100"),
         ({"in_links": Links}, "was begun with back-links of nobody"),

@@ -19,7 +19,7 @@ from surveyor.crawling.derived import SCOPE
 from surveyor.crawling.start import clean_seeds, start
 from surveyor.errors import UsageError
 from surveyor.sampling.course import Plan
-from surveyor.sampling.methods import method_named
+from surveyor.sampling.methods import DEFAULT, method_named
 from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
 from surveyor.sampling.walked import Topic, is_free, text_of
 from surveyor.store.survey import Folder, Manifest, damaged
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 EVENT = "sample"
-METHOD, WALKS, WINDOW, HOSTS = "mixture", 8, 100, 50
+WALKS, WINDOW, HOSTS = 8, 100, 50
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for
 MOST = 1_000_000  # pages that the manifest names as a goal if there is no limit
 HINT = "leave it as it was, or begin another in another folder"
@@ -152,7 +152,7 @@ def folder_for(seeds: Sequence[str], topic: str) -> Path:
 
 def _check(given: Mapping[str, Any]) -> None:
     """Refuse what would fail later."""
-    method_named(given["method"] or METHOD)
+    method_named(given["method"] or DEFAULT)
     least = {"walks": 1, "reach": 1, "window": 0, "hosts": 2, "limit": 1}
     for name, lowest in least.items():
         value = given[name]
@@ -175,7 +175,7 @@ def _make(
     path: Path, seeds: Sequence[str], given: Mapping[str, Any], settings: Settings, origins: Mapping[str, str]
 ) -> tuple[Folder, Settings, Terms]:
     usual: dict[str, Any] = {
-        "method": METHOD, "walks": WALKS, "window": WINDOW, "hosts": HOSTS, "limit": LIMIT, "until": "",
+        "method": DEFAULT, "walks": WALKS, "window": WINDOW, "hosts": HOSTS, "limit": LIMIT, "until": "",
     }  # fmt: skip
     terms = Terms(**{**dict.fromkeys(given), **usual, **{k: v for k, v in given.items() if v is not None}})
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 
 from surveyor.errors import NothingFetched
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
+from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.trail import Trail
+from surveyor.sampling.until import looks
 from surveyor.sampling.walking import MANY, Walking
 
-LOOK, MORE = 32, 8  # rounds between two looks at whether it is done; later on, an eighth of all rounds
 IDLE = 10_000  # rounds in which walks came to no new page, after which they will hardly come to any
 MOVES = 20  # that a page where walks begin may have made
 
@@ -31,7 +32,7 @@ MOVES = 20  # that a page where walks begin may have made
 class Plan:
     """How walks go, and how many."""
 
-    method: str = "mixture"
+    method: str = DEFAULT
     walks: int = 8
     rng: int = 7
     reach: int | None = None  # as usual for the method
@@ -84,7 +85,8 @@ class Course:
         self.waits: set[int] = set()  # pages that were asked for
         self._first: dict[int, None] = {}  # pages asked for before the walks began
         self._moved: dict[int, int] = {}
-        self._done, self._look, self._last = done, LOOK, (0, 0)
+        self._done, self._looks, self._last = done, looks(), (0, 0)
+        self._look = next(self._looks)
 
     @property
     def asked(self) -> dict[int, None]:
@@ -164,7 +166,7 @@ class Course:
     def _look_at(self, walking: Walking) -> None:
         """End it if it is done; asked after certain rounds."""
         if self.ground.round >= self._look:
-            self._look += max(LOOK, self._look // MORE)
+            self._look += next(self._looks)
             if met := self._done(walking.trail()):
                 self.ending = met if isinstance(met, str) else "done"
 

@@ -18,28 +18,14 @@ from surveyor.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.sampling.draws import uniform_draws
 from surveyor.sampling.estimates import Distribution, Estimate
 from surveyor.sampling.fit import Fit, fit
+from surveyor.sampling.in_links import InLinks
 from surveyor.sampling.methods import METHODS
 from surveyor.sampling.properties import Asked, Pages, Property, hosts_of, property_of
 from surveyor.sampling.trail import Trail
+from surveyor.sampling.until import Until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-GOALS = ("ess", "width", "fetches", "steps")  # endings that were asked for
-
-
-@dataclass(frozen=True, slots=True)
-class InLinks:
-    """How many of the links into the pages met were known, and from where."""
-
-    share: float  # of the true neighbours by in-links, those in the lists that walks drew from
-    low: float
-    high: float
-    how: str  # where they are known from
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"share": self.share, "low": self.low, "high": self.high, "how": self.how}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +36,8 @@ class Sample:
     one of `out_degree`, `log_out_degree`, `degree`, `log_degree`, `intra`, `host`, `domain`, `tld`, `language`.
     """
 
-    trail: Trail
+    trail: Trail  # as it was walked
+    weighed: Trail  # with weights that make up for in-links that were not known; else the same
     source: Pages
     topic: str
     method: str
@@ -58,7 +45,7 @@ class Sample:
     rng: int
     fetches: int  # pages asked for, each once
     ending: str  # ess, width, fetches, steps; lost, longest, exhausted, interrupted
-    until: str
+    until: Until
     in_links: InLinks
     lost: tuple[int, ...] = ()  # walks that never found the topic
     watched: tuple[str, ...] = ()
@@ -68,8 +55,9 @@ class Sample:
 
     @property
     def reached(self) -> bool:
-        """Whether the goal was reached."""
-        return self.ending in GOALS
+        """Whether the goal was reached; a budget is one only if nothing else was asked for."""
+        aims = self.until.ess is not None or self.until.width is not None
+        return self.ending in (("ess", "width") if aims else ("fetches", "steps"))
 
     @property
     def steps(self) -> int:
@@ -88,51 +76,54 @@ class Sample:
 
     def share(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the share of pages of the topic that have a property."""
-        return estimates.share(self.trail, self._numbers(of), level=level)
+        return estimates.share(self.weighed, self._numbers(of), level=level)
 
     def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages of the topic."""
-        return estimates.mean(self.trail, self._numbers(of), level=level)
+        return estimates.mean(self.weighed, self._numbers(of), level=level)
 
     def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages of the topic."""
-        return estimates.quantile(self.trail, self._numbers(of), q, level=level)
+        return estimates.quantile(self.weighed, self._numbers(of), q, level=level)
 
     def histogram(self, of: Asked, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over ranges of a number."""
-        return estimates.histogram(self.trail, self._numbers(of), edges, level=level)
+        return estimates.histogram(self.weighed, self._numbers(of), edges, level=level)
 
     def distribution(self, of: Asked, *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over categories, such as domains; largest first."""
-        return estimates.distribution(self.trail, self._property(of).rows(self.trail), level=level)
+        return estimates.distribution(self.weighed, self._property(of).rows(self.trail), level=level)
 
     def fits(self, of: Asked, expected: Mapping[Any, float]) -> Fit:
         """Test whether a known distribution could be that of the topic (χ² for steps that are alike)."""
-        return fit(self.trail, self._property(of).rows(self.trail), expected)
+        return fit(self.weighed, self._property(of).rows(self.trail), expected)
 
     def size(self, *, level: float = 0.95) -> Estimate:
-        """Estimate how many pages the topic has, from pages that different walks met."""
+        """Estimate how many pages the topic has, from pages that different walks met.
+
+        Links that were not known count as if they were not there: to make up for them did not help (see the docs).
+        """
         return sizes.size(self.trail, level=level)
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate which share of all pages is on topic; the walks must be unfocused (`webwalker`)."""
-        return sizes.relative_size(self.trail, level=level)
+        return sizes.relative_size(self.weighed, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
         """Estimate which share of the topic a crawl or an index holds, given its URLs."""
         held = frozenset(urls)
         inside = Property("recall", lambda page: self.source.url(page) in held).numbers(self.trail)
-        return sizes.recall(self.trail, inside, level=level)
+        return sizes.recall(self.weighed, inside, level=level)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Return so many pages, each drawn uniformly from the topic; a page may come twice."""
-        pages = uniform_draws(self.trail, count, self.rng if rng is None else rng)
+        pages = uniform_draws(self.weighed, count, self.rng if rng is None else rng)
         return [self.source.url(page) for page in pages.tolist()]
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Say whether the sample can be trusted."""
-        return diagnose(self.trail, self.watching(self.trail), host=hosts_of(self.trail, self.source))
+        return diagnose(self.weighed, self.watching(self.trail), host=hosts_of(self.trail, self.source))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -148,9 +139,10 @@ class Sample:
     def pages(self) -> dict[str, list[Any]]:
         """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
         counts = np.sort(kept(self.trail))
-        trail = self.trail.rows(counts[self.trail.on_topic[counts]])
+        chosen = counts[self.trail.on_topic[counts]]
+        trail = self.trail.rows(chosen)
         met, first, place = np.unique(trail.page, return_index=True, return_inverse=True)
-        weight = np.bincount(place, trail.weight)
+        weight = np.bincount(place, self.weighed.weight[chosen])
         order = np.argsort(first)
         visits: IntArray = np.bincount(place)
         return {
@@ -167,15 +159,16 @@ class Sample:
         on = bool(self.trail.on_topic.any())
         return {
             "topic": self.topic, "method": self.method, "exact": METHODS[self.method].exact, "where": self.where,
-            "walks": self.walks, "rng": self.rng, "until": self.until, "ending": self.ending, "reached": self.reached,
-            "steps": self.steps, "fetches": self.fetches, "pages": self.distinct, "precision": self.precision,
-            "in_links": self.in_links.to_dict(), "lost": list(self.lost), "notes": list(self.notes),
+            "walks": self.walks, "rng": self.rng, "until": str(self.until), "ending": self.ending,
+            "reached": self.reached, "steps": self.steps, "fetches": self.fetches, "pages": self.distinct,
+            "precision": self.precision, "in_links": self.in_links.to_dict(), "lost": list(self.lost),
+            "notes": list(self.notes),
             "estimates": {name: self._estimate(name).to_dict() for name in self.watched} if on else {},
             "diagnostics": self.diagnostics.to_dict() if on else None,
         }  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate:
-        return estimates.ratio(self.trail, self._numbers(name))
+        return estimates.ratio(self.weighed, self._numbers(name))
 
     def _numbers(self, of: Asked) -> FloatArray:
         return self._property(of).numbers(self.trail)

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray
+from surveyor.config import Settings
+from surveyor.crawling.crawl import finished
 from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.sampling import of_graph
+from surveyor.sampling.beginning import begin
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.sampling.course import Plan
+from surveyor.sampling.coverage import Coverage, Seen, corrected, in_link_coverage, neighbour_coverage
+from surveyor.sampling.in_links import InLinks
+from surveyor.sampling.live import Watch, run
 from surveyor.sampling.methods import DEFAULT, method_named
+from surveyor.sampling.neighbours import name_of
+from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.properties import Pages, property_of
-from surveyor.sampling.result import InLinks, Sample
+from surveyor.sampling.properties import Pages, Property, property_of
+from surveyor.sampling.result import Sample
+from surveyor.sampling.seen import seen_live, seen_on_graph
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
-from surveyor.sampling.until import Until
+from surveyor.sampling.until import LONGEST, Until
+from surveyor.sampling.walked import MetPages, Walked
+from surveyor.sampling.walking import MANY
+
+if TYPE_CHECKING:
+    from surveyor.hosts import Hosts
+    from surveyor.sources.addresses import Resolver
+    from surveyor.sources.http import Client
 
 Source = Graph | Survey | Path | str | Sequence[str]
 About = str | Topic | Callable[[SampledPage], Any] | AnyIntArray | BoolArray | Sequence[int]
 Say = Callable[[Trail, int], None]  # the steps so far, and the pages fetched
 WALKS = 8
-ALL = InLinks(1.0, 1.0, 1.0, "the graph: all of them")
+ALL = InLinks("the graph: all of them")
+OF_SURVEY = InLinks("the survey: all links of the pages that it has read")
+NOTHING = Coverage(0.0, 0.0, 1.0, 0)
 
 
 def sample(
@@ -70,39 +89,139 @@ def sample(
     method_named(method)
     if walks < 1:
         raise UsageError(f"{walks} walks cannot walk", hint="take eight, or at least four")
-    if isinstance(where, (str, Path)) and _is_graph(Path(where)):
-        where = read_graph(Path(where))
-    if not isinstance(where, Graph):
-        raise UsageError(f"{where!r} is nothing to sample", hint="give a graph")
-    if settings:
-        raise UsageError(
-            f"{next(iter(settings))} is a setting of a live sample", hint="leave it out where a graph is sampled"
-        )
-    return _of_graph(where, topic, method, goal, watched, walks, start, in_links, rng, reach, window or 0, say)
+    if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
+        where = read_graph(where)
+    plan = Plan(method, walks, rng, reach, window or 0)
+    if isinstance(where, Graph):
+        _refuse("a graph", settings)
+        return _of_graph(where, topic, plan, goal, watched, start, in_links, say)
+    about = Topic.of(topic)
+    if isinstance(where, Survey) or (isinstance(where, (str, Path)) and _is_survey(where)):
+        _refuse("a survey", settings | ({} if in_links is None else {"in_links": in_links}))
+        return _of_survey(where.folder if isinstance(where, Survey) else where, about, plan, goal, watched, start, say)
+    return live_sample(
+        [str(where)] if isinstance(where, (str, Path)) else where, about, goal, watched, say=say, method=method,
+        walks=walks, reach=reach, window=window, in_links=in_links, rng=rng, **settings,
+    )  # fmt: skip
 
 
 def _of_graph(
-    graph: Graph, topic: About, method: str, until: Until, watched: tuple[str, ...], count: int,
-    start: Sequence[str | int] | None, in_links: Any, rng: int, reach: int | None, window: int, say: Say,
+    graph: Graph, topic: About, plan: Plan, until: Until, watched: tuple[str, ...],
+    start: Sequence[str | int] | None, in_links: object, say: Say,
 ) -> Sample:  # fmt: skip
     about = Topic.of(topic) if isinstance(topic, (str, Topic)) or callable(topic) else np.asarray(topic)
     kind = of_graph.kinds(graph, about)
     text = about.text if isinstance(about, Topic) else f"{int(kind.sum()):,} pages"
     if not kind.any():
         raise UsageError(f"no page of the graph is on topic: {text}", hint="try a wider rule, or look at the names")
+    if not (in_links is None or isinstance(in_links, (int, float, Graph))):
+        raise UsageError(
+            "who links to a page of a graph is known from the graph",
+            hint="leave in-links out, or say which share of them is to be known",
+        )
     pages = of_graph.GraphPages(graph, kind)
-    neighbours = of_graph.neighbours_of(graph, in_links, rng)
+    neighbours = Neighbours.of(graph, 1.0 if in_links is None else in_links, rng=plan.rng)
     walks = CompiledWalks(
-        neighbours, kind, of_graph.starts_of(graph, kind, count, start, rng), method=method, rng=rng, reach=reach,
-        free=isinstance(about, Topic) and about.free, window=window,
-        hosts=_hosts(graph, window) if window else None,
+        neighbours, kind, of_graph.starts_of(graph, kind, plan.walks, start, plan.rng), method=plan.method,
+        rng=plan.rng, reach=plan.reach, free=isinstance(about, Topic) and about.free, window=plan.window,
+        hosts=_hosts(graph, plan.window) if plan.window else None,
     )  # fmt: skip
     ending = of_graph.walk(walks, until, _values(watched, pages), say)
     trail = walks.trail()
+    weighed, known = trail, ALL
+    if not neighbours.complete and walks.method.exact:
+        weighed, known = _weighed(trail, lambda: seen_on_graph(neighbours, walks), "a part of the graph")
+    notes = (*_remarks(ending, trail, walks.lost.size, plan.walks, text), *known.warnings)
     return Sample(
-        trail, pages, text, method, count, rng, walks.fetches, ending, str(until), _known(neighbours, walks),
-        tuple(walks.lost.tolist()), watched, _remarks(ending, trail, walks.lost.size, count, text), repr(graph),
+        trail, weighed, pages, text, plan.method, plan.walks, plan.rng, walks.fetches, ending, until, known,
+        tuple(walks.lost.tolist()), watched, notes, repr(graph),
     )  # fmt: skip
+
+
+def _of_survey(
+    folder: Path | str, topic: Topic, plan: Plan, until: Until, watched: tuple[str, ...],
+    start: Sequence[str | int] | None, say: Say,
+) -> Sample:  # fmt: skip
+    walked = walk_survey(
+        folder, topic, plan=plan, starts=None if start is None else [str(page) for page in start],
+        fetches=until.fetches or MANY, done=_done(until, watched, say),
+    )  # fmt: skip
+    return _sample(walked, walked.trail, topic, plan, until, watched, OF_SURVEY, f"survey {Path(folder).name}")
+
+
+def live_sample(
+    seeds: Sequence[str],
+    topic: Topic,
+    until: Until,
+    watched: tuple[str, ...] = (),
+    *,
+    say: Say = lambda _trail, _fetches: None,
+    settings: Settings | None = None,
+    origins: Mapping[str, str] | None = None,
+    method: str | None = None,
+    walks: int | None = None,
+    reach: int | None = None,
+    window: int | None = None,
+    in_links: object = None,
+    out: Path | str | None = None,
+    rng: int = 7,
+    client: Client | None = None,
+    resolver: Resolver | None = None,
+    hosts: Hosts | None = None,
+    watch: Watch = lambda _course, _run, _outcome: None,
+    **more: Any,
+) -> Sample:
+    """Sample the live web; what is fetched goes to a survey of its own, which is gone on with when asked again."""
+    chosen = settings or Settings(**more, rng=rng)
+    told = origins if origins is not None else dict.fromkeys([*more, "rng"], "argument")
+    with begin(
+        seeds, topic, method=method, walks=walks, reach=reach, window=window, in_links=in_links, until=str(until),
+        fetches=until.fetches, out=out, settings=chosen, origins=told,
+    ) as begun:  # fmt: skip
+        work = run(
+            begun, fetches=until.fetches or MANY, done=_done(until, watched, say), client=client, resolver=resolver,
+            hosts=hosts, watch=watch,
+        )  # fmt: skip
+        walked = finished(work)
+    how = name_of(begun.in_links) or "the walks themselves"
+    trail, ground = walked.trail, walked.pages.ground
+    capped = sum(len(ground.told_of(page)) >= begun.terms.limit for page in np.unique(trail.page).tolist())
+    weighed, known = trail, InLinks(how, NOTHING, NOTHING)
+    if method_named(begun.plan.method).exact:
+        weighed, known = _weighed(trail, lambda: seen_live(ground, trail), how, capped)
+    return _sample(walked, weighed, topic, begun.plan, until, watched, known, str(begun.folder.folder))
+
+
+def _sample(
+    walked: Walked, weighed: Trail, topic: Topic, plan: Plan, until: Until, watched: tuple[str, ...], known: InLinks,
+    where: str,
+) -> Sample:  # fmt: skip
+    trail, lost = walked.trail, walked.lost
+    about = _remarks(walked.ending, trail, lost.size, plan.walks, topic.text)
+    return Sample(
+        trail, weighed, walked.pages, topic.text, plan.method, plan.walks, plan.rng, int(walked.asked.size),
+        walked.ending, until, known, tuple(lost.tolist()), watched, (*about, *known.warnings), where,
+    )  # fmt: skip
+
+
+def _done(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, MetPages], str]:
+    """Return what says that walks over a survey or the live web are done."""
+    values: dict[str, Property] = {}
+
+    def done(trail: Trail, pages: MetPages) -> str:
+        say(trail, int(trail.fetches[-1]) if len(trail) else 0)
+        for name in watched:
+            values.setdefault(name, property_of(name, pages))
+        met = until.met(trail, {name: one.numbers(trail) for name, one in values.items()})
+        return met or ("longest" if len(trail) >= LONGEST and until.steps is None else "")
+
+    return done
+
+
+def _refuse(what: str, settings: Mapping[str, object]) -> None:
+    if settings:
+        name = next(iter(settings))
+        raise UsageError(f"{name} is a setting of a live sample", hint=f"leave it out where {what} is sampled")
 
 
 def _values(watched: Sequence[str], pages: Pages) -> Callable[[Trail], Mapping[str, FloatArray]]:
@@ -110,14 +229,13 @@ def _values(watched: Sequence[str], pages: Pages) -> Callable[[Trail], Mapping[s
     return lambda trail: {name: one.numbers(trail) for name, one in asked.items()}
 
 
-def _known(neighbours: Neighbours, walks: CompiledWalks) -> InLinks:
-    """Return how many in-links of the pages met were in the lists; on a graph that is known, not estimated."""
-    if neighbours.complete:
-        return ALL
-    frozen = np.flatnonzero(walks.degrees >= 0)
-    true = (neighbours.starts[frozen + 1] - neighbours.starts[frozen]).sum()
-    share = float(walks.degrees[frozen].sum() / true) if true else 1.0
-    return InLinks(share, share, share, "a part of the graph; counted, not estimated")
+def _weighed(trail: Trail, seen: Callable[[], Seen], how: str, capped: int = 0) -> tuple[Trail, InLinks]:
+    """Return the trail with weights that make up for in-links not known, as far as they can, and how many were."""
+    if not trail.on_topic.any():
+        return trail, InLinks(how, NOTHING, NOTHING)
+    met = seen()
+    told, known = in_link_coverage(met), neighbour_coverage(met)
+    return corrected(trail, met), InLinks(how, told, known, capped=capped, corrected=True)
 
 
 def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tuple[str, ...]:
@@ -128,6 +246,8 @@ def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tu
         told.append(f"{who} found a page on topic ({topic}): begin at pages that are, or try a wider rule")
     if ending == "longest":
         told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
+    if ending == "exhausted":
+        told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks for")
     return tuple(told)
 
 
@@ -139,5 +259,5 @@ def _hosts(graph: Graph, window: int) -> Any:
     return np.unique(hosts, return_inverse=True)[1].astype(np.int32)
 
 
-def _is_graph(path: Path) -> bool:
-    return path.exists() and not (path / "survey.toml").exists()
+def _is_survey(path: Path | str) -> bool:
+    return (Path(path) / "survey.toml").exists()

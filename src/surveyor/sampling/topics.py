@@ -2,7 +2,7 @@
 
 | rule | pages |
 |---|---|
-| `host:example.org` | of a host and the hosts below it; `host:example.org:8080` of this host and port alone |
+| `host:example.org` | of this host, at any port; `host:example.org:8080` at this port alone |
 | `domain:example.org` | of a registrable domain, with all its hosts |
 | `tld:uk`, `tld:ac.uk` | of hosts whose names end so |
 | `prefix:https://example.org/docs` | this page and all below it; `…/docs*` is whatever begins so; https is http |
@@ -162,9 +162,9 @@ def _placed(kind: str, value: str) -> Topic:
         from surveyor.urls import domain
 
         name = domain(name)
-    below = located.ends_with(name)
+    meant = name.__eq__ if kind == "host" else located.ends_with(name)
     return _free(
-        f"{kind}:{name}", lambda url: below(spelt(located.authority(url))), partial(located.where, is_meant=below)
+        f"{kind}:{name}", lambda url: meant(spelt(located.authority(url))), partial(located.where, is_meant=meant)
     )
 
 

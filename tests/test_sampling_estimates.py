@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.sampling import laws
+from surveyor.sampling.burn_in import kept
+from surveyor.sampling.draws import uniform_draws
+from surveyor.sampling.estimates import Estimate, distribution, histogram, mean, quantile, ratio, share
+from surveyor.sampling.spread import blocks, spread, tail_freedom
+from surveyor.sampling.trail import Trail
+from walking import Web, communities, many_trails, trail_of, walked
+
+WEB = communities(np.random.default_rng(1))
+PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)
+DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
+VALUES = np.array([0.5, -1.0, 3.0, 2.0, 2.0, 10.0])
+
+
+def trail(pages: list[list[int]]) -> Trail:
+    return trail_of(np.array(pages), DEGREES)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_page_counts_by_the_inverse_of_its_degree() -> None:
+    sample = trail([[0, 2, 2, 1], [1, 2, 5, 0]])
+    weights = [1, 1 / 4, 1 / 4, 1 / 2, 1 / 2, 1 / 4, 1 / 7, 1]
+    values = [0.5, 3.0, 3.0, -1.0, -1.0, 3.0, 10.0, 0.5]
+    by_hand = sum(w * f for w, f in zip(weights, values, strict=True)) / sum(weights)
+    found = mean(sample, VALUES[sample.page], burn=0.0)
+    assert found.value == pytest.approx(by_hand)
+    assert found.low < found.value < found.high
+    assert (found.rows, found.pages, found.walks) == (8, 4, 2)
+    assert found.margin == pytest.approx((found.high - found.low) / 2)
+
+
+def test_pages_off_topic_and_unknown_values_do_not_count() -> None:
+    pages = np.array([[0, 1, 2, 3, 4, 5] * 4, [5, 4, 3, 2, 1, 0] * 4])
+    sample = trail_of(pages, DEGREES, np.array([True, True, True, True, False, False]))
+    values = np.where(sample.page == 3, np.nan, VALUES[sample.page])
+    found = mean(sample, values, burn=0.0)
+    weights = 1 / DEGREES[:3]
+    assert found.value == pytest.approx((weights * VALUES[:3]).sum() / weights.sum())
+    assert found.rows == 24
+
+
+def covariances_by_loops(walks: IntArray, influence: FloatArray) -> float:
+    """Compute the variance as the module says it, one pair of rows after another."""
+    longest = max(int((walks == walk).sum()) for walk in set(walks.tolist()))
+    lags = [0.0] * (longest + longest % 2)
+    for walk in set(walks.tolist()):
+        own = influence[walks == walk]
+        for first in range(own.size):
+            for second in range(first, own.size):
+                lags[second - first] += own[first] * own[second]
+    total, least = -lags[0], math.inf
+    for k in range(0, len(lags), 2):
+        pair = lags[k] + lags[k + 1]
+        if pair <= 1e-15:
+            break
+        least = min(least, pair)
+        total += 2 * least
+    total = max(total, 0.05 * lags[0])
+    return total * (1 + 2 * max(total / lags[0], 1) / walks.size)
+
+
+@given(PAGES.filter(lambda pages: len({page for one in pages for page in one}) > 2))
+def test_the_standard_error_is_that_of_covariances_added_one_by_one(pages: list[list[int]]) -> None:
+    sample = trail(pages)
+    found = mean(sample, VALUES[sample.page], burn=0.0)
+    weights = 1 / sample.degree
+    influence = weights * (VALUES[sample.page] - found.value) / weights.sum()
+    order = np.argsort(sample.walk, kind="stable")
+    expected = covariances_by_loops(sample.walk[order].astype(np.int64), influence[order])
+    if expected > 1e-9:
+        assert found.se**2 == pytest.approx(expected, rel=0.2)  # a pair that is zero but for rounding may count or not
+        assert found.se**2 == pytest.approx(expected, rel=1e-6) or len(set(map(tuple, pages))) < 6
+
+
+def test_covariances_of_unequal_walks_are_added_within_walks() -> None:
+    rng = np.random.default_rng(3)
+    walks = np.repeat([0, 1, 2], [50, 31, 40])
+    influence = np.convolve(rng.normal(size=130), np.ones(10), "valid")
+    influence -= influence.mean()
+    found, freedom = spread(walks, influence).one()
+    assert found == pytest.approx(covariances_by_loops(walks, influence))
+    assert 2 <= freedom < 121
+
+
+def test_walks_that_disagree_for_good_are_compared_as_wholes() -> None:
+    influence = np.repeat([1.0, -1.0, 2.0, -2.0], 100)
+    variance, freedom = spread(np.repeat(np.arange(4), 100), influence).one()
+    assert variance >= (influence.reshape(4, 100).sum(axis=1) ** 2).sum()
+    assert freedom == 3
+
+
+def test_few_rows_that_matter_leave_few_degrees_of_freedom() -> None:
+    even = np.tile([1.0, -1.0, 2.0, -2.0], 25)
+    few = np.zeros(100)
+    few[[10, 40, 70]] = 1.0, 1.0, -2.0
+    assert tail_freedom(even, 100.0) == 100
+    # By hand: Σ s² = 6, Σ s⁴ = 18.
+    assert tail_freedom(few, 100.0) == pytest.approx(2 * 36 / (18 - 36 / 100))
+
+
+def test_blocks_divide_each_walk_evenly() -> None:
+    found = blocks(np.repeat([4, 7, 9], [1000, 10, 1]), most=100, least=5)
+    counts = np.bincount(found.walk)
+    assert counts.tolist() == [99, 5, 1]
+    assert found.sums(np.ones(1011)).sum() == 1011
+    assert set(np.diff(found.begins[:99]).tolist()) <= {10, 11}
+
+
+# --- invariances -----------------------------------------------------------------------------------------------------
+
+
+@given(PAGES, st.floats(0.01, 100), st.randoms(use_true_random=False))
+def test_neither_the_scale_of_degrees_nor_the_order_of_walks_matters(
+    pages: list[list[int]], scale: float, chance: object
+) -> None:
+    plain = trail(pages)
+    shuffled = pages.copy()
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    scaled = trail_of(np.array(shuffled), DEGREES * scale)
+    one = mean(plain, VALUES[plain.page], burn=0.0)
+    other = mean(scaled, VALUES[scaled.page], burn=0.0)
+    assert other.value == pytest.approx(one.value)
+    blocked = plain.rows(np.argsort(plain.walk, kind="stable"))  # the same rows, walk after walk
+    again = mean(blocked, VALUES[blocked.page], burn=0.0)
+    assert again.value == pytest.approx(one.value)
+    assert again.se == pytest.approx(one.se)
+
+
+@given(PAGES)
+def test_shares_of_a_distribution_are_those_of_each_category_and_sum_to_one(pages: list[list[int]]) -> None:
+    sample = trail(pages)
+    kinds = np.array(["a", "b", "b", "c", "a", "c"])[sample.page]
+    found = distribution(sample, kinds, burn=0.0)
+    assert sum(one.value for one in found.shares) == pytest.approx(1)
+    for label, one in zip(found.labels, found.shares, strict=True):
+        single = share(sample, kinds == label, burn=0.0)
+        assert one.value == pytest.approx(single.value)
+        assert 0 <= one.low <= one.value <= one.high <= 1
+
+
+def test_distributions_take_words_with_gaps_and_list_the_largest_first() -> None:
+    sample = many_trails(WEB, 1, 8, 300, np.random.default_rng(2))[0]
+    words = np.array(["de", None, "en", "en"], object)[sample.page % 4]
+    found = distribution(sample, words)
+    assert found.labels == ("en", "de")
+    assert [one.value for one in found.shares] == sorted((one.value for one in found.shares), reverse=True)
+    known = share(sample, np.array([1.0, np.nan, 0.0, 0.0])[sample.page % 4])
+    assert found.shares[1].value == pytest.approx(known.value, abs=0.05)  # its burn-in may differ
+    assert json.loads(json.dumps(found.to_dict()))["labels"] == ["en", "de"]
+
+
+def test_histograms_count_pages_in_bins_and_the_last_with_its_edge() -> None:
+    sample = trail([[0, 1, 2, 3, 4, 5]] * 4)
+    found = histogram(sample, VALUES[sample.page], [-1.0, 2.0, 3.0], burn=0.0)
+    weights = 1 / DEGREES
+    assert found.labels == ((-1.0, 2.0), (2.0, 3.0))
+    assert found.shares[0].value == pytest.approx(weights[[0, 1]].sum() / weights.sum())
+    assert found.shares[1].value == pytest.approx(weights[[2, 3, 4]].sum() / weights.sum())
+    with pytest.raises(UsageError, match="do not rise"):
+        histogram(sample, VALUES[sample.page], [1.0, 1.0])
+    with pytest.raises(UsageError, match="do not rise"):
+        histogram(sample, VALUES[sample.page], [1.0])
+
+
+def test_the_median_is_the_weighted_one_within_its_interval() -> None:
+    sample = trail([[0, 1, 2, 3, 4, 5]] * 4)
+    # Weights 1/2, 1, 1/3+1 … of the values in order: -1, 0.5, 2, 3, 10.
+    assert quantile(sample, VALUES[sample.page], 0.5, burn=0.0).value == 2.0
+    assert quantile(sample, VALUES[sample.page], 0.15, burn=0.0).value == -1.0
+    assert quantile(sample, VALUES[sample.page], 0.99, burn=0.0).value == 10.0
+    with pytest.raises(UsageError, match="a quantile at 1"):
+        quantile(sample, VALUES[sample.page], 1.0)
+
+
+# --- degenerate ------------------------------------------------------------------------------------------------------
+
+
+def test_never_seen_is_not_never() -> None:
+    sample = many_trails(WEB, 1, 4, 300, np.random.default_rng(4))[0]
+    none, every = share(sample, np.zeros(len(sample))), share(sample, np.ones(len(sample)))
+    assert (none.value, none.low) == (0, 0)
+    assert 3 / len(sample) < none.high < 0.2
+    assert (every.value, every.high) == (1, 1)
+    assert 1 - every.low == pytest.approx(none.high)
+    assert 1 < none.ess <= none.pages
+
+
+def test_one_row_says_next_to_nothing() -> None:
+    sample = trail([[1]])
+    assert share(sample, [1.0]).low <= 0.025
+    found = mean(sample, [3.5])
+    assert (found.value, found.low, found.high) == (3.5, -math.inf, math.inf)
+    assert found.to_dict()["low"] is None
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_constant_values_have_themselves_as_mean() -> None:
+    sample = many_trails(WEB, 1, 4, 100, np.random.default_rng(5))[0]
+    found = mean(sample, np.full(len(sample), 0.1))
+    assert found.value == pytest.approx(0.1)
+    assert found.se == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda one: ratio(one, [1.0]), "1 values for 24 rows"),
+        (lambda one: ratio(one, ["a"] * 24), "not numbers"),
+        (lambda one: ratio(one, np.full(24, np.nan)), "no step of the sample stands on a page on topic"),
+        (lambda one: ratio(one, np.ones(24), burn=0.7), "a burn-in of 0.7"),
+        (lambda one: ratio(one, np.ones(24), level=1.0), "an interval at level 1"),
+        (lambda one: distribution(one, ["a"]), "1 categories for 24 rows"),
+        (lambda one: uniform_draws(one, 100, 7), "100 pages out of"),
+        (lambda one: uniform_draws(one, 0, 7), "0 pages"),
+    ],
+)
+def test_bad_wishes_get_one_sentence(call: Callable[[Trail], object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        call(trail([[0, 1, 2, 3, 4, 5]] * 4))
+
+
+def test_a_sample_off_topic_and_one_without_steps_say_so() -> None:
+    lost = trail_of(np.array([[0, 1, 2]]), DEGREES, np.zeros(6, np.bool_))
+    for sample in (lost, lost.rows(slice(0, 0))):
+        with pytest.raises(UsageError, match="no step of the sample stands on a page on topic"):
+            mean(sample, np.ones(len(sample)))
+
+
+def test_zeros_and_ones_are_a_share_and_it_reads_as_one() -> None:
+    sample = many_trails(WEB, 1, 8, 300, np.random.default_rng(6))[0]
+    found = ratio(sample, sample.page % 2)
+    assert found.share
+    assert found == share(sample, sample.page % 2)
+    assert str(Estimate(0.412, 0.38, 0.445, 0.95, 0.02, 400, 1, 1, 1, "", share=True)) == "41.2 % (38.0 to 44.5)"
+    assert str(Estimate(1234.5, 1000, 1500, 0.95, 100, 400, 1, 1, 1, "")) == "1,234 (1,000 to 1,500)"
+    assert not ratio(sample, sample.degree).share
+
+
+# --- burn-in ---------------------------------------------------------------------------------------------------------
+
+
+def test_burn_in_is_a_share_of_each_walk_and_fifty_steps_after_a_jump() -> None:
+    pages = np.tile(np.arange(6), (2, 50))
+    sample = trail_of(pages, DEGREES)
+    segment = np.zeros_like(sample.walk)
+    steps = np.arange(len(sample)) // 2
+    segment[(sample.walk == 1) & (steps >= 100)] = 1
+    segment[(sample.walk == 1) & (steps >= 280)] = 2
+    jumping = Trail(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
+    rows = kept(jumping, 0.1)
+    assert steps[rows[sample.walk[rows] == 0]].tolist() == [*range(30, 300)]
+    # A segment of 20 steps loses half of them.
+    assert steps[rows[sample.walk[rows] == 1]].tolist() == [*range(30, 100), *range(150, 280), *range(290, 300)]
+
+
+def test_more_is_left_out_where_walks_begin_far_from_where_they_stay() -> None:
+    rng = np.random.default_rng(8)
+    usual = rng.integers(0, 3, (8, 400))
+    far = usual.copy()
+    far[:, :60] = 5
+    assert kept(trail_of(usual, DEGREES)).size == 8 * 380  # 5 % in any case
+    left = kept(trail_of(far, DEGREES))
+    assert 8 * 200 <= left.size <= 8 * 340
+    assert left.tolist() == kept(trail_of(far, DEGREES)).tolist()
+    # Degrees alone do not show what values do.
+    same = np.ones(6)
+    values = (far.T.ravel() == 5).astype(np.float64)
+    assert kept(trail_of(far, same)).size == 8 * 380
+    assert kept(trail_of(far, same), "auto", values).size <= 8 * 340
+
+
+# --- draws -----------------------------------------------------------------------------------------------------------
+
+
+def test_draws_are_uniform_and_follow_from_the_seed() -> None:
+    web = communities(np.random.default_rng(9), 60, parts=1)
+    sample = trail_of(walked(web, np.arange(50), 2000, np.random.default_rng(10)), web.degree)
+    drawn = uniform_draws(sample, 3000, 7)
+    assert drawn.tolist() == uniform_draws(sample, 3000, 7).tolist()
+    assert drawn.tolist() != uniform_draws(sample, 3000, 8).tolist()
+    counts = np.bincount(drawn, minlength=60)
+    assert ((counts - 50) ** 2 / 50).sum() < 110  # chi-square of 59 degrees of freedom: 98.3 at 0.1 %
+    visits = np.bincount(sample.page, minlength=60) * 3000 / len(sample)
+    assert ((visits - 50) ** 2 / 50).sum() > 200  # as the steps themselves are not
+
+
+# --- calibration -----------------------------------------------------------------------------------------------------
+
+RUNS = 200
+
+
+def properties(web: Web) -> dict[str, FloatArray]:
+    rng = np.random.default_rng(12)
+    return {
+        "a community of half": (web.community % 2).astype(np.float64),
+        "a tenth": (rng.random(web.pages) < 0.1).astype(np.float64),
+        "a tenth in one community": ((web.community == 1) & (rng.random(web.pages) < 0.4)).astype(np.float64),
+        "one in fifty": (rng.random(web.pages) < 0.02).astype(np.float64),
+        "log degree": np.log(web.degree),
+        "quantile": rng.lognormal(0, 1, web.pages) + web.community,
+    }
+
+
+@pytest.mark.parametrize(("walks", "steps"), [(4, 500), (16, 150)])
+@pytest.mark.parametrize("name", list(properties(WEB)))
+def test_intervals_hold_what_they_promise_and_are_no_longer_than_they_must(name: str, walks: int, steps: int) -> None:
+    values = properties(WEB)[name]
+    found, truth = [], float(values.mean())
+    if name == "quantile":
+        truth = float(np.quantile(values, 0.7, method="inverted_cdf"))
+    for sample in many_trails(WEB, RUNS, walks, steps, np.random.default_rng([walks, steps])):
+        of_rows = values[sample.page]
+        found.append(quantile(sample, of_rows, 0.7) if name == "quantile" else ratio(sample, of_rows))
+    held = np.mean([one.low <= truth <= one.high for one in found])
+    needed = 1.96 * np.std([one.value for one in found])
+    assert 0.89 <= held <= 0.995  # 95 %, four standard errors of 200 runs
+    assert 0.8 <= np.median([one.margin for one in found]) / needed <= 1.35
+
+
+@pytest.mark.parametrize("freedom", [1, 2.5, 7, 40.3, 1e4, 1e9])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_laws_are_those_of_scipy(freedom: float, level: float) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    assert laws.student(level, freedom) == pytest.approx(stats.t.ppf(0.5 + level / 2, freedom), rel=1e-6)
+    for x in (0.01, 1.0, freedom, 3 * freedom):
+        if freedom < 1e5:
+            assert laws.chi_square_tail(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-6, abs=1e-12)
+        assert laws.f_tail(x, 3, freedom) == pytest.approx(stats.f.sf(x, 3, freedom), rel=1e-5, abs=1e-12)
+    if freedom < 1e5:
+        assert laws.chi_square_quantile(level, freedom) == pytest.approx(stats.chi2.ppf(level, freedom), rel=1e-6)
+    chances = np.linspace(1e-6, 1 - 1e-6, 999)
+    np.testing.assert_allclose(laws.normal_quantiles(chances), stats.norm.ppf(chances), atol=1e-8)
+    low, high = laws.proportion(0.1, 40, level)
+    tail = (1 - level) / 2
+    assert (low, high) == pytest.approx((stats.beta.ppf(tail, 4, 37), stats.beta.ppf(1 - tail, 5, 36)))
