@@ -174,8 +174,10 @@ def _own(settings: Settings, origins: Mapping[str, str], fetches: int | None) ->
 def _make(
     path: Path, seeds: Sequence[str], given: Mapping[str, Any], settings: Settings, origins: Mapping[str, str]
 ) -> tuple[Folder, Settings, Terms]:
-    usual: dict[str, Any] = {
-        "method": DEFAULT, "walks": WALKS, "window": WINDOW, "hosts": HOSTS, "limit": LIMIT, "until": "",
+    unfocused = given["method"] == "webwalker" or given["topic"] == "everything"
+    usual: dict[str, Any] = {  # a topic keeps walks out of most traps, and jumps would spoil their law
+        "method": DEFAULT, "walks": WALKS, "window": WINDOW if unfocused else 0, "hosts": HOSTS, "limit": LIMIT,
+        "until": "",
     }  # fmt: skip
     terms = Terms(**{**dict.fromkeys(given), **usual, **{k: v for k, v in given.items() if v is not None}})
 

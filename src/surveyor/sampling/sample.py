@@ -81,7 +81,8 @@ def sample(
     in_links : where links into a page are known from: a graph, a survey, a file of back-links, or whatever has a method
         `in_links(url, limit)`; on a graph, which share of them is known, to see what that does.
     reach : steps off topic (trial), draws from a page between (mixture), probes (neighbourhood-paper).
-    window : of so many moves no host may have more than half; 0 for any.
+    window : of so many moves no host may have more than half, else the walk jumps to another one, which leaves traps
+        and spoils the law; 0 for any. By default 100 for unfocused walks of the live web, else 0.
     settings : of a live sample, as for `crawl`: contact, delay, scope, out, …
     """
     goal = until if isinstance(until, Until) else Until.parse(until)
@@ -248,6 +249,11 @@ def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tu
         told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
     if ending == "exhausted":
         told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks for")
+    if jumps := sum(int(trail.segment[trail.walk == walk].max()) for walk in np.unique(trail.walk).tolist()):
+        told.append(
+            f"walks jumped {jumps:,} times away from hosts that had half of the last moves, so that pages there count"
+            " too little: leave the window out (--window 0) if these hosts are no traps"
+        )
     return tuple(told)
 
 
