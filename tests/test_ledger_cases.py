@@ -304,3 +304,19 @@ def test_an_alias_has_no_importance_of_its_own() -> None:
     ledger.observe(Outcome(0, "moved", target=3), graph.put(0, np.empty(0, np.int32)))
     assert ledger.importance_of(0) == 0.0
     assert ledger.importance_of(3) == pytest.approx(0.15)
+
+
+def test_pages_that_were_only_heard_of_wait_without_mass() -> None:
+    crawl = new_crawl([0])
+    read(crawl.ledger, 0, 1)
+    before = crawl.ledger.coverage()
+    crawl.ledger.hear(np.array([0, 1, 7, 5_000, 7], np.int32))
+    assert crawl.ledger.coverage() == before
+    assert crawl.ledger.waiting.tolist() == [1, 7, 5_000]
+    assert crawl.ledger.capacity > 5_000
+    assert crawl.ledger.known == 4
+    crawl.ledger.hear(np.empty(0, np.int32))
+    read(crawl.ledger, 5_000, 0, 1)
+    assert crawl.ledger.coverage() == before  # it has nothing to pass on
+    read(crawl.ledger, 1, 7)
+    assert crawl.ledger.residual[7] > 0

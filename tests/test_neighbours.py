@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import surveyor as sv
@@ -54,7 +55,7 @@ def test_a_graph(tmp_path: Path) -> None:
     assert isinstance(source, InGraph)
     assert (asked(source, B), asked(source, C), asked(source, D)) == ([A], [], [])
     with pytest.raises(UsageError, match="the graph of back-links has no names"):
-        neighbours_of(sv.Graph.from_arrays([0], [1]))
+        neighbours_of(sv.Graph.from_arrays(np.array([0]), np.array([1])))
 
 
 def test_a_survey(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_small_site_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     seed = sampled.web.seeds[0]
     done = sampled.sample(tmp_path / "a.survey", everything, seeds=[seed])
     assert done.ending == "exhausted"
-    assert "no new pages" in done.remark
+    assert "walks came to no new page" in done.remark
     assert {host(url) for url in sampled.client.asked} == {host(seed)}  # and never out of its scope
     assert {host(done.pages.url(page)) for page in done.asked.tolist()} == {host(seed)}
 
@@ -330,7 +330,7 @@ def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: s
     path = tmp_path / "a.survey"
     sampled.sample(path, fetches=5)
     asked = len(sampled.client.asked)
-    settings = {name: wish.pop(name) for name in ("rng", "exclude", "archive") if name in wish}
+    settings: dict[str, Any] = {name: wish.pop(name) for name in ("rng", "exclude", "archive") if name in wish}
     sampled.options = settings
     topic = wish.pop("topic", halves)
     if wish.get("in_links") is Links:

@@ -13,7 +13,7 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.archived import said, told
-from surveyor.sampling.course import Course
+from surveyor.sampling.course import IDLE, Course
 from surveyor.sampling.ground import ON, Ground
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.trail import Trail
@@ -87,7 +87,7 @@ class Walked:
         if self.ending == "lost":
             return f"none of {count} walks came to a page on topic"
         if self.ending == "exhausted":
-            return f"walks come to no new pages after {self.asked.size:,}: all that they can reach is read"
+            return f"walks came to no new page for {IDLE:,} rounds, after {self.asked.size:,} pages"
         return f"{self.lost.size} of {count} walks came to no page on topic" if self.lost.size else ""
 
 
