@@ -15,7 +15,7 @@ import pytest
 from crashing import Image
 from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, half, halves, plain_walk
 from surveyor.crawling.survey import Survey
-from surveyor.errors import NothingFetched, UsageError
+from surveyor.errors import NothingFetched, SurveyError, UsageError
 from surveyor.outcome import was_asked
 from surveyor.sampling import course as courses
 from surveyor.sampling.beginning import terms_of
@@ -353,6 +353,17 @@ def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"the topic broken failed on http://\S+: ZeroDivisionError"):
         Sampled(CALM).sample(tmp_path / "a.survey", broken)
+
+
+@pytest.mark.parametrize("detail", [{}, {"page": 0, "from": [10**6]}, {"page": "x", "from": 7}])
+def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> None:
+    sampled = Sampled(CALM)
+    source, path = knows(sampled, "all"), tmp_path / "a.survey"
+    sampled.sample(path, fetches=5, in_links=source)
+    with Folder.open(path) as folder:
+        folder.note("told", **detail)
+    with pytest.raises(SurveyError, match="an event that means nothing"):
+        sampled.sample(path, fetches=20, in_links=source)
 
 
 def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from surveyor.outcome import Outcome
 from surveyor.sampling.beginning import SampleFolder
 from surveyor.sampling.course import UNREADABLE, Course, Met, check_begun
 from surveyor.sampling.ground import OFF, ON, Ground
-from surveyor.sampling.neighbours import asked, name_of
+from surveyor.sampling.neighbours import Nobody, asked
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.walked import Done, MetPages, Walked, is_free, is_on, page_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.stopping import Pages
+from surveyor.store.survey import Folder, damaged
 from surveyor.strategies.strategy import NOTHING, Reorder
 from surveyor.urls import host
 from surveyor.visit import Event, Visit
@@ -125,11 +126,10 @@ class _Told:
         self._folder, self._urls, self._clock = sample.folder, urls, clock
         self._source, self._limit = sample.in_links, sample.terms.limit
         self._scope = scope_of(sample.folder.manifest)
-        events = sample.folder.journal.events(TOLD)
-        self._known: dict[int, list[int]] = {event.detail["page"]: event.detail["from"] for event in events}
+        self._known = _kept(sample.folder, len(urls))
 
     def __call__(self, page: int) -> Iterable[int]:
-        if page in self._known or not name_of(self._source):
+        if page in self._known or isinstance(self._source, Nobody):
             return self._known.get(page, ())
         told = [url for url in asked(self._source, self._urls[page], self._limit) if self._scope.admits(url)]
         pages: list[int] = self._urls.ids(told).tolist()
@@ -137,6 +137,19 @@ class _Told:
         self._folder.commit([], self._urls.added(self._folder.journal.url_count), events=[event])
         self._known[page] = pages
         return pages
+
+
+def _kept(folder: Folder, pages: int) -> dict[int, list[int]]:
+    """Return what a source told before."""
+    known: dict[int, list[int]] = {}
+    try:
+        for event in folder.journal.events(TOLD):
+            known[int(event.detail["page"])] = told = [int(page) for page in event.detail["from"]]
+            if not all(0 <= page < pages for page in told):
+                raise ValueError(f"no pages {told}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
+    return known
 
 
 async def run(

@@ -34,8 +34,6 @@ class NeighbourSource(Protocol):
 class Nobody:
     """Tells nothing: walks know the in-links that they came by, and no others."""
 
-    name = ""
-
     def in_links(self, url: str, limit: int) -> Iterable[str]:  # noqa: ARG002
         """Return nothing."""
         return ()
@@ -133,7 +131,7 @@ def neighbours_of(given: object) -> NeighbourSource:
 
 def name_of(source: NeighbourSource) -> str:
     """Return how a source is called in messages; nothing if nobody tells."""
-    return str(getattr(source, "name", type(source).__name__))
+    return "" if isinstance(source, Nobody) else str(getattr(source, "name", "")) or type(source).__name__
 
 
 def asked(source: NeighbourSource, url: str, limit: int = LIMIT) -> list[str]:
