@@ -20,6 +20,7 @@ from surveyor.sampling.beginning import begin
 from surveyor.sampling.course import Course
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
 from surveyor.sampling.live import run
+from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.walked import Walked
 from surveyor.sampling.walking import Walking
@@ -106,7 +107,7 @@ class Sampled(Setting):
             **self.options,
         }  # fmt: skip
         limits = {name: wish.pop(name) for name in ("fetches", "done") if name in wish}
-        given = {"settings": Settings(**chosen), "origins": dict.fromkeys(chosen, "argument"), "out": out, **wish}
+        given = {"settings": Settings(**chosen), "origins": dict.fromkeys(chosen, "argument"), "out": out, "window": 100, **wish}
         with begin(self.web.seeds[: self.seeds] if seeds is None else seeds, topic, **given) as sample:
             hook(sample.folder, before, after)
             self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)
@@ -153,7 +154,7 @@ def plain_walk(
         lambda page: host(truth.urls[page]),
     )
     starts = [place[seeds[walk % len(seeds)]] for walk in range(walks)]
-    walking = Walking(ground, starts, **{"rng": 5, "window": 100, "hosts": 50, **how})
+    walking = Walking(ground, starts, **{"method": DEFAULT, "rng": 5, "window": 100, "hosts": 50, **how})
     while not walking.full and ground.round < rounds:
         for page in walking.missing(fetches):
             there = kind(truth.urls[page])

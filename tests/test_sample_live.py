@@ -20,7 +20,9 @@ from surveyor.outcome import was_asked
 from surveyor.sampling import course as courses
 from surveyor.sampling.beginning import terms_of
 from surveyor.sampling.course import Course
+from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 from surveyor.sources.web_settings import WebSettings
 from surveyor.store.survey import Folder
@@ -54,7 +56,7 @@ def test_live_is_a_walk_over_the_web(tmp_path: Path, told: str, concurrency: int
     assert [done.pages.url(page) for page in done.starts.tolist()] == [seeds[walk % 3] for walk in range(8)]
 
 
-@pytest.mark.parametrize("method", ["hard", "nonbacktracking", "trial", "webwalker", "hard-paper"])
+@pytest.mark.parametrize("method", ["mixture", "hard", "nonbacktracking", "trial", "webwalker", "hard-paper"])
 def test_every_method(tmp_path: Path, method: str) -> None:
     sampled = Sampled(CALM, concurrency=3)
     truth, seeds = sampled.web.truth(), list(sampled.web.seeds)
@@ -71,6 +73,22 @@ def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
     read = [done.pages.url(page) for page in done.asked.tolist()]
     assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
     assert not np.isnan([done.pages.intra(page) for page in done.trail.page[done.trail.on_topic].tolist()]).all()
+
+
+def test_topics_by_rule(tmp_path: Path) -> None:
+    """Words are looked for in what pages say, just fetched or in the archive."""
+    sampled = Sampled(ROUGH, concurrency=3)
+    path, topic = tmp_path / "a.survey", Topic.parse("word:the")
+    text = sampled.sample(path, topic, fetches=80)
+    on_topic = {page: kind == 1 for page, kind in text.pages.ground.kind_of.items()}
+    assert {page for page, on in on_topic.items() if on} == {
+        page for page in on_topic if "the" in text.pages.page(page).text.casefold().split()
+    }
+    assert 10 < sum(on_topic.values()) < 60
+    assert by_url(sampled.sample(path, topic, fetches=80)) == by_url(text)
+    free = Topic.parse(f"host:{host(sampled.web.seeds[0])}")
+    on_host = sampled.sample(tmp_path / "b.survey", free, method="hard", fetches=30)
+    assert {host(on_host.pages.url(page)) for page in on_host.trail.page.tolist()} == {host(sampled.web.seeds[0])}
 
 
 def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
@@ -109,7 +127,7 @@ def test_walks_begin_where_a_page_is_now(tmp_path: Path) -> None:
     old = next(url for url, fate in fates.items() if fate == "alias")
     gone = next(url for url, fate in fates.items() if fate == "gone")
     fine = sampled.web.seeds[0]
-    for method in ("mixture", "webwalker"):
+    for method in (DEFAULT, "webwalker"):
         done = sampled.sample(tmp_path / method, everything, seeds=[old, gone, fine], method=method, fetches=60)
         begun = {done.pages.url(page) for page in done.starts.tolist()}
         assert begun == {fine, truth.target(old)}
@@ -312,7 +330,7 @@ def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
     ("wish", "told"),
     [
         ({"topic": everything}, "was begun with the topic halves"),
-        ({"method": "hard"}, "was begun with method trial"),
+        ({"method": "hard-paper"}, f"was begun with method {DEFAULT}"),
         ({"walks": 4}, "was begun with 8 walks"),
         ({"window": 100}, "was begun with a window of 0"),
         ({"in_links": Links}, "was begun with back-links of nobody"),
