@@ -8,6 +8,7 @@ Commands:
     python -m benchmarks scaling      cost per link from 1 M to 100 M links, memory of streams
     python -m benchmarks startup      `surveyor --help`, import, first ranking
     python -m benchmarks crawling     live crawls of a site that nginx serves, beside Scrapy; a million URLs that wait
+    python -m benchmarks walks        random walks over a stored graph, beside tools that walk
 
 Files:
 
@@ -24,6 +25,7 @@ Files:
     shares     where the time of a page goes
     selection  a million URLs that wait: time and memory
     resume     going on with a large survey
+    walks      steps a second of each method, longer walks, peers
     memory     what the kernel says a process uses; how fast memory is read
     table      Markdown
 """

@@ -25,8 +25,10 @@ from benchmarks.scaling import SIZES, StepFailed, scaling, scaling_table, scalin
 from benchmarks.startup import startup
 from benchmarks.table import bandwidth_line, proof_lines, results_table, verdict_table
 from benchmarks.targets import Verdict, verdicts
+from benchmarks.walks import SIZES as WALKED
+from benchmarks.walks import walks, walks_table, walks_verdicts
 
-PARTS = ("startup", "race", "scaling", "crawling", "harmonic", "community")
+PARTS = ("startup", "race", "scaling", "crawling", "harmonic", "community", "walks")
 PACKAGES = (
     "surveyor", "numpy", "numba", "scipy", "pyarrow", "graphblas-algorithms", "suitesparse-graphblas",
     "networkit", "igraph", "scikit-network", "rustworkx", "networkx", "aiohttp", "Scrapy",
@@ -166,6 +168,16 @@ def _community(options: argparse.Namespace, report: dict[str, Any]) -> list[Verd
     return _judged("community", found)
 
 
+def _walks(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
+    links = options.most_links or WALKED["quick" if options.quick else "full"]
+    print(f"## Random walks\n\nA made-up web, about {links:,} links.\n", flush=True)
+    rows = list(walks(links, options.rounds or (2 if options.quick else 3), options.threads))
+    found = walks_verdicts(rows)
+    print(walks_table(rows) + "\n\n" + verdict_table("measured / allowed", found) + "\n", flush=True)
+    report["walks"] = {"rows": rows, "verdicts": [asdict(one) for one in found]}
+    return _judged("walks", found)
+
+
 RUN = {
     "startup": _startup,
     "race": _race,
@@ -173,6 +185,7 @@ RUN = {
     "crawling": _crawling,
     "harmonic": _harmonic,
     "community": _community,
+    "walks": _walks,
 }
 
 
