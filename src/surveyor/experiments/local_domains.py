@@ -95,16 +95,16 @@ def real(data: Path) -> Iterator[Web]:
 
 
 def _polblogs(folder: Path) -> Web:
-    lines = _lines(folder / "nodes.tsv.gz")
+    lines = lines_of(folder / "nodes.tsv.gz")
     camp = np.array([line[2] for line in lines])
-    links = np.array([line[:2] for line in _lines(folder / "edges.tsv.gz")]).astype(np.int64)
+    links = np.array([line[:2] for line in lines_of(folder / "edges.tsv.gz")]).astype(np.int64)
     domains = [Domain(f"polblogs:{name}", "topic", _where(camp == name)) for name in np.unique(camp)]
-    return "polblogs", _graph(links, len(lines)), domains
+    return "polblogs", graph_of(links, len(lines)), domains
 
 
 def _wikispeedia(path: Path) -> Web:
     with tarfile.open(path) as archive:
-        tables = {name: _member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
+        tables = {name: member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
     number = {line[0]: at for at, line in enumerate(tables["articles"])}
     links = [[number[a], number[b]] for a, b, *_ in tables["links"] if a in number and b in number]
     by_category: dict[str, set[int]] = defaultdict(set)
@@ -116,13 +116,13 @@ def _wikispeedia(path: Path) -> Web:
         for name, pages in by_category.items()
         if 100 <= len(pages) <= 1_600
     ]
-    return "wikispeedia", _graph(np.array(links), len(number)), domains
+    return "wikispeedia", graph_of(np.array(links), len(number)), domains
 
 
 def _hollins(folder: Path) -> Web:
-    links = np.array([line for line in _lines(folder / "edges.txt.gz", " ") if line[0] != "#"]).astype(np.int64) - 1
+    links = np.array([line for line in lines_of(folder / "edges.txt.gz", " ") if line[0] != "#"]).astype(np.int64) - 1
     by_prefix: dict[str, list[int]] = defaultdict(list)
-    for line in _lines(folder / "links.dat.gz", " ")[1:]:
+    for line in lines_of(folder / "links.dat.gz", " ")[1:]:
         parts = line[1].split("/")
         for depth in range(3, min(len(parts), 6)):
             by_prefix["/".join(parts[:depth])].append(int(line[0]) - 1)
@@ -131,7 +131,7 @@ def _hollins(folder: Path) -> Web:
         for prefix, pages in by_prefix.items()
         if SMALLEST <= len(pages) <= 2_500
     ]
-    return "hollins", _graph(links), domains
+    return "hollins", graph_of(links), domains
 
 
 def _cnr(folder: Path) -> Web:
@@ -140,7 +140,7 @@ def _cnr(folder: Path) -> Web:
 
     graph = read_graph(folder / "cnr-2000.graph")
     sources = np.repeat(np.arange(graph.pages), np.diff(graph.indptr))
-    graph = _graph(np.column_stack([sources, graph.indices]), graph.pages)
+    graph = graph_of(np.column_stack([sources, graph.indices]), graph.pages)
     sources = np.repeat(np.arange(graph.pages), np.diff(graph.indptr))
     first, last = np.minimum(sources, graph.indices) + 1, np.maximum(sources, graph.indices)
     near = last - first < LARGEST
@@ -169,7 +169,7 @@ def _cnr(folder: Path) -> Web:
 def _debian(folder: Path) -> Web:
     with np.load(folder / "graph.csr.npz") as arrays:
         graph = Graph(arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32))
-    lines = _lines(folder / "pages.tsv.gz")
+    lines = lines_of(folder / "pages.tsv.gz")
     site, path = np.array([line[1] for line in lines]), [line[2] for line in lines]
     names, counts = np.unique(site, return_counts=True)
     size = dict(zip(names.tolist(), counts.tolist(), strict=True))
@@ -198,18 +198,20 @@ def _debian(folder: Path) -> Web:
     return "debian-docs", graph, domains
 
 
-def _graph(links: IntArray, pages: int | None = None) -> Graph:
+def graph_of(links: IntArray, pages: int | None = None) -> Graph:
     """Make a graph without links of a page to itself."""
     kept = links[links[:, 0] != links[:, 1]]
     return Graph.from_arrays(kept[:, 0], kept[:, 1], pages)
 
 
-def _lines(path: Path, separator: str = "\t") -> list[list[str]]:
+def lines_of(path: Path, separator: str = "\t") -> list[list[str]]:
+    """Read a compressed table."""
     with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
         return [line.strip().split(separator) for line in file if line.strip()]
 
 
-def _member(archive: tarfile.TarFile, name: str) -> list[list[str]]:
+def member(archive: tarfile.TarFile, name: str) -> list[list[str]]:
+    """Read a table of an archive."""
     file = archive.extractfile(name)
     if file is None:
         raise SystemExit(f"{name} is no file")
