@@ -11,6 +11,8 @@ from surveyor.experiments.calibration import Cell, band, cells_of, coverage_tabl
 from surveyor.experiments.topic_webs import made_up
 from surveyor.kernels.crew import Crew
 
+pytestmark = pytest.mark.compiled  # walks of many steps
+
 
 def chance(runs: int, low: int, high: int) -> float:
     """How likely a count outside the band is, by adding up."""

@@ -19,6 +19,8 @@ from surveyor.kernels.crew import Crew
 from surveyor.sampling.compiled import Neighbours
 from surveyor.sampling.trail import Trail
 
+pytestmark = pytest.mark.compiled  # walks of many steps
+
 
 @pytest.fixture(scope="module")
 def webs() -> dict[str, TopicWeb]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
+from surveyor.errors import UsageError
 from surveyor.sampling import estimates, sizes
 from surveyor.sampling.burn_in import kept
 from surveyor.sampling.diagnostics import Diagnostics, diagnose
@@ -128,9 +129,17 @@ class Sample:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What to beware of: each names its cause."""
-        if not self.trail.on_topic.any():
-            return self.about
+        if not self.telling:
+            return (*self.about, "too few steps are on topic to tell anything: walk longer, or begin at pages on topic")
         return (*self.about, *self.diagnostics.warnings)
+
+    @cached_property
+    def telling(self) -> bool:
+        """Whether there are steps to estimate from."""
+        try:
+            return bool(self.diagnostics.ess)
+        except UsageError:
+            return False
 
     def watching(self, trail: Trail) -> dict[str, FloatArray]:
         """Return the values of the properties that are watched."""
@@ -156,15 +165,14 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known of the sample by name; estimates of what was watched are among it."""
-        on = bool(self.trail.on_topic.any())
         return {
             "topic": self.topic, "method": self.method, "exact": METHODS[self.method].exact, "where": self.where,
             "walks": self.walks, "rng": self.rng, "until": str(self.until), "ending": self.ending,
             "reached": self.reached, "steps": self.steps, "fetches": self.fetches, "pages": self.distinct,
             "precision": self.precision, "in_links": self.in_links.to_dict(), "lost": list(self.lost),
             "notes": list(self.notes),
-            "estimates": {name: self._estimate(name).to_dict() for name in self.watched} if on else {},
-            "diagnostics": self.diagnostics.to_dict() if on else None,
+            "estimates": {name: self._estimate(name).to_dict() for name in self.watched} if self.telling else {},
+            "diagnostics": self.diagnostics.to_dict() if self.telling else None,
         }  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate:

@@ -63,8 +63,14 @@ class Until:
         """Return which goal the steps so far meet; empty if none."""
         if self.steps is not None and len(trail) >= self.steps:
             return "steps"
-        if not trail.on_topic.any() or (self.ess is None and self.width is None):
+        if self.ess is None and self.width is None:
             return ""
+        try:
+            return self._good_enough(trail, watched)
+        except UsageError:  # too few steps on topic to tell anything
+            return ""
+
+    def _good_enough(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
         told = diagnose(trail, watched)
         agree = all(not rhat > AGREE for rhat in told.rhat.values()) and not told.stuck
         if self.ess is not None and min(told.ess.values()) >= self.ess and agree:
