@@ -50,12 +50,10 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.reputation
 	$(BIN)/python -m surveyor.experiments.communities_live
-<<<<<<< HEAD
 	$(BIN)/python -m surveyor.experiments.back_links --data $(DATA)
-=======
 	$(BIN)/python -m surveyor.experiments.focused --data $(DATA) --plots plots
 	$(BIN)/python -m surveyor.experiments.calibration --data $(DATA)
->>>>>>> 9b6d79d (Experiments on samples are among those that make runs, and their tests need the JIT)
+	$(BIN)/python -m surveyor.experiments.focused_live
 
 experiments-large: .venv/ready
 	$(BIN)/python -m surveyor.experiments.reputation --large --pages 89e6

@@ -332,7 +332,7 @@ def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
         ({"topic": everything}, "was begun with the topic halves"),
         ({"method": "hard-paper"}, f"was begun with method {DEFAULT}"),
         ({"walks": 4}, "was begun with 8 walks"),
-        ({"window": 100}, "was begun with a window of 0"),
+        ({"window": 0}, "was begun with a window of 100"),
         ({"in_links": Links}, "was begun with back-links of nobody"),
         ({"rng": 6}, "was begun with --rng 5"),
         ({"seeds": ["http://www.site1.example/"]}, "was begun at http"),
