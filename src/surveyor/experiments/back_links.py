@@ -1,10 +1,10 @@
 """How biased samples are if not all back-links are known, and what corrected weights make of it.
 
-    python -m surveyor.experiments.back_links [--data DIR] [--runs 30] [--quick] [--json]
+    python -m surveyor.experiments.back_links [--data DIR] [--runs 30] [--methods trial] [--quick] [--json]
 
 Eight walks over a web that is known as a whole, but a source of back-links tells each in-link with a chance of 0, 30
 or 60 %, or the first hundred of each page only. Walks go everywhere (`webwalker`), or keep to a topic (`hard`,
-`mixture`), for 1,000 and 5,000 steps. Estimated are the share of the 2 % of pages with the most in-links, the
+`mixture`, `trial`), for 1,000 and 5,000 steps. Estimated are the share of the 2 % of pages with the most in-links, the
 mean logarithms of the degree and of the in-degree, the shares of pages with at most one in-link and without links,
 and the shares of other topics.
 
@@ -38,7 +38,7 @@ from surveyor.sampling.trail import Trail
 
 TOLD = (0.0, 0.3, 0.6, -100.0)  # below 0: the first so many
 STEPS = (1_000, 5_000)
-METHODS = ("webwalker", "hard", "mixture")
+METHODS = ("webwalker", "hard", "mixture", "trial")
 WALKS = 8
 REDRAWN = 10  # runs with the same links told: drawing them anew takes long on large webs
 MADE_UP = ((20_000, 7), (100_000, 3), (20_000, 11), (20_000, 23), (300_000, 5))  # pages and seed
@@ -229,6 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of real graphs")
     parser.add_argument("--runs", type=int, default=30, help="of each kind")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="ways to walk")
     parser.add_argument("--quick", action="store_true", help="one small web, few runs")
     parser.add_argument("--json", action="store_true", help="one object with all that was measured")
     given = parser.parse_args()
@@ -237,7 +238,7 @@ def main() -> None:
     found = []
     for name, graph, topics in webs(given.data, made_up):
         neighbours = Neighbours.of(graph)
-        for method in METHODS:
+        for method in given.methods:
             scene = Scene(graph, neighbours, topics, method)
             for count in steps:
                 part = "tuning" if name in TUNING else "test" if name in LOOKED_AT else "fresh"
