@@ -107,8 +107,13 @@ class Sampled(Setting):
             **self.options,
         }  # fmt: skip
         limits = {name: wish.pop(name) for name in ("fetches", "done") if name in wish}
-        told = dict.fromkeys(chosen, "argument")
-        given = {"settings": Settings(**chosen), "origins": told, "out": out, "window": 100, **wish}
+        given = {
+            "settings": Settings(**chosen),
+            "origins": dict.fromkeys(chosen, "argument"),
+            "out": out,
+            "window": 100,
+            **wish,
+        }
         with begin(self.web.seeds[: self.seeds] if seeds is None else seeds, topic, **given) as sample:
             hook(sample.folder, before, after)
             self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)

@@ -33,7 +33,8 @@ from surveyor.sampling.beginning import begin
 from surveyor.sampling.live import run
 out, proxy, *seeds = sys.argv[1:]
 given = {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "pause": 0.02, "rng": 5, "concurrency": 4}
-with begin(seeds, halves, out=out, settings=Settings(**given), origins=dict.fromkeys(given, "test")) as sample:
+chosen = Settings(**given)
+with begin(seeds, halves, out=out, window=100, settings=chosen, origins=dict.fromkeys(given, "test")) as sample:
     finished(run(sample, fetches=150))
 """
 
@@ -49,7 +50,7 @@ def sampled(
     chosen = wish.pop("chosen", None) or given(web, concurrency=wish.pop("concurrency", 4))
     seeds = wish.pop("seeds", web.seeds)
     where = dict.fromkeys(chosen, "test")
-    with begin(seeds, topic, out=out, settings=Settings(**chosen), origins=where, **wish) as sample:
+    with begin(seeds, topic, out=out, window=100, settings=Settings(**chosen), origins=where, **wish) as sample:
         return finished(run(sample, fetches=fetches, resolver=resolver))
 
 
