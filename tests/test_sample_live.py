@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from crashing import Image
-from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, half, halves, plain_walk
+from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, half, plain_walk
 from surveyor.crawling.survey import Survey
-from surveyor.errors import NothingFetched, SurveyError, UsageError
+from surveyor.errors import NothingFetched, UsageError
 from surveyor.outcome import was_asked
 from surveyor.sampling import course as courses
 from surveyor.sampling.beginning import terms_of
@@ -222,6 +222,15 @@ def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
     assert shares[12] < shares[0]
 
 
+@pytest.mark.parametrize(("method", "window"), [(None, 0), ("webwalker", 100)])
+def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | None, window: int) -> None:
+    Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
+    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+        terms = terms_of(folder)
+    assert terms is not None
+    assert terms.window == window
+
+
 # --- killed, and gone on with ---
 
 
@@ -321,67 +330,6 @@ def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
     more = sampled.sample(tmp_path / "a.survey", everything, fetches=90)
     assert by_url(more)[: len(done.trail)] == by_url(done)
     assert more.asked.size > done.asked.size
-
-
-# --- refused ---
-
-
-@pytest.mark.parametrize(
-    ("wish", "told"),
-    [
-        ({"topic": everything}, "was begun with the topic halves"),
-        ({"method": "hard-paper"}, f"was begun with method {DEFAULT}"),
-        ({"walks": 4}, "was begun with 8 walks"),
-        ({"window": 0}, "was begun with a window of 100"),
-        ({"in_links": Links}, "was begun with back-links of nobody"),
-        ({"rng": 6}, "was begun with --rng 5"),
-        ({"seeds": ["http://www.site1.example/"]}, "was begun at http"),
-        ({"exclude": ("*/x/*",)}, "was begun with another exclude"),
-        ({"archive": False}, "told from what it says, which would not be kept"),
-        ({"method": "random"}, "there is no method 'random'"),
-        ({"walks": 0}, "walks must be a whole number of at least 1, not 0"),
-        ({"in_links": 7}, "int is no source of back-links"),
-    ],
-)
-def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: str) -> None:
-    sampled = Sampled(CALM)
-    path = tmp_path / "a.survey"
-    sampled.sample(path, fetches=5)
-    asked = len(sampled.client.asked)
-    settings: dict[str, Any] = {name: wish.pop(name) for name in ("rng", "exclude", "archive") if name in wish}
-    sampled.options = settings
-    topic = wish.pop("topic", halves)
-    if wish.get("in_links") is Links:
-        wish = {"in_links": knows(sampled, "all")}
-    with pytest.raises(UsageError, match=told):
-        sampled.sample(path, topic, fetches=20, **wish)
-    assert len(sampled.client.asked) == asked
-
-
-def test_a_survey_that_is_no_sample_is_refused(tmp_path: Path) -> None:
-    sampled = Sampled(CALM)
-    sampled.crawl(tmp_path / "a.survey", "pages=5")
-    with pytest.raises(UsageError, match="is a survey, but no sample"):
-        sampled.sample(tmp_path / "a.survey")
-
-
-def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
-    def broken(page: SampledPage) -> bool:
-        return bool(1 / len(page.text[:0]))
-
-    with pytest.raises(UsageError, match=r"the topic broken failed on http://\S+: ZeroDivisionError"):
-        Sampled(CALM).sample(tmp_path / "a.survey", broken)
-
-
-@pytest.mark.parametrize("detail", [{}, {"page": 0, "from": [10**6]}, {"page": "x", "from": 7}])
-def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> None:
-    sampled = Sampled(CALM)
-    source, path = knows(sampled, "all"), tmp_path / "a.survey"
-    sampled.sample(path, fetches=5, in_links=source)
-    with Folder.open(path) as folder:
-        folder.note("told", **detail)
-    with pytest.raises(SurveyError, match="an event that means nothing"):
-        sampled.sample(path, fetches=20, in_links=source)
 
 
 def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
