@@ -39,6 +39,7 @@ COMMANDS: Table = {
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
     "community": ("community", "Estimate how the web around some pages ranks them, from few pages outside."),
+    "sample": ("sample", "Sample the pages on a topic by random walks, and estimate what holds for all of them."),
     "topic": ("", "Train and test topics, by which samples choose pages."),
     "explain": ("explain", "Show where the score of a page comes from."),
     "report": ("report", "Write a survey as one HTML file, to keep or to send."),

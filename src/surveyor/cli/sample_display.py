@@ -1,0 +1,147 @@
+"""Walks as they go on: how much the sample is worth so far, on a terminal drawn anew, elsewhere a line now and then.
+
+To look at all steps takes time, so that a look is taken the more rarely the longer it takes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, TextIO
+
+from surveyor.report.accounts import bar
+from surveyor.report.numbers import count, counted, percent
+
+if TYPE_CHECKING:
+    from surveyor.sampling.estimates import Estimate
+    from surveyor.sampling.properties import Pages
+    from surveyor.sampling.trail import Trail
+
+LINE_EVERY, DRAW_EVERY = 10.0, 0.5  # seconds
+SPARE = 20  # times as long as a look takes, nothing is looked at
+BARS, NARROWEST, BESIDE = 28, 8, 46  # characters of a bar at most and at least, and of what stands beside it
+
+Watched = tuple[str, Callable[["Trail"], "Estimate"]]  # what it is, and how to estimate it
+
+
+def watching(names: Sequence[str], pages: Pages) -> Watched | None:
+    """Watch the first of some properties of pages; None if there is none."""
+    from surveyor.sampling.estimates import ratio
+    from surveyor.sampling.properties import property_of
+
+    if not names:
+        return None
+    known = property_of(names[0], pages)  # which remembers what it found out
+    return names[0], lambda trail: ratio(trail, known.numbers(trail))
+
+
+class WalkDisplay:
+    """Draws on stderr while walks go on."""
+
+    def __init__(
+        self, goal: str, watched: Watched | None = None, stream: TextIO | None = None, *, silent: bool = False,
+        color: bool = True, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._stream = stream or sys.stderr
+        self._silent, self._color, self._clock = silent, color, clock
+        self._terminal = not silent and self._stream.isatty()
+        self._wanted = _wanted_size(goal)
+        self.watched = watched
+        self._next = clock() + (DRAW_EVERY if self._terminal else LINE_EVERY)
+        self._live: Any = None
+
+    def __call__(self, trail: Callable[[], Trail], fetches: int, more: str = "") -> None:
+        """Look at the steps so far, if it is time."""
+        began = self._clock()
+        if self._silent or began < self._next:
+            return
+        steps = trail()
+        if self._terminal:
+            self._draw("\n".join(self.lines(steps, fetches, more, get_terminal_size().columns)))
+        else:
+            self._stream.write(self.line(steps, fetches) + "\n")
+            self._stream.flush()
+        now = self._clock()
+        self._next = now + max(DRAW_EVERY if self._terminal else LINE_EVERY, SPARE * (now - began))
+
+    def clear(self) -> None:
+        """Take the drawing off the screen."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def lines(self, trail: Trail, fetches: int, more: str = "", columns: int = 120) -> list[str]:
+        """Return what a terminal shows."""
+        ess, rhat = _worth(trail)
+        width = max(NARROWEST, min(BARS, columns - BESIDE))
+        done = bar(min(ess / self._wanted, 1.0), width) + " " if self._wanted else ""
+        drawn = [f"effective  {done}{count(ess)}{_of(self._wanted)} pages{_rhat(rhat)}"]
+        if told := self._estimate(trail):
+            drawn.append(f"estimate   {told}")
+        facts = [_steps(trail, fetches), more]
+        return [*drawn, "   ".join(filter(None, facts))]
+
+    def line(self, trail: Trail, fetches: int) -> str:
+        """Return what a log shows."""
+        ess, rhat = _worth(trail)
+        told = self._estimate(trail)
+        worth = f"effective {count(ess)}{_of(self._wanted)} pages{_rhat(rhat)}"
+        return "   ".join(filter(None, [worth, told, _steps(trail, fetches)]))
+
+    def _estimate(self, trail: Trail) -> str:
+        """Say what is watched, and how sure it is."""
+        if self.watched is None or not trail.on_topic.any():
+            return ""
+        from surveyor.report.samples import interval, value
+
+        words, estimate = self.watched
+        one = estimate(trail)
+        return f"{words} {value(one)} ({interval(one)})"
+
+    def _draw(self, text: str) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._live is None:
+            console = Console(file=self._stream, no_color=not self._color or None, highlight=False)
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def _wanted_size(goal: str) -> float:
+    """Return the effective sample size that is asked for, or 0.
+
+    >>> _wanted_size("ess=400,fetches=2k"), _wanted_size("width=3%")
+    (400.0, 0.0)
+    """
+    found = re.search(r"\bess\s*=\s*([\d_.]+)\s*(k?)", goal)
+    return float(found[1].replace("_", "")) * (1000 if found[2] else 1) if found else 0.0
+
+
+def _worth(trail: Trail) -> tuple[float, float]:
+    """Return the effective sample size and R-hat so far."""
+    from surveyor.sampling.diagnostics import diagnose
+
+    if not trail.on_topic.any():
+        return 0.0, math.nan
+    told = diagnose(trail)
+    return min(told.ess.values()), max(told.rhat.values())
+
+
+def _of(wanted: float) -> str:
+    return f" of {count(wanted)}" if wanted else ""
+
+
+def _rhat(rhat: float) -> str:
+    return "" if math.isnan(rhat) else f"   R-hat {rhat:.2f}"
+
+
+def _steps(trail: Trail, fetches: int) -> str:
+    on = float(trail.on_topic.mean()) if len(trail) else 0.0
+    return f"{counted(len(trail), 'step')}   {counted(fetches, 'page')} fetched   {percent(on)} of the steps on topic"

@@ -1,0 +1,88 @@
+"""The files that `surveyor sample` writes: pages, curves and a report."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from surveyor.errors import UsageError
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+    from surveyor.cli.samples import Found, Told
+
+
+def check(*, pages: str | None, plots: str | None, report: str | None, recall: str | None) -> None:
+    """Refuse what cannot be written, before the work is done."""
+    from surveyor.report.column_files import check_file
+    from surveyor.report.scores import check_place
+    from surveyor.report.svg import check_plots
+
+    taken: dict[Path, str] = {}
+    for name, place in {"--pages": pages, "--plots": plots, "--report": report, "--recall": recall}.items():
+        if place and (other := taken.setdefault(Path(place).resolve(), name)) != name:
+            raise UsageError(f"{other} and {name} name the same file, {place}", hint="give each a name of its own")
+    if pages:
+        if pages.lower().endswith(".npy"):
+            raise UsageError(f"{pages} has no room for URLs", hint="end it in .csv, .csv.gz or .parquet")
+        check_file(pages)
+    for place in filter(None, (pages, report)):
+        check_place(place)
+    if plots:
+        check_plots()
+        _check_folder(Path(plots))
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", hint="--plots takes the name of a folder")
+    above = folder if folder.is_dir() else folder.parent
+    if not above.is_dir():
+        raise UsageError(f"{folder} cannot be made: there is no folder {above}", hint="make it first, with mkdir")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{folder} cannot be written: the folder {above} takes no files from you",
+            hint="choose another folder, or change its permissions",
+        )
+
+
+def keep(
+    output: Output, found: Found, told: Told, *, pages: str | None, plots: str | None, report: str | None
+) -> None:  # fmt: skip
+    """Write what was asked for; each file appears when it is complete."""
+    from surveyor.graph.formats.streams import aside
+    from surveyor.report.survey_html import NO_PLOTS, can_plot
+
+    sample = found.sample
+    if pages:
+        from surveyor.report.sample_files import write_pages
+
+        write_pages(sample, pages)
+        output.say(f"sampled pages written to {pages}")
+    if not plots and not report:
+        return
+    from surveyor.report.sample_plots import all_figures
+
+    figures = all_figures(sample, told.statistics, told.breakdowns) if can_plot() else {}
+    if plots:
+        from surveyor.report.svg import alone
+
+        Path(plots).mkdir(exist_ok=True)
+        for name, drawn in figures.items():
+            with aside(Path(plots) / f"{name}.svg") as draft:
+                draft.write_text(alone(drawn.svg), "utf-8")
+        output.say(f"curves written to {plots}: {', '.join(f'{name}.svg' for name in figures)}")
+    if report:
+        from surveyor.report.sample_html import SampleReport, write_report
+
+        again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
+        page = SampleReport(sample, found.source, again, told.statistics, told.breakdowns, told.draws, figures)
+        with aside(Path(report)) as draft:
+            write_report(page, draft)
+        output.say(f"report written to {report}")
+        if not can_plot():
+            output.say(NO_PLOTS)

@@ -1,0 +1,123 @@
+"""`surveyor sample` of the live web: pages are fetched as walks need them, and it stops in good order."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from surveyor.cli.samples import Found, Stopped, Wish, code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from surveyor.cli.output import Output
+    from surveyor.config import Settings
+    from surveyor.crawling.live import Run
+    from surveyor.outcome import Outcome
+    from surveyor.sampling.beginning import SampleFolder
+    from surveyor.sampling.course import Course
+    from surveyor.sampling.result import Sample
+    from surveyor.sampling.trail import Trail
+    from surveyor.sampling.walked import MetPages, Walked
+
+
+def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Stopped:
+    """Fetch the pages that walks come to, into a survey of their own."""
+    from surveyor.cli.settings import with_contact
+    from surveyor.config import load
+    from surveyor.sampling.beginning import begin
+    from surveyor.sampling.topics import Topic
+    from surveyor.sampling.until import Until
+
+    own = {} if wish.rng is None else {"rng": wish.rng}
+    chosen, origins = load({**given, **own})
+    chosen = with_contact(output, chosen)
+    seeds = _seeds(output, wish, chosen)
+    begun = begin(
+        seeds, Topic.parse(wish.topic), method=wish.method, walks=wish.walks, reach=wish.reach, window=wish.window,
+        in_links=list(wish.in_links) or None, until=wish.goal, fetches=Until.parse(wish.goal).fetches, out=wish.out,
+        settings=chosen, origins=origins,
+    )  # fmt: skip
+    with begun:
+        place = str(begun.folder.folder)
+        _introduce(output, begun, origins)
+        walked, stopped = _walked(output, begun, wish)
+        if walked is None or walked.ending == "interrupted":
+            asked = 0 if walked is None else walked.asked.size
+            return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
+    sample = _sample(begun, walked, wish)
+    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample, wish), place)
+
+
+def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
+    """Gather the pages to begin at, those of lists too."""
+    from surveyor.crawling.seeds import gathered
+    from surveyor.crawling.start import clean_seeds
+    from surveyor.sources.http import run as run_loop
+
+    named = list(wish.where)
+    if wish.lists:
+        named += run_loop(gathered(wish.lists, settings, say=output.say)).urls
+    return clean_seeds(named)
+
+
+def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) -> None:
+    from surveyor.cli.settings import say_unusual
+    from surveyor.report.numbers import counted
+
+    folder, terms = begun.folder, begun.terms
+    told = f"{terms.topic}   {counted(terms.walks, 'walk')}, {terms.method}, rng {folder.manifest.rng}"
+    output.say(f"{told}   robots.txt obeyed, delay {begun.settings.delay:g} s")
+    if begun.is_new:
+        output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
+    else:
+        output.say(f"going on with {folder.folder}")
+    own = dict.fromkeys(("seeds", "strategy", "until", *(["scope"] if origins.get("scope") == "default" else [])), "--")
+    say_unusual(output, begun.settings, {**origins, **own})
+
+
+def _walked(output: Output, begun: SampleFolder, wish: Wish) -> tuple[Walked | None, int]:
+    """Walk, with a display and with signals that stop it in good order."""
+    from surveyor.cli import stoppable
+    from surveyor.cli.sample_display import WalkDisplay, watching
+    from surveyor.sampling.live import run
+    from surveyor.sampling.properties import property_of
+    from surveyor.sampling.until import Until
+    from surveyor.sampling.walking import MANY
+
+    goal, display = Until.parse(wish.goal), WalkDisplay(wish.goal, silent=output.quiet, color=output.color)
+    known: dict[str, Any] = {}
+    said = 0
+
+    def done(trail: Trail, pages: MetPages) -> str:
+        if not known:
+            known.update({name: property_of(name, pages) for name in wish.watched})
+            display.watched = watching(wish.watched, pages)
+        return goal.met(trail, {name: one.numbers(trail) for name, one in known.items()})
+
+    def watch(course: Course, now: Run, _: Outcome | None) -> None:
+        nonlocal said
+        if len(now.hosts.remarks) > said:
+            display.clear()
+            for remark in [] if output.quiet else now.hosts.remarks[said:]:
+                output.warn(remark)
+            said = len(now.hosts.remarks)
+        display(course.trail, len(course.asked), f"{len(now.hosts):,} hosts")
+
+    try:
+        return stoppable.run(lambda: run(begun, fetches=goal.fetches or MANY, done=done, watch=watch), [])
+    finally:
+        display.clear()
+
+
+def _sample(begun: SampleFolder, walked: Walked, wish: Wish) -> Sample:
+    from surveyor.sampling.neighbours import name_of
+    from surveyor.sampling.result import InLinks, Sample
+
+    terms = begun.terms
+    return Sample(
+        walked.trail, walked.pages, terms.topic, terms.method, terms.walks, begun.folder.manifest.rng,
+        int(walked.asked.size), walked.ending, wish.goal,
+        InLinks(math.nan, 0.0, 1.0, name_of(begun.in_links) or "pages that walks have read"),
+        tuple(walked.lost.tolist()), wish.watched, tuple(filter(None, [walked.remark])), str(begun.folder.folder),
+    )  # fmt: skip

@@ -1,0 +1,202 @@
+"""`surveyor sample` when sense, links or the disk run out: one sentence, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+
+import surveyor as sv
+from console import FULL, NO_KERNELS, Said, process
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+
+ON = [f"https://a.example/{name}" for name in "abcd"]
+OFF = [f"https://b.test/{name}" for name in "abcdefgh"]
+QUICK = ["--topic", "tld:example", "--until", "steps=200"]
+
+
+def links() -> list[tuple[str, str]]:
+    """Return a ring of pages on topic and a chain off topic that leads to it, some steps away."""
+    ring = [(page, ON[place - 1]) for place, page in enumerate(ON)]
+    return [*ring, *pairwise(OFF), (OFF[-1], ON[0])]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    sv.Graph.from_edges(links()).save(tmp_path / "web.graph")
+    return "web.graph"
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ([], "Missing option '--topic'"),
+        (["--topic", ""], "no topic was given"),
+        (["--topic", "hots:a.example"], "hots: is no kind of topic"),
+        (["--topic", "url:["], "'[' is not a regular expression"),
+        (["--topic", "model:none.json"], "none.json"),
+        (["--topic", "tld:nowhere"], "tld:nowhere"),
+        (["--topic", "solar power"], "needs what pages say, and a graph has their names alone"),
+        ([*QUICK, "--share", "hots:a"], "hots: is no kind of topic"),
+        ([*QUICK, "--share", "solar power"], "needs what pages say"),
+        ([*QUICK, "--method", "best"], "'best' is not one of 'trial', 'mixture', 'hard'"),
+        ([*QUICK, "--mean", "height"], "'height' is not one of 'out_degree', 'log_out_degree'"),
+        ([*QUICK, "--by", "colour"], "'colour' is not one of 'domain', 'host', 'tld', 'language', 'out_degree'"),
+        ([*QUICK, "--walks", "0"], "0 is below 1."),
+        ([*QUICK, "--rng", "-1"], "-1 is below 0."),
+        ([*QUICK, "--draws", "0"], "0 is below 1."),
+        ([*QUICK, "--reach", "0"], "0 is below 1."),
+        (["--topic", "tld:example", "--until", "pages=5"], "pages"),
+        (["--topic", "tld:example", "--until", "ess"], "'ess' does not say when a sample is done"),
+        (["--topic", "tld:example", "--until", "ess=many"], "'ess=many' does not say when a sample is done"),
+        (["--topic", "tld:example", "--until", "ess=0"], "ess"),
+        (["--topic", "tld:example", "--until", "width=300%"], "width"),
+        (["--topic", "tld:example", "--until", "fetches=-5"], "'fetches=-5' does not say when a sample is done"),
+        (["--topic", "tld:example", "--until", "width=3%"], "nothing says which interval is to be narrow"),
+        ([*QUICK, "--by", "language"], "a graph does not know in which language pages are"),
+        ([*QUICK, "--in-links", "300%"], "3 is no share of in-links"),
+        ([*QUICK, "--in-links", "10%", "--in-links", "20%"], "more than one --in-links is for the web"),
+        ([*QUICK, "--start", "https://nowhere.example/"], "no page https://nowhere.example/"),
+        ([*QUICK, "--in-links", "none.tsv"], "none.tsv"),
+        ([*QUICK, "--recall", "none.txt"], "none.txt"),
+        ([*QUICK, "--recall", "empty.txt"], "empty.txt names no pages"),
+        ([*QUICK, "--pages", "pages.txt"], "the name pages.txt tells no format"),
+        ([*QUICK, "--pages", "pages.npy"], "pages.npy has no room for URLs"),
+        ([*QUICK, "--pages", "no/pages.csv"], "no/pages.csv cannot be written: there is no folder no"),
+        ([*QUICK, "--report", "web.graph"], "web.graph is a folder"),
+        ([*QUICK, "--plots", "empty.txt"], "empty.txt is no folder"),
+        ([*QUICK, "--plots", "no/curves"], "no/curves cannot be made: there is no folder no"),
+        ([*QUICK, "--pages", "a.csv", "--report", "./a.csv"], "--pages and --report name the same file, ./a.csv"),
+        ([*QUICK, "--pages", "a.csv", "--recall", "a.csv"], "--pages and --recall name the same file, a.csv"),
+        ([*QUICK, "--out", "d"], "--out is for pages that are fetched, and in a graph none are"),
+        ([*QUICK, "--max-delay", "9"], "--max-delay is for pages that are fetched, and in a graph none are"),
+        ([*QUICK, "--json", "--csv"], "--json and --csv exclude each other."),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, more: list[str], problem: str
+) -> None:
+    (tmp_path / "empty.txt").write_text("# nothing yet\n")
+    said = Said(capsys, "sample", path, *more)
+    assert (said.code, said.out) == (2, "")
+    assert problem in said.err
+    assert said.err.splitlines()[-1].startswith("  hint: ")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["empty.txt", "web.graph"]
+
+
+def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "sample", "--topic", "everything")
+    assert (said.code, said.out) == (2, "")
+    assert "nothing says where to walk" in said.err
+    for place, codes in (("nothing", (2, 4)), ("nothing.graph", (2, 4)), ("nothing.survey", (4,))):
+        said = Said(capsys, "sample", place, "--topic", "everything")
+        assert said.code in codes
+        assert place in said.err.splitlines()[0]
+
+
+def test_what_is_for_the_web_or_for_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--start", "x")
+    assert (said.code, "--start is for graphs and surveys" in said.err) == (2, True)
+    said = Said(capsys, "sample", "s.survey", "--topic", "everything", "--delay", "3")
+    assert (said.code, "--delay is for pages that are fetched, and in a survey none are" in said.err) == (2, True)
+    said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
+    assert said.code == 2
+    assert "contact" not in said.err  # refused before anything is asked for
+
+
+# Samples that cannot be trusted say why
+
+
+def test_seeds_off_topic_whose_walks_find_it(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    said = Said(capsys, "sample", path, *QUICK, "--start", OFF[-2])
+    assert said.code == 0
+    assert "mean out_degree" in said.out
+
+
+def test_walks_that_never_find_the_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
+    sv.Graph.from_edges(apart).save(Path("apart.graph"))
+    said = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
+    assert "! 4 of 8 walks have not found the topic so far: begin at pages on it\n" in said.err
+    lost = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/")
+    assert lost.code == 3
+    assert "! no walk found a page on topic (tld:example): begin at pages that are" in lost.err
+    assert "estimate" not in lost.out
+    told = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
+    assert (told["ending"], told["reached"], told["estimates"]) == ("lost", False, [])
+
+
+def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Walks in two rings without a link between them disagree; one alone on its page never moves."""
+
+    def ring(name: str, size: int) -> list[tuple[str, str]]:
+        pages = [f"https://{name}.example/{number}" for number in range(size)]
+        return [(page, pages[place - 1]) for place, page in enumerate(pages)]
+
+    clique = list(combinations([f"https://two.example/{number}" for number in range(12)], 2))
+    alone = [("https://alone.example/", "https://other.test/")]
+    sv.Graph.from_edges([*ring("one", 30), *clique, *alone]).save(Path("parts.graph"))
+    starts = ["https://one.example/0", "https://two.example/0", "https://alone.example/", "https://one.example/9"]
+    words = ["--topic", "tld:example", "--until", "steps=2000", "--walks", "4"]
+    said = Said(capsys, "sample", "parts.graph", *words, *(word for page in starts for word in ("--start", page)))
+    assert said.code == 0
+    assert "! R-hat " in said.err
+    assert "the walks disagree" in said.err
+    assert "of 4 never moved: no neighbour of the first page is on topic" in said.err
+    page = Said(
+        capsys, "sample", "parts.graph", *words, "--start", starts[0], "--start", starts[1], "--report", "r.html"
+    )
+    assert "! R-hat" in page.err
+    assert "The walks disagree" in Path("r.html").read_text() or "the walks disagree" in Path("r.html").read_text()
+
+
+def test_one_host_only(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    said = Said(capsys, "sample", path, *QUICK)
+    assert "of the steps are on one host" in said.err
+
+
+# Disks
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
+@pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet", "report.html", "curves"])
+def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: str) -> None:
+    if name != "curves":
+        (tmp_path / name).write_text("as before")
+    flag = {"report.html": "--report", "curves": "--plots"}.get(name, "--pages")
+    limit = "9000" if name in ("report.html", "curves") else "60"
+    done = process(
+        "-c", FULL, limit, "sample", path, "-q", "--csv", *QUICK, flag, name, env=NO_KERNELS, cwd=tmp_path
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    problem = next(line for line in done.stderr.splitlines() if not line.startswith("! "))
+    assert " cannot be written: " in problem
+    assert problem.endswith("File too large")
+    if name == "curves":
+        assert [one.name for one in (tmp_path / name).iterdir() if one.stat().st_size > 9000] == []
+    else:
+        assert (tmp_path / name).read_text() == "as before"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_takes_no_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    Path("closed").mkdir(mode=0o500)
+    for words in (["--pages", "closed/a.csv"], ["--plots", "closed"], ["--report", "closed/r.html"]):
+        said = Said(capsys, "sample", path, *QUICK, *words)
+        assert (said.code, "takes no files from you" in said.err) == (2, True)
+
+
+def test_an_interrupt_leaves_nothing_behind(
+    capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("surveyor.report.sample_files._batches", interrupted)
+    said = Said(capsys, "sample", path, *QUICK, "--pages", "all.csv")
+    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]
