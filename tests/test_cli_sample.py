@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from pathlib import Path
 
 import pyarrow.parquet
@@ -14,7 +13,7 @@ import pytest
 import surveyor as sv
 from console import Said
 from surveyor.cli import sample as command
-from surveyor.cli.samples import Wish
+from surveyor.cli.samples import Wish, longer
 from surveyor.sampling.methods import METHODS
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -149,7 +148,7 @@ def test_a_budget_that_is_spent_before_the_goal(capsys: pytest.CaptureFixture[st
     said = Said(capsys, *words)
     assert said.code == 3
     assert "! the goal, ess=100000,steps=300, was not reached: as many steps were made as were allowed\n" in said.err
-    assert "--until ess=100000 --until steps=600 " in said.err
+    assert "--until ess=100000 --until steps=600\n" in said.err
     assert "mean out_degree" in said.out  # what was found is told all the same
     assert Said(capsys, *words, "--json").json()["reached"] is False
     assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "fetches=100").code == 0
@@ -207,14 +206,17 @@ def test_where_it_walks(where: tuple[str, ...], place: str) -> None:
     assert wish(*where).place == place
 
 
-def test_what_is_watched_and_twice_the_budget() -> None:
+def test_what_is_watched() -> None:
     one = wish("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5e3"))
     assert one.watched == ("word:a", "degree")
     assert wish("a.graph", mean=("degree",), of="tld:uk").watched == ("tld:uk",)
     assert wish("a.graph").watched == ()
-    assert wish("https://a.example/").longer().until == ("ess=400,fetches=10000",)
-    assert one.longer().until == ("ess=400", "fetches=4000, steps=10e3")
-    assert wish("a.graph").longer() == wish("a.graph")
-    words = one.words()
-    assert words[0] == "a.graph"
-    assert re.search(r"--until ess=400 --until fetches=2000, steps=5e3 --share word:a --mean degree", " ".join(words))
+
+
+def test_twice_the_budget() -> None:
+    one = wish("a.graph", until=("ess=400", "fetches=2000, steps=5e3"))
+    words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, steps=5e3", "-q"]
+    assert longer(words, one) == [*words[:4], "fetches=4000, steps=10e3", "-q"]
+    assert longer(["--until=fetches=1.5k"], wish("a.graph", until=("fetches=1.5k",))) == ["--until=fetches=3k"]
+    assert longer(["sample", "a.graph"], wish("a.graph")) == []
+    assert longer(["sample", "a.example"], wish("a.example"))[-2:] == ["--until", "ess=400,fetches=10000"]

@@ -148,16 +148,18 @@ def _facts(output: Output, facts: dict[str, str]) -> None:
 
 def _steps(found: Found, wish: Wish, *, pages: str | None, report: str | None) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    words = ["surveyor", "sample", *wish.words()]
-    steps = {}
-    if found.code and wish.longer() != wish:
-        steps["walk on"] = ["surveyor", "sample", *wish.longer().words()]
+    from surveyor.cli.samples import longer
+
+    words = click.get_current_context().obj or ()
+    steps: dict[str, list[str]] = {}
+    if found.code and (more := longer(words, wish)):
+        steps["walk on"] = ["surveyor", *more]
     if not wish.share:
-        steps["how many are …?"] = [*words, "--share", "url:/blog/"]
+        steps["how many are …?"] = ["surveyor", *words, "--share", "url:/blog/"]
     if not pages:
-        steps["keep the pages"] = [*words, "--pages", "sample.csv"]
+        steps["keep the pages"] = ["surveyor", *words, "--pages", "sample.csv"]
     if not report:
-        steps["see the curves"] = [*words, "--report", "sample.html"]
+        steps["see the curves"] = ["surveyor", *words, "--report", "sample.html"]
     if found.place:
         steps["what was fetched"] = ["surveyor", found.place]
     return steps

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,26 +71,6 @@ class Wish:
         """The properties that the goal is about."""
         return (self.of,) if self.of else (*self.share, *self.mean)
 
-    def longer(self) -> Wish:
-        """Return a wish for twice the budget; the same if it has none."""
-        rules = self.until or (self.goal,)
-        twice = tuple(BUDGET.sub(lambda rule: f"{rule[1]}{2 * float(rule[2]):g}", one) for one in rules)
-        return self if twice == rules else replace(self, until=twice)
-
-    def words(self) -> list[str]:
-        """Return the options that give the same numbers again."""
-        valued: dict[str, Sequence[object]] = {
-            "--topic": [self.topic], "--method": [self.method], "--until": self.until, "--walks": [self.walks],
-            "--share": self.share, "--mean": self.mean, "--by": self.by, "--of": [self.of], "--recall": [self.recall],
-            "--in-links": self.in_links, "--start": self.start, "--seeds": self.lists, "--reach": [self.reach],
-            "--window": [self.window], "--rng": [self.rng], "--out": [self.out], "--draws": [self.draws],
-        }  # fmt: skip
-        words = [
-            word for flag, values in valued.items() for value in values if value is not None
-            for word in (flag, str(value))
-        ]  # fmt: skip
-        return [*self.where, *words, *["--size"] * self.size]
-
 
 ASKED = tuple(one.name for one in fields(Wish) if one.name != "where")
 
@@ -123,10 +104,16 @@ class Told:
     def fields(self, sample: Sample) -> dict[str, Any]:
         """Return what JSON says."""
         told: dict[str, Any] = {
+            "in_links": {name: _finite(value) for name, value in sample.in_links.to_dict().items()},
             "estimates": [{"statistic": one.kind, "of": one.of, **one.found.to_dict()} for one in self.statistics],
             "by": {one.of: one.found.to_dict() for one in self.breakdowns},
         }
         return {**sample.to_dict(), **told, **({"draws": list(self.draws)} if self.draws else {})}
+
+
+def _finite(value: Any) -> Any:
+    """Return what JSON can say: a share that is not known is None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
@@ -158,6 +145,28 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
         raise UsageError("a graph does not know in which language pages are", hint="--by language needs their text")
     if wish.in_links and here == "survey":
         raise UsageError("--in-links is not for surveys: all links between pages read are known", hint="leave it out")
+
+
+def longer(words: Sequence[str], wish: Wish) -> list[str]:
+    """Return a command line with twice the budget; empty if it has none.
+
+    A budget that nobody asked for is written down.
+    """
+    rules = [one for one in (*wish.until, wish.goal) if BUDGET.search(one)]
+    if not rules:
+        return []
+    if not wish.until:
+        return [*words, "--until", _twice(wish.goal)]
+    return [_twice(word) if word.removeprefix("--until=") in rules else word for word in words]
+
+
+def _twice(rule: str) -> str:
+    """Double a budget.
+
+    >>> _twice("ess=400,fetches=2k"), _twice("steps=5e3")
+    ('ess=400,fetches=4k', 'steps=10e3')
+    """
+    return BUDGET.sub(lambda found: f"{found[1]}{2 * float(found[2]):g}", rule)
 
 
 def found(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Stopped:
