@@ -92,6 +92,29 @@ def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
     assert said[1].endswith("\n\n" + below.replace("\n  ", " "))  # lines are folded on a terminal alone
 
 
+@posix
+def test_the_tutorial_of_samples_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
+    page = "docs/tutorials/sampling-a-topic.md"
+    told = heard = ""
+    for block in code_of(page, "console"):
+        line, shown = block.removeprefix("$ ").split("\n", 1)
+        if "--serve" in line:
+            continue
+        done = shell(line.replace("8765", str(web.port)))
+        assert done.returncode == (3 if "fetches=" in line else 0), f"{line}: {done.stderr}"
+        assert elided(shown).fullmatch(done.stdout.replace(str(web.port), "8765")), f"{line}\n{done.stdout}"
+        heard += done.stderr
+        told += done.stdout
+    count, *warnings = code_of(page, "text")
+    assert all(line in heard.splitlines() for text in warnings for line in text.splitlines())
+    done = shell(f"python3 - <<'END'\n{code_of(page, 'python')[0]}END\n")
+    assert done.stdout == count
+    assert (shell.folder / "arts.html").is_file()
+    assert (shell.folder / "curves" / "running-1.svg").is_file()
+    readme = next(code for code in code_of("README.md", "console") if "--topic url:/arts/" in code).splitlines()
+    assert all(line in told.splitlines() for line in readme[1:] if line != "…")
+
+
 def elided(shown: str) -> re.Pattern[str]:
     """Return what output looks like that is shown with … for lines left out."""
     parts = re.split("^…\n", shown, flags=re.MULTILINE)

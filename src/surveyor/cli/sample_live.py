@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surveyor.cli.samples import Found, Stopped, Wish, code
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
     from surveyor.sampling.beginning import SampleFolder
     from surveyor.sampling.course import Course
-    from surveyor.sampling.result import Sample
     from surveyor.sampling.trail import Trail
+    from surveyor.sampling.until import Until
     from surveyor.sampling.walked import MetPages, Walked
+
+
+RNG = 7  # of a sample that is begun, as in a graph
 
 
 def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Stopped:
@@ -26,27 +29,28 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
     from surveyor.sampling.beginning import begin
+    from surveyor.sampling.sample import of_walked
     from surveyor.sampling.topics import Topic
     from surveyor.sampling.until import Until
 
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
-    chosen = with_contact(output, chosen)
-    seeds = _seeds(output, wish, chosen)
+    chosen = with_contact(output, chosen if chosen.rng is not None else replace(chosen, rng=RNG))
+    seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), Until.parse(wish.goal)
     begun = begin(
-        seeds, Topic.parse(wish.topic), method=wish.method, walks=wish.walks, reach=wish.reach, window=wish.window,
-        in_links=list(wish.in_links) or None, until=wish.goal, fetches=Until.parse(wish.goal).fetches, out=wish.out,
-        settings=chosen, origins=origins,
+        seeds, topic, method=wish.method, walks=wish.walks, reach=wish.reach, window=wish.window,
+        in_links=list(wish.in_links) or None, until=str(until), fetches=until.fetches, out=wish.out, settings=chosen,
+        origins=origins,
     )  # fmt: skip
     with begun:
         place = str(begun.folder.folder)
         _introduce(output, begun, origins)
-        walked, stopped = _walked(output, begun, wish)
+        walked, stopped = _walked(output, begun, wish, until)
         if walked is None or walked.ending == "interrupted":
             asked = 0 if walked is None else walked.asked.size
             return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
-    sample = _sample(begun, walked, wish)
-    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample, wish), place)
+    sample = of_walked(begun, walked, topic, until, wish.watched)
+    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample), place)
 
 
 def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
@@ -76,24 +80,20 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
     say_unusual(output, begun.settings, {**origins, **own})
 
 
-def _walked(output: Output, begun: SampleFolder, wish: Wish) -> tuple[Walked | None, int]:
+def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tuple[Walked | None, int]:
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
     from surveyor.cli.sample_display import WalkDisplay, watching
     from surveyor.sampling.live import run
-    from surveyor.sampling.properties import property_of
-    from surveyor.sampling.until import Until
+    from surveyor.sampling.sample import done_when
     from surveyor.sampling.walking import MANY
 
-    goal, display = Until.parse(wish.goal), WalkDisplay(wish.goal, silent=output.quiet, color=output.color)
-    known: dict[str, Any] = {}
-    said = 0
+    display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
+    met = done_when(until, wish.watched, lambda _trail, _fetches: None)
 
     def done(trail: Trail, pages: MetPages) -> str:
-        if not known:
-            known.update({name: property_of(name, pages) for name in wish.watched})
-            display.watched = watching(wish.watched, pages)
-        return goal.met(trail, {name: one.numbers(trail) for name, one in known.items()})
+        display.watched = display.watched or watching(wish.watched, pages)
+        return met(trail, pages)
 
     def watch(course: Course, now: Run, _: Outcome | None) -> None:
         nonlocal said
@@ -105,19 +105,6 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish) -> tuple[Walked | N
         display(course.trail, len(course.asked), f"{len(now.hosts):,} hosts")
 
     try:
-        return stoppable.run(lambda: run(begun, fetches=goal.fetches or MANY, done=done, watch=watch), [])
+        return stoppable.run(lambda: run(begun, fetches=until.fetches or MANY, done=done, watch=watch), [])
     finally:
         display.clear()
-
-
-def _sample(begun: SampleFolder, walked: Walked, wish: Wish) -> Sample:
-    from surveyor.sampling.neighbours import name_of
-    from surveyor.sampling.result import InLinks, Sample
-
-    terms = begun.terms
-    return Sample(
-        walked.trail, walked.pages, terms.topic, terms.method, terms.walks, begun.folder.manifest.rng,
-        int(walked.asked.size), walked.ending, wish.goal,
-        InLinks(math.nan, 0.0, 1.0, name_of(begun.in_links) or "pages that walks have read"),
-        tuple(walked.lost.tolist()), wish.watched, tuple(filter(None, [walked.remark])), str(begun.folder.folder),
-    )  # fmt: skip

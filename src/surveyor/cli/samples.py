@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -104,16 +103,10 @@ class Told:
     def fields(self, sample: Sample) -> dict[str, Any]:
         """Return what JSON says."""
         told: dict[str, Any] = {
-            "in_links": {name: _finite(value) for name, value in sample.in_links.to_dict().items()},
             "estimates": [{"statistic": one.kind, "of": one.of, **one.found.to_dict()} for one in self.statistics],
             "by": {one.of: one.found.to_dict() for one in self.breakdowns},
         }
         return {**sample.to_dict(), **told, **({"draws": list(self.draws)} if self.draws else {})}
-
-
-def _finite(value: Any) -> Any:
-    """Return what JSON can say: a share that is not known is None."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
@@ -183,6 +176,7 @@ def _stored(output: Output, wish: Wish) -> Found:
     from surveyor.cli.pages import find
     from surveyor.cli.ranked import open_graph
     from surveyor.cli.sample_display import WalkDisplay, watching
+    from surveyor.crawling.survey import Survey
     from surveyor.report.numbers import counted
     from surveyor.sampling.of_graph import GraphPages, kinds
     from surveyor.sampling.sample import sample
@@ -194,6 +188,8 @@ def _stored(output: Output, wish: Wish) -> Found:
     source: Any = path
     watched: Watched | None = None
     words = f"{path}, a survey: nothing was fetched"
+    if wish.place == "survey":
+        Survey(path).close()  # refuses what is none
     start: Sequence[Any] = wish.start
     if wish.place == "graph":
         source = graph = open_graph(output, path)
@@ -208,7 +204,7 @@ def _stored(output: Output, wish: Wish) -> Found:
         )  # fmt: skip
     finally:
         display.clear()
-    return Found(taken, words, code(taken, wish))
+    return Found(taken, words, code(taken))
 
 
 def _known(in_links: Sequence[str]) -> Any:
@@ -230,14 +226,9 @@ def _known(in_links: Sequence[str]) -> Any:
         return read_graph(Path(given))
 
 
-def code(sample: Sample, wish: Wish) -> int:
-    """Return 0 if the goal was reached: a budget is one only if nothing else was asked for."""
-    from surveyor.sampling.until import Until
-
-    goal = Until.parse(wish.goal)
-    aims = goal.ess is not None or goal.width is not None
-    spent = sample.ending in ("fetches", "steps")
-    return 0 if sample.reached and not (spent and aims) and sample.trail.on_topic.any() else NOT_REACHED
+def code(sample: Sample) -> int:
+    """Return 0 if the goal was reached."""
+    return 0 if sample.reached and sample.trail.on_topic.any() else NOT_REACHED
 
 
 def told(sample: Sample, wish: Wish, held: set[str]) -> Told:

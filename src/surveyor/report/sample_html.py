@@ -55,7 +55,7 @@ def render(report: SampleReport) -> str:
             "pages fetched": count(sample.fetches),
             "effective sample size": count(ess),
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
-            "in-links known": samples.known(sample.in_links.share),
+            "in-links": samples.share_told(sample),
         }),
         *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in samples.warnings(sample)),
         *_statistics(report),

@@ -44,7 +44,7 @@ def all_figures(
     sample: Sample, statistics: Sequence[Statistic], breakdowns: Sequence[Breakdown]
 ) -> dict[str, Drawn]:  # fmt: skip
     """Draw all that a sample has to show, by the name of a file."""
-    trail, figures = sample.trail, {}
+    trail, figures = sample.weighed, {}
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
         about = "The estimate of all walks with its 95 % interval, against pages fetched; thin lines are single walks."
         svg = running_plot(trail, values(sample, one.of), one.words, share=one.kind == "share")
@@ -55,10 +55,10 @@ def all_figures(
         about = "Shares of the pages on topic; a line is the 95 % interval."
         figures[found.of.replace("_", "-")] = Drawn(svg, f"By {found.of.replace('_', ' ')}", about)
     about = (
-        "Walks stand on pages with many neighbours more often than on others. Weights of 1/degree take that back: "
+        "Walks stand on pages with many neighbours more often than on others. Weights take that back: "
         "the plain bars are what holds for the pages on topic."
     )
-    figures["weights"] = Drawn(weights_plot(trail), "What the weights do", about)
+    figures["weights"] = Drawn(weights_plot(sample), "What the weights do", about)
     return figures
 
 
@@ -175,9 +175,10 @@ def bins_plot(breakdown: Breakdown) -> str:
     return figure(draw, label, label)
 
 
-def weights_plot(trail: Trail) -> str:
+def weights_plot(sample: Sample) -> str:
     """Draw how many neighbours pages have: of those that the walks stood on, and, weighted, of those on topic."""
-    degree, weight = trail.degree[trail.on_topic], trail.weight[trail.on_topic]
+    on = sample.trail.on_topic
+    degree, weight = sample.trail.degree[on], sample.weighed.weight[on]
     edges = bins_of(float(degree.max(initial=1)))
     plain = np.histogram(degree, edges)[0] / max(degree.size, 1)
     counted = np.histogram(degree, edges, weights=weight)[0] / max(float(weight.sum()), 1e-300)

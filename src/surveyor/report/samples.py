@@ -126,17 +126,19 @@ def worth(sample: Sample) -> tuple[float, float]:
 
 
 def back_links(sample: Sample) -> str:
-    """Say how many of the in-links of sampled pages were known."""
-    known = sample.in_links
-    if math.isnan(known.share):
-        return f"not known how many: {known.how}"
-    spread = "" if known.low == known.high else f" ({_shares(known.low, known.high)})"
-    return f"{percent(known.share)} known{spread}: {known.how}"
+    """Say how many of the in-links of sampled pages were known, and from where."""
+    about = sample.in_links
+    return f"{share_told(sample)}: {about.how}" + ("; weights make up for a part" if about.corrected else "")
 
 
-def known(share: float) -> str:
-    """Write a share that may not be known."""
-    return "not known" if math.isnan(share) else percent(share)
+def share_told(sample: Sample) -> str:
+    """Say how many of the in-links of sampled pages were told."""
+    told = sample.in_links.told
+    if sample.in_links.complete:
+        return "all told"
+    if not told.links:
+        return "none told"
+    return f"{percent(told.value)} told ({_shares(told.low, told.high)})"
 
 
 def ending(sample: Sample) -> str:
@@ -190,7 +192,7 @@ def meaning(sample: Sample) -> list[str]:
     """Say below the numbers what they mean."""
     from surveyor.sampling.methods import METHODS
 
-    told = "weights of 1/degree make every page count alike that the walks can reach; intervals are at 95 %"
+    told = "weights make every page count alike that the walks can reach; intervals are at 95 %"
     if not METHODS[sample.method].exact:
         told = "this method is kept as it was published; its weights are known to be wrong, and no interval shows that"
     return [told, "effective: as many independent uniform pages would tell as much"]

@@ -16,7 +16,7 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.sampling import of_graph
-from surveyor.sampling.beginning import begin
+from surveyor.sampling.beginning import SampleFolder, begin
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
 from surveyor.sampling.course import Plan
 from surveyor.sampling.coverage import Coverage, Seen, corrected, in_link_coverage, neighbour_coverage
@@ -145,7 +145,7 @@ def _of_survey(
 ) -> Sample:  # fmt: skip
     walked = walk_survey(
         folder, topic, plan=plan, starts=None if start is None else [str(page) for page in start],
-        fetches=until.fetches or MANY, done=_done(until, watched, say),
+        fetches=until.fetches or MANY, done=done_when(until, watched, say),
     )  # fmt: skip
     return _sample(walked, walked.trail, topic, plan, until, watched, OF_SURVEY, f"survey {Path(folder).name}")
 
@@ -180,10 +180,17 @@ def live_sample(
         fetches=until.fetches, out=out, settings=chosen, origins=told,
     ) as begun:  # fmt: skip
         work = run(
-            begun, fetches=until.fetches or MANY, done=_done(until, watched, say), client=client, resolver=resolver,
+            begun, fetches=until.fetches or MANY, done=done_when(until, watched, say), client=client, resolver=resolver,
             hosts=hosts, watch=watch,
         )  # fmt: skip
         walked = finished(work)
+    return of_walked(begun, walked, topic, until, watched)
+
+
+def of_walked(
+    begun: SampleFolder, walked: Walked, topic: Topic, until: Until, watched: tuple[str, ...] = ()
+) -> Sample:  # fmt: skip
+    """Make a sample of what walks over the live web have come to."""
     how = name_of(begun.in_links) or "the walks themselves"
     trail, ground = walked.trail, walked.pages.ground
     capped = sum(len(ground.told_of(page)) >= begun.terms.limit for page in np.unique(trail.page).tolist())
@@ -205,7 +212,7 @@ def _sample(
     )  # fmt: skip
 
 
-def _done(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, MetPages], str]:
+def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, MetPages], str]:
     """Return what says that walks over a survey or the live web are done."""
     values: dict[str, Property] = {}
 
