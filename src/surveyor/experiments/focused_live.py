@@ -40,7 +40,7 @@ from surveyor.sources.web_settings import WebSettings
 
 TROUBLES = {
     "moved": 0.05, "robots_rules": 0.1, "robots_missing": 0.5, "flaky": 0.02, "down": 0.01, "calendar": 0.005,
-    "dying": 0.01, "printed": 0.03, "canonical": 0.3, "based": 0.1,
+    "printed": 0.03, "canonical": 0.3, "based": 0.1,
 }  # fmt: skip
 PAGES, QUICK = 60_000, 8_000
 SHARE = 0.02  # of the pages that a topic is about
@@ -145,7 +145,9 @@ def killed(
     web: EmbeddedWeb, topic: str, seeds: Sequence[str], fetches: int, folder: Path, rng: int
 ) -> tuple[bool, int]:
     """Kill a sample again and again; say whether its steps are those of one that was left alone, and how many."""
+    web.reset()
     whole = asked(web, topic, seeds, fetches, folder / "whole.survey", rng)
+    web.reset()
     out, spawn = folder / "killed.survey", multiprocessing.get_context("spawn")
     for turn in range(KILLS):
         child = spawn.Process(target=asked, args=(_Port(web.port), topic, list(seeds), fetches, out, rng))
@@ -206,7 +208,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Figures]:
         print("\n".join(table(figures)), flush=True)
         if not given.quick:
             topic, urls = chosen[0]
-            web.reset()
             same, steps = killed(web, topic, seeds_of(web, urls), int(BUDGET * len(pages)), Path(folder), given.rng)
             print(f"killed {KILLS} times: {'the same' if same else 'OTHER'} {steps:,} steps")
     return figures
