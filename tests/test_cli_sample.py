@@ -61,7 +61,7 @@ def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph,
     for words in (
         f"topic                  {TOPIC}", f"{found.fetches:,} pages fetched", "method                 trial: ",
         "effective sample size  ", "R-hat                  ", "back-links             all told: the graph",
-        "weights of 1/degree",
+        "weights make every page count alike",
     ):  # fmt: skip
         assert words in said.out
     assert f"surveyor sample {path} --topic {TOPIC} " in said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.cli.samples import Found, Stopped, Wish, code
@@ -28,29 +29,31 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     """Fetch the pages that walks come to, into a survey of their own."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.sampling.beginning import begin
+    from surveyor.sampling.beginning import begin, folder_for
     from surveyor.sampling.sample import of_walked
     from surveyor.sampling.topics import Topic
     from surveyor.sampling.until import Until
 
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
-    chosen = with_contact(output, chosen if chosen.rng is not None else replace(chosen, rng=RNG))
+    chosen = with_contact(output, chosen)
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), Until.parse(wish.goal)
+    place = Path(wish.out) if wish.out else folder_for(seeds, topic.text)
+    if chosen.rng is None and not (place / "survey.toml").is_file():
+        chosen = replace(chosen, rng=RNG)
     begun = begin(
         seeds, topic, method=wish.method, walks=wish.walks, reach=wish.reach, window=wish.window,
-        in_links=list(wish.in_links) or None, until=str(until), fetches=until.fetches, out=wish.out, settings=chosen,
+        in_links=list(wish.in_links) or None, until=str(until), fetches=until.fetches, out=place, settings=chosen,
         origins=origins,
     )  # fmt: skip
     with begun:
-        place = str(begun.folder.folder)
         _introduce(output, begun, origins)
         walked, stopped = _walked(output, begun, wish, until)
         if walked is None or walked.ending == "interrupted":
             asked = 0 if walked is None else walked.asked.size
             return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
     sample = of_walked(begun, walked, topic, until, wish.watched)
-    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample), place)
+    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample), str(place))
 
 
 def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
