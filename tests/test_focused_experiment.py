@@ -108,6 +108,17 @@ def test_ratios_are_of_errors_and_few_runs_are_not_the_best() -> None:
     assert lucky.empty == 9
 
 
+def test_a_method_without_a_sample_does_not_hide_the_others(webs: dict[str, TopicWeb]) -> None:
+    def runs(method: str, *errors: float) -> Runs:
+        found = np.array(errors)
+        return Runs(method, 8, 10, {"camp": found + 0.5}, {"camp": 0.5}, found, found, 1.0)
+
+    none, some = runs("hard-paper", np.nan, np.nan), runs("trial-paper", 0.2, -0.2)
+    found = Compared(webs["sites"], 10, (runs("trial", 0.1, -0.1), none, some))
+    assert interval(found.against("trial", ("hard-paper", "trial-paper"))["camp"]) == pytest.approx((0.5, 0.5, 0.5))
+    assert found.against("trial", ("hard-paper",)) == {}
+
+
 def test_tables_tell_all_methods(webs: dict[str, TopicWeb]) -> None:
     web = webs["sites"]
     with Crew() as crew:

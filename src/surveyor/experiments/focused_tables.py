@@ -36,7 +36,7 @@ class Compared:
             what: ratio(mine, others, what)
             for what, true in mine.truth.items()
             if 0 < true < 1 or what == "log out-degree"
-            if any(one.errors(what).size for one in others) and max(one.rmse(what) for one in others) > 0
+            if any(one.rmse(what) > 0 for one in others)  # NaN where there was no sample
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def target_table(all_found: Sequence[Compared]) -> str:
         cells = []
         for _, papers in rivals:
             ratios = [one for each in all_found for one in each.against(ours, papers).values()]
-            cells.append(_told(together(ratios)))
+            cells.append(_told(together(ratios)) if ratios else "–")
         rows.append([ours, *cells])
     return table(["RMSE as a part of that of", *(name for name, _ in rivals)], rows, 1)
 
@@ -113,6 +113,8 @@ def verdict(all_found: Sequence[Compared], ours: str) -> str:
     parts = []
     for paper in (*PAPERS, ""):
         ratios = [one for each in all_found for one in each.against(ours, (paper,) if paper else PAPERS).values()]
+        if not ratios:
+            continue
         value, low, high = interval(together(ratios))
         word = "met" if value <= GOAL else "missed"
         parts.append(f"{paper or 'the best of them in each cell'} {value:.2f} ({low:.2f} to {high:.2f}), {word}")
