@@ -9,8 +9,8 @@ not done by then are shown and not judged. Neighbours are known completely. The 
 topic that the method can get around in, and walks begin there: no interval knows of pages that no walk can get to.
 
 Each cell is how often the 95 % interval held the truth. It is judged by the band in which exact coverage of 95 %
-would put *all* cells with a chance of 99.9 % (binomial, Bonferroni). The output is Markdown, written as it comes;
-with --json it is one object, and the tables go to stderr.
+would put *all* cells with a chance of 99.9 % (binomial, Bonferroni). What all pages of a part have is not asked. The
+output is Markdown, written as it comes; with --json it is one object, and the tables go to stderr.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def _told(trail: Trail, name: str, values: FloatArray) -> Estimate:
 
 def cells_of(web: TopicWeb, method: str, runs: int, crew: Crew) -> list[Cell]:
     """Sample many times and count."""
-    part, asked = web.part(method), properties(web)
+    part = web.part(method)
+    asked = {name: values for name, values in properties(web).items() if np.ptp(values[part]) > 0}
     truth = {**{name: web.truth(values, part) for name, values in asked.items()}, "size": float(part.sum())}
 
     rounds, settled = rounds_needed(web, method, asked, part)
