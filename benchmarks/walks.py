@@ -13,6 +13,7 @@ the clock starts. Last, the time per step of longer and longer walks.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from surveyor.sampling.compiled import Neighbours
 
 SIZES = {"full": 16_000_000, "quick": 1_000_000}  # links
-WALKS, STEPS = 8, 2_000_000
+WALKS, STEPS, PILOT = 8, 2_000_000, 20_000
 LONGER = (1, 2, 4, 8)  # million steps
 WANTED = 2e6  # steps a second
 EVEN = 1.25  # time per step of the longest walks / that of the shortest
@@ -158,14 +159,14 @@ def _walking(ground: Ground, method: str, steps: int) -> Callable[[], int]:
     def begun() -> CompiledWalks:
         return CompiledWalks(ground.near, ground.topic, ground.starts, method=method)
 
-    begun().advance(10)  # compiled before the clock starts
+    pilot = begun()  # compiles before the clock starts, and tells how many rounds make so many steps
+    pilot.advance(PILOT)
+    rounds = math.ceil(steps * PILOT / len(pilot.trail()))
 
     def run() -> int:
-        going, done = begun(), 0
-        while done < steps:
-            going.advance(max(1000, (steps - done) // WALKS))
-            done = len(going.trail())
-        return done
+        going = begun()
+        going.advance(rounds)
+        return len(going.trail())
 
     return run
 

@@ -66,6 +66,7 @@ def _bars(title: str, names: Sequence[str], series: Series, label: str) -> str:
         turned = max(map(len, names)) > 8
         axes.set_xticks(range(len(names)), names, rotation=25 if turned else 0, ha="right" if turned else "center",
                         fontsize=9)  # fmt: skip
+        axes.set_axisbelow(True)
         axes.grid(visible=False, axis="x")
         axes.set_ylabel(f"{label}, %")
         axes.set_ylim(bottom=0)
