@@ -74,7 +74,7 @@ def render(report: SampleReport) -> str:
 def _statistics(report: SampleReport) -> list[str]:
     if not report.statistics:
         return []
-    about = "Each interval holds the truth in 95 of 100 such samples; how far that goes is told below."
+    about = "Each interval is meant to hold the truth in 95 of 100 such samples; how far that goes is told below."
     return ["<h2>Estimates</h2>", page.grid(samples.table(report.statistics), about)]
 
 

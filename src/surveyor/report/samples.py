@@ -24,7 +24,7 @@ SHOWN = 12  # categories of a list; the others are told as one line
 UNCERTAIN = (
     "Walks visit pages in proportion to how many neighbours they have. Each step therefore counts 1/degree, which "
     "makes every page of the topic that the walks can reach count alike.",
-    "An interval holds the truth in 95 of 100 such samples, as far as the walks know their neighbours. It knows "
+    "An interval is meant to hold the truth in 95 of 100 such samples, if walks are long enough to agree. It knows "
     "nothing of pages that no walk can reach, nor of in-links that nobody told: where back-links are missing, pages "
     "with many in-links are over-represented, and no interval shows that.",
 )
