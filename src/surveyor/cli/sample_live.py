@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,9 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
             said = len(now.hosts.remarks)
         display(course.trail, len(course.asked), f"{len(now.hosts):,} hosts")
 
+    fetches, steps = until.fetches or MANY, until.steps or MANY
+    work = partial(run, begun, fetches=fetches, steps=steps, done=done, watch=watch)
     try:
-        return stoppable.run(lambda: run(begun, fetches=until.fetches or MANY, done=done, watch=watch), [])
+        return stoppable.run(work, [])
     finally:
         display.clear()

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from surveyor.config import Settings
 from surveyor.crawling.derived import SCOPE
 from surveyor.crawling.start import clean_seeds, start
@@ -22,6 +24,7 @@ from surveyor.sampling.course import Plan
 from surveyor.sampling.methods import DEFAULT, method_named
 from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
 from surveyor.sampling.walked import Topic, is_free, text_of
+from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.urls import host
 from surveyor.visit import Event
@@ -125,7 +128,7 @@ def begin(
         "reach": reach, "window": window, "hosts": hosts, "in_links": name_of(source), "limit": limit,
         "until": until or None,
     }  # fmt: skip
-    _check(given)
+    check(given)
     chosen, told = _own(settings or Settings(), origins or {}, fetches)
     if not (chosen.archive or is_free(topic)):
         raise UsageError(
@@ -150,13 +153,15 @@ def folder_for(seeds: Sequence[str], topic: str) -> Path:
     return Path(f"{host(seeds[0]).strip('[]').replace(':', '-')}-sample{'-' * bool(words)}{words[:60]}.survey")
 
 
-def _check(given: Mapping[str, Any]) -> None:
+def check(given: Mapping[str, Any]) -> None:
     """Refuse what would fail later."""
     method_named(given["method"] or DEFAULT)
-    least = {"walks": 1, "reach": 1, "window": 0, "hosts": 2, "limit": 1}
+    least = {"walks": 1, "reach": 1, "window": 0, "hosts": 2, "limit": 1, "rng": 0}
     for name, lowest in least.items():
-        value = given[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < lowest):
+        value: Any = given.get(name, lowest)
+        if value is None and name != "rng":
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value < MANY:
             raise UsageError(f"{name} must be a whole number of at least {lowest}, not {value!r}", hint="such as 8")
 
 

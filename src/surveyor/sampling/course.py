@@ -72,13 +72,14 @@ class Course:
         plan: Plan,
         *,
         fetches: int = MANY,
+        steps: int = MANY,
         done: Callable[[Trail], object] = lambda _: False,
     ) -> None:
-        """Let walks begin at the seeds in turn, ask for so many pages at most, and end when it is `done`.
+        """Let walks begin at the seeds in turn, ask for so many pages, walk so many steps, and end when it is `done`.
 
         `done` may say in a word why, which is then the ending.
         """
-        self.ground, self.plan, self.fetches = ground, plan, fetches
+        self.ground, self.plan, self.fetches, self._most = ground, plan, fetches, steps
         self.seeds = list(dict.fromkeys(seeds))[: plan.walks]
         self.ending: str | None = None  # what is done; fetches, exhausted, lost
         self.walking: Walking | None = None
@@ -174,6 +175,8 @@ class Course:
         """Say whether walks cannot go on."""
         if walking.full:
             return "fetches"
+        if walking.steps >= self._most:
+            return "steps"
         if all(walk.lost for walk in walking.walks):
             return "lost"
         asked = len(walking.asked)

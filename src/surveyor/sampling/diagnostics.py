@@ -96,7 +96,7 @@ def diagnose(
     degree = float(every.degree.mean()), float(every.degree.size / every.weight.sum())
     return Diagnostics(
         ess, rhat, moves, len(trail), int(trail.on_topic.sum()), left_out, int(np.unique(trail.walk).size),
-        _stuck(trail), _jumps(trail), *degree, top,
+        stuck(trail), _jumps(trail), *degree, top,
     )  # fmt: skip
 
 
@@ -165,8 +165,18 @@ def _warnings(told: Diagnostics) -> list[str]:
     return said
 
 
-def _stuck(trail: Trail) -> tuple[int, ...]:
+def moving(trail: Trail) -> Trail:
+    """Leave out walks that never moved, if others did: one page alone would count as much as a part of the topic."""
+    still = stuck(trail)
+    if not still or len(still) == np.unique(trail.walk).size:
+        return trail
+    return trail.rows(~np.isin(trail.walk, still))
+
+
+def stuck(trail: Trail) -> tuple[int, ...]:
     """Return the walks that stand on one page all the time, for two steps or more."""
+    if not len(trail):
+        return ()
     order = walk_order(trail.walk)
     walk, page = trail.walk[order], trail.page[order]
     begins, counts = runs(walk)

@@ -156,7 +156,13 @@ def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Bur
 def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
     """Estimate the share of the pages of the topic that have a property: 1 or True; NaN is not known."""
     numbers = values_of(trail, flags)
-    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    known = ~np.isnan(numbers)
+    if not np.isin(numbers[known], (0.0, 1.0)).all():
+        raise UsageError(
+            f"{numbers[known & (numbers != 0) & (numbers != 1)][0]:g} is neither yes nor no, so that it has no share",
+            hint="ask for its mean, or for a rule that pages meet or do not",
+        )
+    rows = chosen(trail, known, burn, numbers)
     found = _weighted(rows, numbers[rows.place])
     return share_of(rows, found, level)
 

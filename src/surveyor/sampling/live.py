@@ -53,14 +53,16 @@ class Asking:
     lasting = False
 
     def __init__(
-        self, sample: SampleFolder, urls: Urls, *, fetches: int, done: Done, clock: Callable[[], float]
+        self, sample: SampleFolder, urls: Urls, *, fetches: int, steps: int, done: Done, clock: Callable[[], float]
     ) -> None:
         self._sample, self._urls = sample, urls
         guess = _Guess(sample, urls) if is_free(sample.topic) else None
         ground = Ground(_Told(sample, urls, clock), urls.__getitem__, guess, lambda page: host(urls[page]))
         seeds = urls.ids(sample.folder.manifest.seeds).tolist()
         self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder)
-        self.course = Course(ground, seeds, sample.plan, fetches=fetches, done=lambda trail: done(trail, self.pages))
+        self.course = Course(
+            ground, seeds, sample.plan, fetches=fetches, steps=steps, done=lambda trail: done(trail, self.pages)
+        )
         self._unasked: dict[int, Outcome] = {}  # what someone else has read
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
@@ -156,6 +158,7 @@ async def run(
     sample: SampleFolder,
     *,
     fetches: int = MANY,
+    steps: int = MANY,
     done: Done = lambda _trail, _pages: False,
     client: Client | None = None,
     resolver: Resolver | None = None,
@@ -171,7 +174,7 @@ async def run(
     """
     latest: list[Asking] = []
     clock = time.time if hosts is None else hosts.clock
-    made = partial(Asking, sample, fetches=fetches, done=done, clock=clock)
+    made = partial(Asking, sample, fetches=fetches, steps=steps, done=done, clock=clock)
 
     def make(urls: Urls) -> Asking:
         latest[:] = [made(urls)]

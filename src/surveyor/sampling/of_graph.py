@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, FloatArray, IdArray, IntArray, marked
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.sampling.compiled import CompiledWalks
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import LONGEST, Until, looks
+from surveyor.sampling.walked import is_on
 
 Values = Callable[[Trail], Mapping[str, FloatArray]]
 
@@ -26,6 +28,12 @@ class GraphPages:
 
     graph: Graph
     kind: ByteArray
+    speaking: ClassVar[bool] = False
+
+    @property
+    def count(self) -> int:
+        """How many pages there are."""
+        return self.graph.pages
 
     def url(self, page: int) -> str:
         """Return the name of a page."""
@@ -58,10 +66,10 @@ def kinds(graph: Graph, topic: Topic | AnyIntArray | BoolArray) -> ByteArray:
         )
     if topic.among is not None:
         return topic.matches(graph.names).astype(np.uint8)
-    pages = GraphPages(graph, np.zeros(0, np.uint8))
-    if topic.text.startswith(("word", "all:", "model:", "not:")):
+    if topic.reads:
         topic.matches(graph.names)  # refuses, and says why
-    return np.array([topic(pages.page(page)) for page in range(graph.pages)], np.uint8)
+    pages = GraphPages(graph, np.zeros(0, np.uint8))
+    return np.array([is_on(topic, pages.page(page)) for page in range(graph.pages)], np.uint8)
 
 
 def starts_of(graph: Graph, kind: ByteArray, walks: int, start: Sequence[str | int] | None, rng: int) -> IdArray:
@@ -73,11 +81,17 @@ def starts_of(graph: Graph, kind: ByteArray, walks: int, start: Sequence[str | i
         found = np.flatnonzero(kind == 1)
         found = found[linked[found]] if linked[found].any() else found
         return np.random.default_rng(rng).choice(found, walks, replace=found.size < walks).astype(np.int32)
-    pages = [page if isinstance(page, int) else graph.page(page) for page in start]
+    pages = [graph.page(page) if isinstance(page, str) else _id(page) for page in start]
     if not pages:
         raise UsageError("walks need a page to begin at", hint="give one or more, or none to let chance choose")
     marked(np.array(pages, np.int64), graph.pages)
     return np.resize(np.array(pages, np.int32), walks)
+
+
+def _id(page: object) -> int:
+    if isinstance(page, bool) or not isinstance(page, (int, np.integer)):
+        raise UsageError(f"{page!r} is no page to begin at", hint="give names, or ids as whole numbers")
+    return int(page)
 
 
 def walk(
@@ -87,9 +101,9 @@ def walk(
     say: Callable[[Trail, int], None] = lambda _trail, _fetches: None,
 ) -> str:
     """Walk until a goal is met; return which."""
-    most = until.fetches or 1 << 62
+    most, steps = until.fetches or 1 << 62, until.steps or 1 << 62
     for rounds in looks():
-        full = walks.advance(rounds, most)
+        full = walks.advance(min(rounds, -(-(steps - len(walks.trail())) // walks.count)), most)
         trail = walks.trail()
         say(trail, walks.fetches)
         if met := until.met(trail, watched(trail)):
@@ -101,8 +115,3 @@ def walk(
         if len(trail) >= LONGEST and until.steps is None:
             return "longest"
     raise AssertionError  # pragma: no cover  # looks never end
-
-
-def neighbours_of(graph: Graph, in_links: float | Graph | None, rng: int) -> Neighbours:
-    """Return the neighbours of all pages; in-links are those of the graph unless told otherwise."""
-    return Neighbours.of(graph, 1.0 if in_links is None else in_links, rng=rng)

@@ -81,6 +81,7 @@ def walk_survey(
     plan: Plan | None = None,
     starts: Sequence[str] | None = None,
     fetches: int = MANY,
+    steps: int = MANY,
     done: Done = lambda _trail, _pages: False,
 ) -> Walked:
     """Walk over the pages of a survey until it is done, has met so many pages, or can go no further.
@@ -94,7 +95,12 @@ def walk_survey(
     try:
         first = [_find(stored, url) for url in (stored.seeds if starts is None else starts)]
         course = Course(
-            stored.ground, first, plan or Plan(), fetches=fetches, done=lambda trail: done(trail, stored.pages)
+            stored.ground,
+            first,
+            plan or Plan(),
+            fetches=fetches,
+            steps=steps,
+            done=lambda trail: done(trail, stored.pages),
         )
         wanted = course.begin()
         while wanted:

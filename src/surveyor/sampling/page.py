@@ -54,8 +54,8 @@ class SampledPage:
 
     @property
     def host(self) -> str:
-        """The host of its URL; empty for a name that is none."""
-        return host(self.url)
+        """The host of its URL; empty for a name that is no URL."""
+        return host(self.url) if "://" in self.url else ""
 
     @property
     def domain(self) -> str:

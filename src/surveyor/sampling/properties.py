@@ -6,7 +6,7 @@ read from the archive once, however often walks came by.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
 CATEGORIES = ("host", "domain", "tld", "language")
-Asked = str | Callable[[SampledPage], Any] | npt.NDArray[Any]
+Asked = str | Callable[[SampledPage], Any] | npt.NDArray[Any] | Sequence[float]
 
 
 class Pages(Protocol):
@@ -35,6 +35,14 @@ class Pages(Protocol):
 
     def intra(self, page: int) -> float:
         """Return the share of a page's links that lead to pages on topic; NaN where it is not known or has none."""
+
+    @property
+    def speaking(self) -> bool:
+        """Whether it is known what pages say."""
+
+    @property
+    def count(self) -> int:
+        """How many pages are known by number."""
 
 
 @dataclass(slots=True)
@@ -62,15 +70,20 @@ class Property:
         if self.of_rows is not None:
             return self.of_rows(trail)
         met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
-        values = [self._of(page) for page in met.tolist()]
-        try:
-            numbers = np.array([np.nan if value is None else float(value) for value in values], np.float64)
-        except (TypeError, ValueError) as error:
-            problem = f"{self.name} is no number: {next(one for one in values if isinstance(one, str))!r}"
-            raise UsageError(problem, hint="ask for its distribution instead, or give a rule or function") from error
+        numbers = np.array([self._number(self._of(page)) for page in met.tolist()], np.float64)
         rows: FloatArray = np.full(len(trail), np.nan)
         rows[trail.on_topic] = numbers[place]
         return rows
+
+    def _number(self, value: Any) -> float:
+        try:
+            number = np.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            number = np.inf
+        if np.isinf(number):
+            problem = f"{self.name} is no number: {value!r}"
+            raise UsageError(problem, hint="ask for its distribution instead, or give a rule or function")
+        return number
 
     def _of(self, page: int) -> Any:
         if page not in self.known:
@@ -80,10 +93,10 @@ class Property:
 
 def property_of(asked: Asked, pages: Pages) -> Property:
     """Return the property that is asked for: a name, a rule such as `word:buy`, a function, or an array by page."""
-    if isinstance(asked, np.ndarray):
-        return Property("values", lambda page: asked[page].item())
     if callable(asked):
-        return Property(getattr(asked, "__name__", "function"), lambda page: asked(pages.page(page)))
+        return _by_function(asked, pages)
+    if not isinstance(asked, str):
+        return _by_page(np.asarray(asked), pages.count)
     if asked in ("degree", "log_degree"):
         change: Any = np.log if asked == "log_degree" else np.copy
         return Property(asked, lambda _: None, lambda trail: change(trail.degree))
@@ -93,10 +106,38 @@ def property_of(asked: Asked, pages: Pages) -> Property:
         return Property(asked, lambda page: float(np.log1p(pages.page(page).out_degree)))
     if asked == "tld":
         return Property(asked, lambda page: pages.page(page).host.rpartition(".")[2])
-    if asked in ("out_degree", *CATEGORIES):
+    rule = None if asked in ("out_degree", *CATEGORIES) else Topic.parse(asked)
+    if not pages.speaking and (asked == "language" or (rule is not None and rule.reads)):
+        raise UsageError(
+            f"{asked} is told from what pages say, and a graph has their names alone",
+            hint="ask for a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey with its archive",
+        )
+    if rule is None:
         return Property(asked, lambda page: getattr(pages.page(page), asked))
-    rule = Topic.parse(asked)
     return Property(rule.text, lambda page: bool(rule(pages.page(page))))
+
+
+def _by_function(asked: Callable[[SampledPage], Any], pages: Pages) -> Property:
+    name = getattr(asked, "__name__", type(asked).__name__)
+
+    def value(page: int) -> Any:
+        try:
+            return asked(pages.page(page))
+        except SurveyorError:
+            raise
+        except Exception as error:  # whatever a function of the user's does
+            problem = f"the property {name} failed on {pages.url(page)}: {type(error).__name__}: {error}"
+            raise UsageError(problem, hint="mend it, and ask the sample again") from error
+
+    return Property(name, value)
+
+
+def _by_page(values: npt.NDArray[Any], count: int) -> Property:
+    if values.shape != (count,):
+        raise UsageError(
+            f"values of shape {values.shape} for {count:,} pages", hint="give one value per page, a rule or a function"
+        )
+    return Property("values", lambda page: values[page].item())
 
 
 def hosts_of(trail: Trail, pages: Pages) -> IntArray | None:

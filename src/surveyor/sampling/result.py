@@ -77,19 +77,19 @@ class Sample:
 
     def share(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the share of pages of the topic that have a property."""
-        return estimates.share(self.weighed, self._numbers(of), level=level)
+        return estimates.share(self.weighed, self.values(of), level=level)
 
     def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages of the topic."""
-        return estimates.mean(self.weighed, self._numbers(of), level=level)
+        return estimates.mean(self.weighed, self.values(of), level=level)
 
     def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages of the topic."""
-        return estimates.quantile(self.weighed, self._numbers(of), q, level=level)
+        return estimates.quantile(self.weighed, self.values(of), q, level=level)
 
     def histogram(self, of: Asked, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over ranges of a number."""
-        return estimates.histogram(self.weighed, self._numbers(of), edges, level=level)
+        return estimates.histogram(self.weighed, self.values(of), edges, level=level)
 
     def distribution(self, of: Asked, *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over categories, such as domains; largest first."""
@@ -108,10 +108,17 @@ class Sample:
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate which share of all pages is on topic; the walks must be unfocused (`webwalker`)."""
+        if self.method != "webwalker":
+            raise UsageError(
+                f"{self.method} hardly leaves the topic, and tells nothing of its share of all pages",
+                hint="sample with method webwalker",
+            )
         return sizes.relative_size(self.weighed, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
         """Estimate which share of the topic a crawl or an index holds, given its URLs."""
+        if isinstance(urls, str):
+            raise UsageError("recall is about several URLs", hint="give a list of them, or the pages of a survey")
         held = frozenset(urls)
         inside = Property("recall", lambda page: self.source.url(page) in held).numbers(self.trail)
         return sizes.recall(self.weighed, inside, level=level)
@@ -176,9 +183,10 @@ class Sample:
         }  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate:
-        return estimates.ratio(self.weighed, self._numbers(name))
+        return estimates.ratio(self.weighed, self.values(name))
 
-    def _numbers(self, of: Asked) -> FloatArray:
+    def values(self, of: Asked) -> FloatArray:
+        """Return a property as a number for each step; NaN where it has none."""
         return self._property(of).numbers(self.trail)
 
     def _property(self, of: Asked) -> Property:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.sampling import of_graph
-from surveyor.sampling.beginning import SampleFolder, begin
+from surveyor.sampling.beginning import SampleFolder, begin, check
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
 from surveyor.sampling.course import Plan
 from surveyor.sampling.coverage import Coverage, Seen, corrected, in_link_coverage, neighbour_coverage
+from surveyor.sampling.diagnostics import moving
 from surveyor.sampling.in_links import InLinks
 from surveyor.sampling.live import Watch, run
 from surveyor.sampling.methods import DEFAULT, method_named
@@ -85,11 +87,8 @@ def sample(
         and spoils the law; 0 for any. By default 100 for unfocused walks of the live web, else 0.
     settings : of a live sample, as for `crawl`: contact, delay, scope, out, …
     """
-    goal = until if isinstance(until, Until) else Until.parse(until)
-    watched = (of,) if isinstance(of, str) else tuple(of)
-    method_named(method)
-    if walks < 1:
-        raise UsageError(f"{walks} walks cannot walk", hint="take eight, or at least four")
+    goal, watched, start = _goal(until), _watched(of), _starts(start)
+    check({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)
     plan = Plan(method, walks, rng, reach, window or 0)
@@ -111,6 +110,8 @@ def _of_graph(
     start: Sequence[str | int] | None, in_links: object, say: Say,
 ) -> Sample:  # fmt: skip
     about = Topic.of(topic) if isinstance(topic, (str, Topic)) or callable(topic) else np.asarray(topic)
+    if isinstance(about, np.ndarray) and about.dtype == np.object_:
+        raise UsageError(f"a {type(topic).__name__} is no topic", hint="give a rule, a function, or a list of page ids")
     kind = of_graph.kinds(graph, about)
     text = about.text if isinstance(about, Topic) else f"{int(kind.sum()):,} pages"
     if not kind.any():
@@ -132,6 +133,7 @@ def _of_graph(
     weighed, known = trail, ALL
     if not neighbours.complete and walks.method.exact:
         weighed, known = _weighed(trail, lambda: seen_on_graph(neighbours, walks), "a part of the graph")
+    trail, weighed = moving(trail.rows(slice(until.steps))), moving(weighed.rows(slice(until.steps)))
     notes = (*_remarks(ending, trail, walks.lost.size, plan.walks, text), *known.warnings)
     return Sample(
         trail, weighed, pages, text, plan.method, plan.walks, plan.rng, walks.fetches, ending, until, known,
@@ -145,7 +147,7 @@ def _of_survey(
 ) -> Sample:  # fmt: skip
     walked = walk_survey(
         folder, topic, plan=plan, starts=None if start is None else [str(page) for page in start],
-        fetches=until.fetches or MANY, done=done_when(until, watched, say),
+        fetches=until.fetches or MANY, steps=until.steps or MANY, done=done_when(until, watched, say),
     )  # fmt: skip
     return _sample(walked, walked.trail, topic, plan, until, watched, OF_SURVEY, f"survey {Path(folder).name}")
 
@@ -180,8 +182,8 @@ def live_sample(
         fetches=until.fetches, out=out, settings=chosen, origins=told,
     ) as begun:  # fmt: skip
         work = run(
-            begun, fetches=until.fetches or MANY, done=done_when(until, watched, say), client=client, resolver=resolver,
-            hosts=hosts, watch=watch,
+            begun, fetches=until.fetches or MANY, steps=until.steps or MANY, done=done_when(until, watched, say),
+            client=client, resolver=resolver, hosts=hosts, watch=watch,
         )  # fmt: skip
         walked = finished(work)
     return of_walked(begun, walked, topic, until, watched)
@@ -204,7 +206,8 @@ def _sample(
     walked: Walked, weighed: Trail, topic: Topic, plan: Plan, until: Until, watched: tuple[str, ...], known: InLinks,
     where: str,
 ) -> Sample:  # fmt: skip
-    trail, lost = walked.trail, walked.lost
+    trail, lost = moving(walked.trail.rows(slice(until.steps))), walked.lost
+    weighed = moving(weighed.rows(slice(until.steps)))
     about = _remarks(walked.ending, trail, lost.size, plan.walks, topic.text)
     return Sample(
         trail, weighed, walked.pages, topic.text, plan.method, plan.walks, plan.rng, int(walked.asked.size),
@@ -227,9 +230,31 @@ def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Tra
 
 
 def _refuse(what: str, settings: Mapping[str, object]) -> None:
-    if settings:
-        name = next(iter(settings))
+    for name in settings:
+        if name not in (one.name for one in fields(Settings)) and name not in ("out", "in_links"):
+            raise UsageError(f"a sample has nothing called {name}", hint="help(surveyor.sample) tells what it takes")
         raise UsageError(f"{name} is a setting of a live sample", hint=f"leave it out where {what} is sampled")
+
+
+def _goal(until: object) -> Until:
+    if isinstance(until, Until):
+        return until
+    return Until.parse(until if isinstance(until, str) else repr(until))
+
+
+def _watched(of: object) -> tuple[str, ...]:
+    names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (list, tuple)) else (of,)
+    if not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            "what is watched has a name", hint='such as of="word:buy"; ask the sample itself about functions and arrays'
+        )
+    return names
+
+
+def _starts(start: object) -> Sequence[str | int] | None:
+    if start is None:
+        return None
+    return [start] if isinstance(start, (str, int)) else list(start)  # type: ignore[call-overload]
 
 
 def _values(watched: Sequence[str], pages: Pages) -> Callable[[Trail], Mapping[str, FloatArray]]:
@@ -252,6 +277,10 @@ def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tu
     if lost:
         who = "no walk" if lost == walks else f"{lost} of {walks} walks never"
         told.append(f"{who} found a page on topic ({topic}): begin at pages that are, or try a wider rule")
+    still = walks - lost - np.unique(trail.walk).size
+    if still > 0 and len(trail):
+        who = "a walk was" if still == 1 else f"{still} walks were"
+        told.append(f"{who} left out that never moved: no neighbour of the first page is on topic; use other seeds")
     if ending == "longest":
         told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
     if ending == "exhausted":

@@ -64,6 +64,7 @@ class Topic:
     judge: Judge = field(repr=False, compare=False)
     among: Callable[[Names], BoolArray] | None = field(default=None, repr=False, compare=False)
     digest: str = field(default="", repr=False)  # of a model: its words and weights summed up
+    reads: bool = field(default=False, repr=False)  # decided by what pages say; of a function nobody knows
 
     @classmethod
     def of(cls, given: object) -> Topic:
@@ -134,6 +135,7 @@ def _negated(topic: Topic) -> Topic:
         judge=lambda page: not topic(page),
         among=None if among is None else lambda names: ~among(names),
         digest=topic.digest,
+        reads=topic.reads,
     )
 
 
@@ -201,7 +203,7 @@ def _worded(kind: str, terms: list[str], text: str) -> Topic:
         there = _heard(page.title, page.text)
         return enough(phrase in there for phrase in padded)
 
-    return Topic(f"{kind}:{spelling}", free=False, judge=judge)
+    return Topic(f"{kind}:{spelling}", free=False, judge=judge, reads=True)
 
 
 @lru_cache(maxsize=32)  # a page is asked by the topic and by each property
@@ -221,4 +223,4 @@ def _trained(path: str) -> Topic:
     from surveyor.sampling.classifier import Classifier
 
     model = Classifier.load(path)
-    return Topic(f"model:{path}", free=False, judge=model, digest=model.digest)
+    return Topic(f"model:{path}", free=False, judge=model, digest=model.digest, reads=True)

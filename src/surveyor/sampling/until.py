@@ -21,7 +21,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.sampling.diagnostics import diagnose
+from surveyor.sampling.diagnostics import diagnose, stuck
 from surveyor.sampling.estimates import ratio
 from surveyor.sampling.trail import Trail
 
@@ -71,6 +71,10 @@ class Until:
             return ""
 
     def _good_enough(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
+        still = stuck(trail)
+        if still and len(still) < np.unique(trail.walk).size:  # as in `moving`
+            some = ~np.isin(trail.walk, still)
+            trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
         told = diagnose(trail, watched)
         agree = all(not rhat > AGREE for rhat in told.rhat.values()) and not told.stuck
         if self.ess is not None and min(told.ess.values()) >= self.ess and agree:

@@ -36,6 +36,16 @@ class MetPages:
     writes: Folder | None = field(default=None, repr=False)  # the survey while the sample is taken
     _reads: Folder | None = field(default=None, repr=False)
 
+    @property
+    def speaking(self) -> bool:
+        """Whether it is known what pages say: from the archive."""
+        return True
+
+    @property
+    def count(self) -> int:
+        """How many pages are known by number."""
+        return len(self.urls)
+
     def url(self, page: int) -> str:
         """Return the URL of a page."""
         return self.urls[page]

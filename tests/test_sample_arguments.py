@@ -1,0 +1,107 @@
+"""What a sample refuses, and what it bears: odd arguments, graphs without URLs, walks that cannot move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor.errors import UsageError
+from test_sample import two_camps
+
+GRAPH, CAMP = two_camps()
+
+
+def ready(**how: Any) -> sv.Sample:
+    return sv.sample(GRAPH, "url:left|right", until="steps=3000", **how)
+
+
+SAMPLE = ready()
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "c", "d"], ["a.example", "b.example", "c.example", "d.example"]])
+def test_pages_need_no_urls(names: list[str] | None) -> None:
+    graph = sv.Graph.from_arrays(np.array([0, 1, 2, 2]), np.array([1, 2, 3, 0]), nodes=4, names=names)
+    found = sv.sample(graph, "everything", until="steps=2000")
+    assert found.telling
+    assert found.mean("out_degree").value == pytest.approx(1.0, abs=0.2)
+    assert not any("too few" in note for note in found.notes)
+
+
+def test_a_walk_that_never_moved_does_not_count() -> None:
+    """One page alone took half of all weight."""
+    sources, targets = [], []
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        one, other = rng.integers(50, size=2)
+        sources.append(one)
+        targets.append(other)
+    sources.append(50)
+    targets.append(51)  # 50 is on topic, and its only neighbour is not
+    graph = sv.Graph.from_arrays(np.array(sources), np.array(targets), nodes=52)
+    found = sv.sample(graph, np.arange(51), method="hard", start=[50, 0, 1, 2], walks=4, until="ess=100, steps=20k")
+    assert found.ending == "ess"
+    assert 50 not in found.trail.page
+    assert any("left out that never moved" in note for note in found.notes)
+    alone = sv.sample(graph, np.array([50]), method="hard", until="steps=100")
+    assert set(alone.trail.page.tolist()) == {50}  # nothing else is there
+
+
+def test_steps_are_as_many_as_asked_for() -> None:
+    for steps in (1, 100, 2000):
+        assert sv.sample(GRAPH, "tld:test", until=f"steps={steps}").steps == steps
+
+
+@pytest.mark.parametrize("start", [[np.int64(3)], np.array([1, 2]), 3, "https://left.example/0"])
+def test_walks_begin_at_names_and_numbers_of_any_kind(start: Any) -> None:
+    assert ready(start=start).steps == 3000
+
+
+def words_nice(page: sv.SampledPage) -> bool:
+    return "off" not in page.url
+
+
+def test_a_function_may_have_any_name() -> None:
+    assert sv.sample(GRAPH, words_nice, until="steps=500").topic == "words_nice"
+
+
+def broken(_: sv.SampledPage) -> bool:
+    raise ValueError("oh")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: SAMPLE.share("out_degree"), "neither yes nor no"),
+        (lambda: SAMPLE.share("word:buy"), "told from what pages say"),
+        (lambda: SAMPLE.distribution("language"), "told from what pages say"),
+        (lambda: SAMPLE.relative_size(), "hardly leaves the topic"),
+        (lambda: SAMPLE.recall("https://left.example/1"), "several URLs"),
+        (lambda: SAMPLE.mean([1.0, 2.0]), "for 460 pages"),
+        (lambda: SAMPLE.mean(np.zeros((460, 2))), "for 460 pages"),
+        (lambda: SAMPLE.mean(lambda _: object()), "is no number"),
+        (lambda: SAMPLE.mean(lambda _: float("inf")), "is no number: inf"),
+        (lambda: SAMPLE.share(broken), "the property broken failed on https://.*ValueError: oh"),
+        (lambda: sv.sample(GRAPH, broken), "the topic broken failed on https://"),
+        (lambda: ready(start=[True]), "True is no page to begin at"),
+        (lambda: ready(window=-1), "window must be a whole number of at least 0"),
+        (lambda: ready(reach=0), "reach must be"),
+        (lambda: ready(walks=2.5), "walks must be"),
+        (lambda: ready(walks=True), "walks must be"),
+        (lambda: ready(rng=-1), "rng must be"),
+        (lambda: ready(rng=None), "rng must be"),
+        (lambda: ready(rng=2**63), "rng must be"),
+        (lambda: ready(of=5), "has a name"),
+        (lambda: ready(of=broken), "has a name"),
+        (lambda: ready(walk=3), "nothing called walk"),
+        (lambda: sv.sample(GRAPH, "tld:test", until=None), "does not say when"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, (page for page in range(3))), "a generator is no topic"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, {1, 2}), "a set is no topic"),  # type: ignore[arg-type]
+    ],
+)
+def test_odd_questions_get_one_sentence(ask: Callable[[], object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ask()
