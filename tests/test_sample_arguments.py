@@ -105,3 +105,15 @@ def broken(_: sv.SampledPage) -> bool:
 def test_odd_questions_get_one_sentence(ask: Callable[[], object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         ask()
+
+
+def test_a_rare_category_is_no_surer_than_one_never_seen() -> None:
+    """Seen once on a page that many link to, which weighs little, it hardly varies; but others may be unseen."""
+    star = [(0, page) for page in range(1, 200)] + [(page, page % 199 + 1) for page in range(1, 200)]
+    sources, targets = np.array(star).T
+    graph = sv.Graph.from_arrays(sources, targets, nodes=200)
+    found = sv.sample(graph, "everything", until="steps=150", rng=1)
+    assert 0 in found.trail.page
+    told, never = found.share(np.arange(200) == 0), found.share(np.zeros(200))
+    assert told.ess <= found.steps
+    assert told.high > 0.5 * never.high

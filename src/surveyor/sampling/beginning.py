@@ -201,6 +201,8 @@ def _go_on(
     if terms is None:
         raise UsageError(f"{path} is a survey, but no sample", hint="choose another folder")
     _same(path, seeds, given, terms, manifest)
+    if origins.get("rng", "default") != "default" and settings.rng not in (None, manifest.rng):
+        raise UsageError(f"{path} was begun with --rng {manifest.rng}", hint=HINT)
     kept = {name: value for name, value in origins.items() if name not in SCOPE or value != EVENT}
     for name in SCOPE:
         if kept.get(name, "default") != "default" and _plain(getattr(settings, name)) != manifest.settings.get(name):

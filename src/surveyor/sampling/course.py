@@ -80,7 +80,9 @@ class Course:
         `done` may say in a word why, which is then the ending.
         """
         self.ground, self.plan, self.fetches, self._most = ground, plan, fetches, steps
-        self.seeds = list(dict.fromkeys(seeds))[: plan.walks]
+        every = list(dict.fromkeys(seeds))
+        self._wanted = min(plan.walks, len(every))
+        self.seeds, self._others = every[: self._wanted], every[self._wanted :]
         self.ending: str | None = None  # what is done; fetches, exhausted, lost
         self.walking: Walking | None = None
         self.waits: set[int] = set()  # pages that were asked for
@@ -140,6 +142,9 @@ class Course:
         if missing:
             return missing
         alive = [page for page in starts if self.ground.kind_of[page] != DEAD]
+        if len(alive) < self._wanted and self._others and len(self._first) < self.fetches:
+            self.seeds.append(self._others.pop(0))  # instead of one that cannot be read
+            return self._start()
         if not alive:
             self.ending = "lost"
             return []

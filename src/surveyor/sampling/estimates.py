@@ -273,8 +273,13 @@ def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
 
 
 def share_of(rows: Rows, found: Weighted, level: float) -> Estimate:
-    """Return a share with its interval."""
+    """Return a share with its interval.
+
+    It is worth no more independent pages than its weights are: a category that was seen on a page of little weight
+    hardly varies, but others of it may have gone unseen.
+    """
     value = min(max(found.value, 0.0), 1.0)
+    found = found._replace(ess=min(found.ess, float(rows.weight.sum() ** 2 / (rows.weight**2).sum())))
     low, high = proportion(value, _trials(found, level), _level(level))
     how = "weighted share, Clopper and Pearson's interval at the effective sample size"
     return _told(rows, value, low, high, level, found.se, found.ess, how, share=True)

@@ -59,7 +59,7 @@ class Asking:
         guess = _Guess(sample, urls) if is_free(sample.topic) else None
         ground = Ground(_Told(sample, urls, clock), urls.__getitem__, guess, lambda page: host(urls[page]))
         seeds = urls.ids(sample.folder.manifest.seeds).tolist()
-        self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder)
+        self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder, sample.settings.archive)
         self.course = Course(
             ground, seeds, sample.plan, fetches=fetches, steps=steps, done=lambda trail: done(trail, self.pages)
         )

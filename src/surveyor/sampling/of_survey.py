@@ -20,7 +20,7 @@ from surveyor.kernels.mass import LIFE, READ
 from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Done, MetPages, Topic, Walked, is_free, is_on, walked
+from surveyor.sampling.walked import Done, MetPages, Topic, Walked, is_free, is_on, text_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder
 from surveyor.urls import host, normalise
@@ -33,6 +33,7 @@ class Stored:
         with Folder.open(folder, write=False) as survey:
             self.state: Derived = derive(survey)
             self.seeds = survey.manifest.seeds
+            archived = bool(survey.manifest.settings.get("archive", True))
             moved = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "moved"}
         life = self.state.crawl.ledger.state & LIFE
         self.read: IdArray = np.flatnonzero(life == READ).astype(np.int32)
@@ -45,7 +46,12 @@ class Stored:
         self.ground = Ground(
             self.told, urls.__getitem__, self.guess if is_free(topic) else None, lambda page: host(urls[page])
         )
-        self.pages = MetPages(folder, urls, self.ground)
+        self.pages = MetPages(folder, urls, self.ground, speaking=archived)
+        if not archived and getattr(topic, "reads", False):
+            raise UsageError(
+                f"{text_of(topic)} is told from what pages say, and {folder} has not kept it",
+                hint="choose a topic that URLs tell, or crawl with an archive",
+            )
 
     def _backwards(self) -> Graph:
         """Gather the links of all pages that walks can meet."""

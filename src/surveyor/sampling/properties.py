@@ -109,7 +109,7 @@ def property_of(asked: Asked, pages: Pages) -> Property:
     rule = None if asked in ("out_degree", *CATEGORIES) else Topic.parse(asked)
     if not pages.speaking and (asked == "language" or (rule is not None and rule.reads)):
         raise UsageError(
-            f"{asked} is told from what pages say, and a graph has their names alone",
+            f"{asked} is told from what pages say, which is not known here",
             hint="ask for a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey with its archive",
         )
     if rule is None:

@@ -281,6 +281,8 @@ def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tu
     if still > 0 and len(trail):
         who = "a walk was" if still == 1 else f"{still} walks were"
         told.append(f"{who} left out that never moved: no neighbour of the first page is on topic; use other seeds")
+    if ending == "fetches" and not len(trail):
+        told.append("no walk had begun when the budget was spent: allow more fetches than there are pages to begin at")
     if ending == "longest":
         told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
     if ending == "exhausted":

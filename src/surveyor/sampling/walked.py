@@ -34,12 +34,8 @@ class MetPages:
     urls: Urls
     ground: Ground
     writes: Folder | None = field(default=None, repr=False)  # the survey while the sample is taken
+    speaking: bool = True  # what pages say is in the archive
     _reads: Folder | None = field(default=None, repr=False)
-
-    @property
-    def speaking(self) -> bool:
-        """Whether it is known what pages say: from the archive."""
-        return True
 
     @property
     def count(self) -> int:
