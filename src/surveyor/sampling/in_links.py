@@ -22,8 +22,8 @@ class InLinks:
 
     @property
     def complete(self) -> bool:
-        """Whether all are known."""
-        return self.told.value >= 1
+        """Whether all are known, and not only estimated to be."""
+        return self.told == WHOLE
 
     @property
     def warnings(self) -> tuple[str, ...]:

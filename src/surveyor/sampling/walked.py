@@ -53,9 +53,14 @@ class MetPages:
         return SampledPage(self.urls[page]) if visit is None else page_of(folder, self.urls[page], visit)
 
     def intra(self, page: int) -> float:
-        """Return the share of a page's links that lead to pages on topic; NaN if some were not read, or it has none."""
+        """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
         links, ground = self.ground.links.get(page, frozenset()), self.ground
-        if not links or not (ground.free or all(map(ground.has, links))):
+        if not ground.free:
+            raise UsageError(
+                "which links stay on topic is not known, as most of the pages that they lead to were not read",
+                hint="choose a topic that URLs tell, or sample a graph",
+            )
+        if not links:
             return float("nan")
         return sum(ground.kind(link) == ON for link in links) / len(links)
 
