@@ -80,7 +80,7 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
 
     Walks follow links forth and back, and weights make every page of the topic count alike. From URLs pages are
     fetched, politely, into a survey of their own, and the same command goes on with it; in a survey or a graph nothing
-    is fetched. The exit code is 3 if the goal was not reached.
+    is fetched. The exit code is 3 if the goal was not reached, or something that was asked for cannot be told.
     """
     from surveyor.cli import sample_files, samples
     from surveyor.report.samples import ending, warnings
@@ -97,13 +97,14 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
         return found.code
     told = samples.told(found.sample, wish, held)
     _show(output, found, told)
-    for warning in warnings(found.sample):
+    for warning in (*warnings(found.sample), *told.failed):
         output.warn(warning)
-    if found.code:
+    if not found.sample.reached:
         output.warn(f"the goal, {wish.goal}, was not reached: {ending(found.sample)}")
     sample_files.keep(output, found, told, pages=pages, plots=plots, report=report)
-    output.next_steps(_steps(found, wish, pages=pages, report=report))
-    return found.code
+    code = samples.code(found.sample, told)
+    output.next_steps(_steps(found, wish, code, pages=pages, report=report))
+    return code
 
 
 def _show(output: Output, found: Found, told: Told) -> None:
@@ -111,11 +112,10 @@ def _show(output: Output, found: Found, told: Told) -> None:
     from surveyor.report import samples as words
 
     sample = found.sample
-    output.object("sample", {"source": found.source, **told.fields(sample), "reached": not found.code})
+    output.object("sample", {"source": found.source, **told.fields(sample)})
     if output.mode == "csv":
-        output.table(
-            words.draws_table(told.draws) if told.draws else words.long_table(told.statistics, told.breakdowns)
-        )
+        numbers = words.long_table(told.statistics, told.breakdowns)
+        output.table(numbers if told.draws is None else words.draws_table(told.draws))
         return
     _facts(output, words.facts(sample))
     if told.statistics:
@@ -129,6 +129,8 @@ def _show(output: Output, found: Found, told: Told) -> None:
     if told.draws:
         output.line()
         output.table(words.draws_table(told.draws))
+    if not told.statistics and not told.breakdowns:
+        return
     output.line()
     for line in words.meaning(sample):
         for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
@@ -146,13 +148,13 @@ def _facts(output: Output, facts: dict[str, str]) -> None:
             output.line(" " * wide + part)
 
 
-def _steps(found: Found, wish: Wish, *, pages: str | None, report: str | None) -> dict[str, list[str]]:
+def _steps(found: Found, wish: Wish, code: int, *, pages: str | None, report: str | None) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    from surveyor.cli.samples import longer
+    from surveyor.cli.samples import BUDGETS, longer
 
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}
-    if found.code and (more := longer(words, wish)):
+    if code and found.sample.ending in BUDGETS and (more := longer(words, wish)):
         steps["walk on"] = ["surveyor", *more]
     if not wish.share:
         steps["how many are …?"] = ["surveyor", *words, "--share", "url:/blog/"]

@@ -6,13 +6,13 @@ To look at all steps takes time, so that a look is taken the more rarely the lon
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
+from surveyor.errors import UsageError
 from surveyor.report.accounts import bar
 from surveyor.report.numbers import count, counted, percent
 
@@ -94,12 +94,15 @@ class WalkDisplay:
 
     def _estimate(self, trail: Trail) -> str:
         """Say what is watched, and how sure it is."""
-        if self.watched is None or not trail.on_topic.any():
+        if self.watched is None:
             return ""
         from surveyor.report.samples import interval, value
 
         words, estimate = self.watched
-        one = estimate(trail)
+        try:
+            one = estimate(trail)
+        except UsageError:  # no step so far has it
+            return ""
         return f"{words} {value(one)} ({interval(one)})"
 
     def _draw(self, text: str) -> None:
@@ -120,17 +123,19 @@ def _wanted_size(goal: str) -> float:
     >>> _wanted_size("ess=400,fetches=2k"), _wanted_size("width=3%")
     (400.0, 0.0)
     """
-    found = re.search(r"\bess\s*=\s*([\d_.]+)\s*(k?)", goal)
-    return float(found[1].replace("_", "")) * (1000 if found[2] else 1) if found else 0.0
+    from surveyor.sampling.until import Until
+
+    return Until.parse(goal).ess or 0.0
 
 
 def _worth(trail: Trail) -> tuple[float, float]:
     """Return the effective sample size and R-hat so far."""
     from surveyor.sampling.diagnostics import diagnose
 
-    if not trail.on_topic.any():
+    try:
+        told = diagnose(trail)
+    except UsageError:  # no step so far is on topic
         return 0.0, math.nan
-    told = diagnose(trail)
     return min(told.ess.values()), max(told.rhat.values())
 
 

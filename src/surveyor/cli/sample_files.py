@@ -12,8 +12,11 @@ import click
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from surveyor.cli.output import Output
     from surveyor.cli.samples import Found, Told
+    from surveyor.report.sample_plots import Drawn
 
 
 def check(*, pages: str | None, plots: str | None, report: str | None, recall: str | None) -> None:
@@ -50,6 +53,21 @@ def _check_folder(folder: Path) -> None:
         )
 
 
+def _draw(output: Output, folder: Path, figures: Mapping[str, Drawn]) -> None:
+    """Write each figure to a file of its own."""
+    from surveyor.graph.formats.streams import aside
+    from surveyor.report.svg import alone
+
+    if not figures:
+        output.warn(f"no curves were drawn into {folder}: no step is on topic")
+        return
+    folder.mkdir(exist_ok=True)
+    for name, drawn in figures.items():
+        with aside(folder / f"{name}.svg") as draft:
+            draft.write_text(alone(drawn.svg), "utf-8")
+    output.say(f"curves written to {folder}: {', '.join(f'{name}.svg' for name in figures)}")
+
+
 def keep(
     output: Output, found: Found, told: Told, *, pages: str | None, plots: str | None, report: str | None
 ) -> None:  # fmt: skip
@@ -69,18 +87,14 @@ def keep(
 
     figures = all_figures(sample, told.statistics, told.breakdowns) if can_plot() else {}
     if plots:
-        from surveyor.report.svg import alone
-
-        Path(plots).mkdir(exist_ok=True)
-        for name, drawn in figures.items():
-            with aside(Path(plots) / f"{name}.svg") as draft:
-                draft.write_text(alone(drawn.svg), "utf-8")
-        output.say(f"curves written to {plots}: {', '.join(f'{name}.svg' for name in figures)}")
+        _draw(output, Path(plots), figures)
     if report:
         from surveyor.report.sample_html import SampleReport, write_report
 
         again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
-        page = SampleReport(sample, found.source, again, told.statistics, told.breakdowns, told.draws, figures)
+        page = SampleReport(
+            sample, found.source, again, told.statistics, told.breakdowns, told.draws or (), figures, told.failed
+        )
         with aside(Path(report)) as draft:
             write_report(page, draft)
         output.say(f"report written to {report}")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.cli.samples import Found, Stopped, Wish, code
+from surveyor.cli.samples import Found, Stopped, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
             asked = 0 if walked is None else walked.asked.size
             return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
     sample = of_walked(begun, walked, topic, until, wish.watched)
-    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", code(sample), str(place))
+    return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", str(place))
 
 
 def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:

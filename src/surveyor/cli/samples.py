@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.errors import UsageError
+from surveyor.errors import SurveyorError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from surveyor.cli.output import Output
     from surveyor.cli.sample_display import Watched
     from surveyor.report.samples import Breakdown, Statistic
+    from surveyor.sampling.estimates import Estimate
     from surveyor.sampling.result import Sample
 
 UNTIL, UNTIL_LIVE = "ess=400", "ess=400,fetches=5000"  # nobody fetches without end unasked
-NOT_REACHED = 3  # the exit code
+NOT_REACHED = 3  # the exit code, also if something could not be told
 GRAPHS = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")
 USUAL = "out_degree"  # the mean that is shown if nothing was asked for
-BUDGET = re.compile(r"((?:fetches|steps)\s*=\s*)([\d.]+)")
+BUDGET = re.compile(r"((?:fetches|steps)\s*=\s*)([\d.]+)", re.IGNORECASE)
+BUDGETS = ("fetches", "steps")  # endings that a larger budget puts off
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,16 @@ class Wish:
         (word,) = self.where
         if is_survey(word):
             return "survey"
-        return "graph" if Path(word).exists() or "." not in word or word.endswith(GRAPHS) else "web"
+        return "graph" if _is_file(word) or "." not in word else "web"
 
     @property
     def watched(self) -> tuple[str, ...]:
         """The properties that the goal is about."""
         return (self.of,) if self.of else (*self.share, *self.mean)
+
+
+def _is_file(word: str) -> bool:
+    return Path(word).exists() or word.endswith(GRAPHS)
 
 
 ASKED = tuple(one.name for one in fields(Wish) if one.name != "where")
@@ -80,7 +88,6 @@ class Found:
 
     sample: Sample
     source: str  # in words
-    code: int = 0
     place: str = ""  # the survey of what was fetched
 
 
@@ -98,7 +105,8 @@ class Told:
 
     statistics: Sequence[Statistic] = ()
     breakdowns: Sequence[Breakdown] = ()
-    draws: Sequence[str] = ()
+    draws: Sequence[str] | None = None  # None if none were asked for
+    failed: Sequence[str] = ()  # why something is not told
 
     def fields(self, sample: Sample) -> dict[str, Any]:
         """Return what JSON says."""
@@ -106,7 +114,9 @@ class Told:
             "estimates": [{"statistic": one.kind, "of": one.of, **one.found.to_dict()} for one in self.statistics],
             "by": {one.of: one.found.to_dict() for one in self.breakdowns},
         }
-        return {**sample.to_dict(), **told, **({"draws": list(self.draws)} if self.draws else {})}
+        plain = sample.to_dict()
+        told["notes"] = [*plain["notes"], *self.failed]
+        return {**plain, **told, **({} if self.draws is None else {"draws": list(self.draws)})}
 
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
@@ -118,6 +128,8 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
     if not wish.where and not wish.lists:
         raise UsageError("nothing says where to walk", hint="name a graph, a survey, or URLs to begin at")
     here = wish.place
+    _check_where(wish)
+    _check_names(wish)
     rules = [Topic.parse(one) for one in (wish.topic, *wish.share, *wish.watched) if one not in NUMBERS]
     if here == "graph" and (worded := next((rule for rule in rules if not rule.free), None)):
         raise UsageError(
@@ -140,6 +152,30 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
         raise UsageError("--in-links is not for surveys: all links between pages read are known", hint="leave it out")
 
 
+def _check_where(wish: Wish) -> None:
+    """Refuse graphs and surveys among URLs: nobody means to fetch http://web.graph/."""
+    from surveyor.cli.ranked import is_survey
+
+    for word in wish.where if wish.place == "web" else ():
+        if "://" not in word and (is_survey(word) or _is_file(word)):
+            raise UsageError(
+                f"{word} is a file or folder, and walks go over one of them alone, or over the web",
+                hint="name one graph or survey; URLs begin with https://, and lists of them go with --seeds",
+            )
+
+
+def _check_names(wish: Wish) -> None:
+    """Refuse to take the share of a number, or to wait for the interval of a category."""
+    from surveyor.sampling.properties import CATEGORIES, NUMBERS
+
+    if number := next((one for one in wish.share if one in NUMBERS), None):
+        raise UsageError(f"{number} is a number, and pages have no share of it", hint=f"ask for --mean {number}")
+    if kind := next((one for one in (*wish.share, *wish.watched) if one in CATEGORIES), None):
+        raise UsageError(
+            f"{kind} is no rule that a page meets or not", hint=f"ask for --by {kind}, or name one, such as tld:uk"
+        )
+
+
 def longer(words: Sequence[str], wish: Wish) -> list[str]:
     """Return a command line with twice the budget; empty if it has none.
 
@@ -154,12 +190,17 @@ def longer(words: Sequence[str], wish: Wish) -> list[str]:
 
 
 def _twice(rule: str) -> str:
-    """Double a budget.
+    """Double a budget; all of its figures are kept.
 
-    >>> _twice("ess=400,fetches=2k"), _twice("steps=5e3")
-    ('ess=400,fetches=4k', 'steps=10e3')
+    >>> _twice("ess=400,fetches=2.50k"), _twice("steps=1234567")
+    ('ess=400,fetches=5k', 'steps=2469134')
     """
-    return BUDGET.sub(lambda found: f"{found[1]}{2 * float(found[2]):g}", rule)
+    return BUDGET.sub(lambda found: found[1] + _plain(2 * Decimal(found[2])), rule)
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def found(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Stopped:
@@ -204,7 +245,7 @@ def _stored(output: Output, wish: Wish) -> Found:
         )  # fmt: skip
     finally:
         display.clear()
-    return Found(taken, words, code(taken))
+    return Found(taken, words)
 
 
 def _known(in_links: Sequence[str]) -> Any:
@@ -226,27 +267,56 @@ def _known(in_links: Sequence[str]) -> Any:
         return read_graph(Path(given))
 
 
-def code(sample: Sample) -> int:
-    """Return 0 if the goal was reached."""
-    return 0 if sample.reached and sample.trail.on_topic.any() else NOT_REACHED
+def code(sample: Sample, told: Told) -> int:
+    """Return 0 if the goal was reached, and all that was asked for is told."""
+    return 0 if sample.reached and sample.trail.on_topic.any() and not told.failed else NOT_REACHED
 
 
 def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
-    """Ask the sample for all that was wished for; `held` are the URLs that --recall names."""
+    """Ask the sample for all that was wished for; `held` are the URLs that --recall names.
+
+    What cannot be told does not take the rest along: it may have taken hours.
+    """
     from surveyor.report.samples import Breakdown, Statistic
 
     if not sample.trail.on_topic.any():
-        return Told()
-    means = wish.mean or (() if wish.share else (USUAL,))
+        return Told(draws=[] if wish.draws else None)
+    failed: list[str] = []
+
+    def tried(option: str, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except SurveyorError as error:
+            failed.append(f"{option} cannot be told: {error.problem}; {error.hint}")
+            return None
+
     statistics = [
-        *(Statistic("share", rule, sample.share(rule)) for rule in wish.share),
-        *(Statistic("mean", name, sample.mean(name)) for name in means),
-        *([Statistic("size", "", sample.size())] if wish.size else []),
-        *([Statistic("relative size", "", sample.relative_size())] if wish.size and wish.method == "webwalker" else []),
-        *([Statistic("recall", wish.recall, sample.recall(held))] if wish.recall else []),
+        Statistic(kind, of, estimate)
+        for kind, of, option, ask in _asked(sample, wish, held)
+        if (estimate := tried(option, ask)) is not None
     ]
-    breakdowns = [Breakdown(name, _spread(sample, name)) for name in wish.by]
-    return Told(statistics, breakdowns, sample.draws(wish.draws) if wish.draws else [])
+    breakdowns = [
+        Breakdown(name, spread)
+        for name in wish.by
+        if (spread := tried(f"--by {name}", partial(_spread, sample, name))) is not None
+    ]
+    count = wish.draws
+    draws = None if count is None else tried(f"--draws {count}", partial(sample.draws, count)) or []
+    return Told(statistics, breakdowns, draws, failed)
+
+
+def _asked(sample: Sample, wish: Wish, held: set[str]) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
+    """Yield the kind of each number that was asked for, what it is of, its option, and how to ask for it."""
+    for rule in wish.share:
+        yield "share", rule, f"--share {rule}", partial(sample.share, rule)
+    for name in wish.mean or (() if wish.share else (USUAL,)):
+        yield "mean", name, f"--mean {name}", partial(sample.mean, name)
+    if wish.size:
+        yield "size", "", "--size", sample.size
+    if wish.size and sample.method == "webwalker":
+        yield "relative size", "", "--size", sample.relative_size
+    if wish.recall:
+        yield "recall", wish.recall, f"--recall {wish.recall}", partial(sample.recall, held)
 
 
 def _spread(sample: Sample, name: str) -> Any:

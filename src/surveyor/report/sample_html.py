@@ -37,6 +37,7 @@ class SampleReport:
     breakdowns: Sequence[Breakdown] = ()
     draws: Sequence[str] = ()
     figures: Mapping[str, Drawn] | None = None
+    failed: Sequence[str] = ()  # why something that was asked for is not told
 
 
 def write_report(report: SampleReport, path: str | Path) -> Path:
@@ -48,6 +49,7 @@ def render(report: SampleReport) -> str:
     """Return the report as HTML."""
     sample = report.sample
     ess, rhat = samples.worth(sample)
+    told, beware = samples.diagnosed(sample), [*samples.warnings(sample), *report.failed]
     parts = [
         '<p class="soft">A uniform sample of the pages on a topic, by random walks whose steps are weighted.</p>',
         page.facts({
@@ -57,7 +59,7 @@ def render(report: SampleReport) -> str:
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
             "in-links": samples.share_told(sample),
         }),
-        *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in samples.warnings(sample)),
+        *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in beware),
         *_statistics(report),
         *_figures(report),
         *_breakdowns(report),
@@ -65,8 +67,8 @@ def render(report: SampleReport) -> str:
         *_draws(report),
         "<h2>How far to trust it</h2>",
         *(f"<p>{page.text(line)}</p>" for line in samples.UNCERTAIN),
-        page.grid(_diagnosed(sample.diagnostics), DIAGNOSED),
-        *_method(report),
+        *([] if told is None else [page.grid(_diagnosed(told), DIAGNOSED)]),
+        *_method(report, told),
     ]  # fmt: skip
     return page.document(f"Sample of {sample.topic}", parts)
 
@@ -97,6 +99,8 @@ def _breakdowns(report: SampleReport) -> list[str]:
 
 def _pages(sample: Sample) -> list[str]:
     told = sample.pages()
+    if not told["url"]:
+        return []
     best = sorted(range(len(told["url"])), key=lambda row: (-told["weight"][row], told["url"][row]))[:PAGES]
     cells = [
         [percent(told["weight"][row]), count(told["visits"][row]), f"{told['degree'][row]:,.0f}",
@@ -133,16 +137,24 @@ def _known(number: float, digits: int) -> str:
     return f"{number:.{digits}f}" if math.isfinite(number) else "-"
 
 
-def _method(report: SampleReport) -> list[str]:
-    sample, told = report.sample, report.sample.diagnostics
+def _method(report: SampleReport, told: Diagnostics | None) -> list[str]:
+    sample = report.sample
     values = {
         "walked over": report.source,
         **{name: value for name, value in samples.facts(sample).items() if name not in ("R-hat",)},
-        "jumps out of traps": count(told.jumps),
-        "steps left out at the beginning": count(told.left_out),
-        "neighbours of a page": f"{told.visited_degree:,.1f} on average over steps, {told.topic_degree:,.1f} over "
-        "pages on topic",
+        **_walked(told),
         "random seed": str(sample.rng),
         "made with": page.MADE_WITH,
     }  # fmt: skip
     return page.method(values, report.command)
+
+
+def _walked(told: Diagnostics | None) -> dict[str, str]:
+    if told is None:
+        return {}
+    return {
+        "jumps out of traps": count(told.jumps),
+        "steps left out at the beginning": count(told.left_out),
+        "neighbours of a page": f"{told.visited_degree:,.1f} on average over steps, {told.topic_degree:,.1f} over "
+        "pages on topic",
+    }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.report.numbers import printable
-from surveyor.report.samples import Breakdown, values
+from surveyor.report.samples import Breakdown, diagnosed, values
 from surveyor.report.svg import GRID, INK, ONE, SIZE, TWO, figure
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class Drawn:
 def all_figures(
     sample: Sample, statistics: Sequence[Statistic], breakdowns: Sequence[Breakdown]
 ) -> dict[str, Drawn]:  # fmt: skip
-    """Draw all that a sample has to show, by the name of a file."""
-    trail, figures = sample.weighed, {}
+    """Draw all that a sample has to show, by the name of a file; nothing if no step is on topic."""
+    trail, figures = sample.weighed, dict[str, Drawn]()
+    if diagnosed(sample) is None:
+        return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
         about = "The estimate of all walks with its 95 % interval, against pages fetched; thin lines are single walks."
         svg = running_plot(trail, values(sample, one.of), one.words, share=one.kind == "share")

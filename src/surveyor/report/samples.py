@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from surveyor.arrays import FloatArray
+    from surveyor.sampling.diagnostics import Diagnostics
     from surveyor.sampling.estimates import Distribution, Estimate
     from surveyor.sampling.result import Sample
 
@@ -107,22 +108,42 @@ def method(name: str) -> str:
 
 def warnings(sample: Sample) -> list[str]:
     """Say all that speaks against trusting it."""
-    met = set(sample.trail.walk[sample.trail.on_topic].tolist())
-    searching = sample.walks - len(met | set(sample.lost))
-    if not searching or sample.ending == "lost":
-        return list(sample.notes)
-    verb = "has" if searching == 1 else "have"
-    return [f"{searching} of {counted(sample.walks, 'walk')} {verb} not found the topic so far: begin at pages on it",
-            *sample.notes]  # fmt: skip
+    trail, lost = sample.trail, set(sample.lost)
+    stepped = set(trail.walk.tolist())
+    resting = sample.walks - len(stepped | lost)
+    searching = len(stepped - lost - set(trail.walk[trail.on_topic].tolist()))
+    said = []
+    if resting:
+        said.append(f"{_so_many(resting, sample.walks)} made no step: a larger budget, or fewer walks, would help")
+    if searching:
+        said.append(f"{_so_many(searching, sample.walks)} not found the topic so far: begin at pages on it")
+    return [*said, *sample.notes]
+
+
+def _so_many(some: int, walks: int) -> str:
+    return f"{some} of {counted(walks, 'walk')} {'has' if some == 1 else 'have'}"
 
 
 def worth(sample: Sample) -> tuple[float, float]:
     """Return the smallest effective sample size and the largest R-hat of what was looked at."""
-    if not sample.trail.on_topic.any():
+    told = diagnosed(sample)
+    if told is None:
         return 0.0, math.nan
-    told = sample.diagnostics
     known = [one for one in told.rhat.values() if not math.isnan(one)]
     return min(told.ess.values()), max(known, default=math.nan)
+
+
+def diagnosed(sample: Sample) -> Diagnostics | None:
+    """Look at a sample, without what is watched if no page has that; None if no step is on topic."""
+    from surveyor.errors import UsageError
+    from surveyor.sampling.diagnostics import diagnose
+
+    if sample.telling:
+        return sample.diagnostics
+    try:
+        return diagnose(sample.weighed)
+    except UsageError:
+        return None
 
 
 def back_links(sample: Sample) -> str:
