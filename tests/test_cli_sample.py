@@ -15,6 +15,7 @@ from console import Said
 from surveyor.cli import sample as command
 from surveyor.cli.samples import Wish, longer
 from surveyor.sampling.methods import METHODS
+from surveyor.sampling.until import Until
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
@@ -207,16 +208,25 @@ def test_where_it_walks(where: tuple[str, ...], place: str) -> None:
 
 
 def test_what_is_watched() -> None:
-    one = wish("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5e3"))
+    one = wish("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5k"))
     assert one.watched == ("word:a", "degree")
     assert wish("a.graph", mean=("degree",), of="tld:uk").watched == ("tld:uk",)
     assert wish("a.graph").watched == ()
 
 
 def test_twice_the_budget() -> None:
-    one = wish("a.graph", until=("ess=400", "fetches=2000, steps=5e3"))
-    words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, steps=5e3", "-q"]
-    assert longer(words, one) == [*words[:4], "fetches=4000, steps=10e3", "-q"]
+    one = wish("a.graph", until=("ess=400", "fetches=2000, STEPS=1.25m"))
+    words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, STEPS=1.25m", "-q"]
+    assert longer(words, one) == [*words[:4], "fetches=4000, STEPS=2.5m", "-q"]
     assert longer(["--until=fetches=1.5k"], wish("a.graph", until=("fetches=1.5k",))) == ["--until=fetches=3k"]
     assert longer(["sample", "a.graph"], wish("a.graph")) == []
     assert longer(["sample", "a.example"], wish("a.example"))[-2:] == ["--until", "ess=400,fetches=10000"]
+
+
+@pytest.mark.parametrize("budget", ["700000", "1234567", "0.5", "700000k", "2.50m", "99999999999"])
+def test_twice_the_budget_can_be_run(budget: str) -> None:
+    (rule,) = longer([f"ess=9,fetches={budget}"], wish("a.graph", until=(f"ess=9,fetches={budget}",)))
+    once, twice = Until.parse(f"fetches={budget}").fetches, Until.parse(rule).fetches
+    assert once is not None
+    assert twice is not None
+    assert 0 <= 2 * once - twice <= 1  # pages are whole

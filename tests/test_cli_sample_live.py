@@ -111,6 +111,24 @@ def test_seeds_that_cannot_be_read(web: EmbeddedWeb, capsys: pytest.CaptureFixtu
     assert f"no walk can begin: {nothing} could not be read" in said.err
 
 
+def test_a_budget_below_the_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", *web.seeds[:3], *TOPIC, "--until", "fetches=2", *polite(web), "--out", "s.survey"]
+    said = Said(capsys, *words)
+    assert (said.code, said.out) == (2, "")
+    assert "fetches=2 is less than the 3 pages at which walks begin" in said.err
+    assert not Path("s.survey").exists()
+    assert Said(capsys, *words, "--walks", "2").code != 2  # which begin at two of them
+
+
+def test_another_seed_of_chance(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=5", *polite(web), "--out", "s.survey"]
+    Said(capsys, *words)
+    said = Said(capsys, *words, "--rng", "9")
+    assert said.code == 2
+    assert "s.survey was begun with --rng 3" in said.err
+    assert "  hint: leave --rng out, or name another folder with --out\n" in said.err  # an option that there is
+
+
 def test_seeds_off_topic(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], "--topic", "word:xylophonist", "--until", "fetches=25", *polite(web)]
     said = Said(capsys, *words, "--out", "s.survey")

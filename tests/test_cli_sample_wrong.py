@@ -43,6 +43,13 @@ def path(tmp_path: Path) -> str:
         (["--topic", "solar power"], "needs what pages say, and a graph has their names alone"),
         ([*QUICK, "--share", "hots:a"], "hots: is no kind of topic"),
         ([*QUICK, "--share", "solar power"], "needs what pages say"),
+        ([*QUICK, "--share", "out_degree"], "out_degree is a number, and pages have no share of it"),
+        ([*QUICK, "--share", "host"], "host is no rule that a page meets or not"),
+        ([*QUICK, "--of", "tld"], "tld is no rule that a page meets or not"),
+        (["web.graph", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
+        (["https://a.example/", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
+        (["old.survey", *QUICK], "is a file or folder, and walks go over one of them alone"),
+        (["--seeds", "empty.txt", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
         ([*QUICK, "--method", "best"], "'best' is not one of 'trial', 'mixture', 'hard'"),
         ([*QUICK, "--mean", "height"], "'height' is not one of 'out_degree', 'log_out_degree'"),
         ([*QUICK, "--by", "colour"], "'colour' is not one of 'domain', 'host', 'tld', 'language', 'out_degree'"),
@@ -121,7 +128,7 @@ def test_walks_that_never_find_the_topic(capsys: pytest.CaptureFixture[str]) -> 
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
     said = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
-    assert "! 4 of 8 walks have not found the topic so far: begin at pages on it\n" in said.err
+    assert "! 4 of 8 walks have not found the topic so far: walk longer, or begin at pages on it\n" in said.err
     lost = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/")
     assert lost.code == 3
     assert "! no walk found a page on topic (tld:example): begin at pages that are" in lost.err
@@ -157,6 +164,66 @@ def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_host_only(capsys: pytest.CaptureFixture[str], path: str) -> None:
     said = Said(capsys, "sample", path, *QUICK)
     assert "of the steps are on one host" in said.err
+
+
+def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    """A budget that ends before the first step: all that was asked for is written, and says so."""
+    words = ["sample", path, "--topic", "tld:example", "--until", "fetches=1", "--walks", "4", "--draws", "3"]
+    said = Said(capsys, *words, "--report", "r.html", "--plots", "curves", "--pages", "p.csv")
+    assert said.code == 3
+    assert "! 4 of 4 walks have not found the topic so far: walk longer, or begin at pages on it\n" in said.err
+    assert "was not reached" not in said.err  # a budget alone is the goal, and it is spent
+    assert "! no curves were drawn into curves: no step is on topic\n" in said.err
+    assert "--until fetches=2 " in said.err
+    assert "weights make every page count alike" not in said.out
+    assert not Path("curves").exists()
+    assert Path("p.csv").read_text().splitlines() == ["url,weight,visits,degree,walk,fetches"]
+    page = Path("r.html").read_text("utf-8")
+    assert "4 of 4 walks have not found the topic so far" in page
+    assert "<svg" not in page
+    told = Said(capsys, *words, "--json").json()
+    assert told["reached"] is sv.sample(path, "tld:example", until="fetches=1", walks=4).reached
+    assert (told["estimates"], told["draws"]) == ([], [])
+    assert Said(capsys, *words, "--csv").out == "url\n"
+
+
+def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    words = ["sample", path, *QUICK, "--draws", "100000", "--by", "tld"]
+    said = Said(capsys, *words, "--report", "r.html")
+    assert said.code == 3
+    assert "mean out_degree" in said.out
+    assert said.out.count("example") == 2  # the topic, and the one category
+    assert "! --draws 100000 cannot be told: 100,000 pages out of " in said.err
+    assert "steps on topic; walk longer, or ask for fewer pages\n" in said.err
+    assert "was not reached" not in said.err
+    assert "--draws 100000 cannot be told" in Path("r.html").read_text("utf-8")
+    told = Said(capsys, *words, "--json").json()
+    assert (told["reached"], told["draws"], set(told["by"])) == (True, [], {"tld"})
+    assert "--draws 100000 cannot be told" in told["notes"][-1]
+    assert Said(capsys, *words, "--csv").out == "url\n"  # no table of another kind
+
+
+def test_a_property_that_no_page_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages on topic without links have no share of links that stay on it."""
+    sv.Graph.from_edges([(off, on) for off in OFF for on in ON]).save(Path("sinks.graph"))
+    words = ["sample", "sinks.graph", *QUICK, "--mean", "intra", "--mean", "degree"]
+    said = Said(capsys, *words, "--report", "r.html", "--plots", "curves")
+    assert said.code == 3
+    assert "! --mean intra cannot be told: " in said.err
+    assert "mean degree" in said.out
+    assert "effective sample size  0" not in said.out
+    assert "mean degree" in Path("r.html").read_text("utf-8")
+    assert Path("curves", "running-1.svg").exists()
+
+
+def test_what_did_not_end_by_its_budget_is_not_told_to_walk_on(capsys: pytest.CaptureFixture[str]) -> None:
+    apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
+    sv.Graph.from_edges(apart).save(Path("apart.graph"))
+    words = ["--topic", "tld:example", "--start", "https://c.test/", "--until", "ess=9,fetches=5000"]
+    said = Said(capsys, "sample", "apart.graph", *words)
+    assert said.code == 3
+    assert "no walk found a page on topic" in said.err
+    assert "walk on" not in said.err
 
 
 # Disks

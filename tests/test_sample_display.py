@@ -49,6 +49,13 @@ def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
     assert WalkDisplay("ess=50").line(trail(0), 0).startswith("effective 0 of 50 pages")
 
 
+def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
+    nothing = ("mean intra", lambda steps: estimates.mean(steps, np.full(len(steps), np.nan)))
+    lines = WalkDisplay("ESS = 4k", nothing).lines(trail(800), 640)
+    assert [line.split()[0] for line in lines] == ["effective", "800"]
+    assert " of 4,000 pages" in lines[0]
+
+
 def test_a_log_gets_a_line_now_and_then() -> None:
     now, log = [0.0], io.StringIO()
     display = WalkDisplay("ess=50", None, log, clock=lambda: now[0])

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.cli.samples import Found, Stopped, Wish
+from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
@@ -39,6 +40,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     chosen, origins = load({**given, **own})
     chosen = with_contact(output, chosen)
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), Until.parse(wish.goal)
+    _check_budget(seeds, wish, until)
     place = Path(wish.out) if wish.out else folder_for(seeds, topic.text)
     if chosen.rng is None and not (place / "survey.toml").is_file():
         chosen = replace(chosen, rng=RNG)
@@ -67,6 +69,18 @@ def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
     if wish.lists:
         named += run_loop(gathered(wish.lists, settings, say=output.say)).urls
     return clean_seeds(named)
+
+
+def _check_budget(seeds: Sequence[str], wish: Wish, until: Until) -> None:
+    """Refuse a budget that ends before the first step."""
+    from surveyor.sampling.beginning import WALKS
+
+    first = min(len(seeds), wish.walks or WALKS)
+    if until.fetches is not None and until.fetches < first:
+        raise UsageError(
+            f"fetches={until.fetches} is less than the {first} pages at which walks begin",
+            hint="allow for more fetches, or name fewer pages to begin at",
+        )
 
 
 def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) -> None:

@@ -108,20 +108,12 @@ def method(name: str) -> str:
 
 def warnings(sample: Sample) -> list[str]:
     """Say all that speaks against trusting it."""
-    trail, lost = sample.trail, set(sample.lost)
-    stepped = set(trail.walk.tolist())
-    resting = sample.walks - len(stepped | lost)
-    searching = len(stepped - lost - set(trail.walk[trail.on_topic].tolist()))
-    said = []
-    if resting:
-        said.append(f"{_so_many(resting, sample.walks)} made no step: a larger budget, or fewer walks, would help")
-    if searching:
-        said.append(f"{_so_many(searching, sample.walks)} not found the topic so far: begin at pages on it")
-    return [*said, *sample.notes]
-
-
-def _so_many(some: int, walks: int) -> str:
-    return f"{some} of {counted(walks, 'walk')} {'has' if some == 1 else 'have'}"
+    met = set(sample.trail.walk[sample.trail.on_topic].tolist())
+    searching = sample.walks - len(met | set(sample.lost))
+    if not searching or sample.ending == "lost":
+        return list(sample.notes)
+    who = f"{searching} of {counted(sample.walks, 'walk')} {'has' if searching == 1 else 'have'}"
+    return [f"{who} not found the topic so far: walk longer, or begin at pages on it", *sample.notes]
 
 
 def worth(sample: Sample) -> tuple[float, float]:
