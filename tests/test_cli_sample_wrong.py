@@ -64,6 +64,7 @@ def path(tmp_path: Path) -> str:
         (["--topic", "tld:example", "--until", "width=300%"], "width"),
         (["--topic", "tld:example", "--until", "fetches=-5"], "'fetches=-5' does not say when a sample is done"),
         (["--topic", "tld:example", "--until", "width=3%"], "nothing says which interval is to be narrow"),
+        ([*QUICK, "--until", "width=3%", "--mean", "degree"], "a width is for shares, and degree is a number of links"),
         ([*QUICK, "--by", "language"], "a graph does not know in which language pages are"),
         ([*QUICK, "--in-links", "300%"], "3 is no share of in-links"),
         ([*QUICK, "--in-links", "10%", "--in-links", "20%"], "more than one --in-links is for the web"),
@@ -153,7 +154,7 @@ def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.code == 0
     assert "! R-hat " in said.err
     assert "the walks disagree" in said.err
-    assert "of 4 never moved: no neighbour of the first page is on topic" in said.err
+    assert "! a walk was left out that never moved: no neighbour of the first page is on topic" in said.err
     page = Said(
         capsys, "sample", "parts.graph", *words, "--start", starts[0], "--start", starts[1], "--report", "r.html"
     )

@@ -67,7 +67,8 @@ FETCHING = (
     "--reach", type=options.Whole(1), metavar="N", help="Steps off topic, or draws, at most.  [by the method]"
 )
 @click.option("--window", type=options.Whole(0), metavar="N",
-              help="Steps in which no host may have more than half; 0 for any.  [100 live, else 0]")  # fmt: skip
+              help="Steps in which no host may have more than half; 0 for any.  [100 for webwalker live, "
+              "else 0]")  # fmt: skip
 @click.option("--rng", type=options.Whole(0), metavar="N", help="Seed of all chance.  [7]")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Folder for pages that are fetched.  [by seed and topic]")
 @click.option("--pages", type=click.Path(), metavar="FILE", help="Write sampled pages with weights: .csv, .parquet.")

@@ -136,8 +136,8 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
             f"{worded.text} needs what pages say, and a graph has their names alone",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or walk in a survey or on the web",
         )
-    if Until.parse(wish.goal).width is not None and not wish.watched:
-        raise UsageError("nothing says which interval is to be narrow", hint="name it with --share, --mean or --of")
+    if Until.parse(wish.goal).width is not None:
+        _check_width(wish)
     fetching = {**given, **({"out": wish.out} if wish.out else {})}
     if fetching and here != "web":
         raise UsageError(
@@ -173,6 +173,17 @@ def _check_names(wish: Wish) -> None:
     if kind := next((one for one in (*wish.share, *wish.watched) if one in CATEGORIES), None):
         raise UsageError(
             f"{kind} is no rule that a page meets or not", hint=f"ask for --by {kind}, or name one, such as tld:uk"
+        )
+
+
+def _check_width(wish: Wish) -> None:
+    """Refuse a width of nothing, or of links: 3 % of a link is never reached."""
+    if not wish.watched:
+        raise UsageError("nothing says which interval is to be narrow", hint="name it with --share, --mean or --of")
+    if number := next((one for one in wish.watched if one in ("out_degree", "degree")), None):
+        raise UsageError(
+            f"a width is for shares, and {number} is a number of links",
+            hint="name a share with --of, or end by ess=400",
         )
 
 

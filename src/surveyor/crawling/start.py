@@ -101,7 +101,7 @@ def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mappin
         settings = replace(settings, **stored)
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
-                f"{path} was begun with --rng {before.rng}", hint="leave --rng out, or name another folder with --out"
+                f"{path} was begun with --rng {before.rng}", hint="leave --rng out, or begin another with --fresh"
             )
         now = replace(
             before,
