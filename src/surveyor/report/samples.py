@@ -108,12 +108,7 @@ def method(name: str) -> str:
 
 def warnings(sample: Sample) -> list[str]:
     """Say all that speaks against trusting it."""
-    met = set(sample.trail.walk[sample.trail.on_topic].tolist())
-    searching = sample.walks - len(met | set(sample.lost))
-    if not searching or sample.ending == "lost":
-        return list(sample.notes)
-    who = f"{searching} of {counted(sample.walks, 'walk')} {'has' if searching == 1 else 'have'}"
-    return [f"{who} not found the topic so far: walk longer, or begin at pages on it", *sample.notes]
+    return list(sample.notes)
 
 
 def worth(sample: Sample) -> tuple[float, float]:

@@ -202,7 +202,8 @@ def _go_on(
         raise UsageError(f"{path} is a survey, but no sample", hint="choose another folder")
     _same(path, seeds, given, terms, manifest)
     if origins.get("rng", "default") != "default" and settings.rng not in (None, manifest.rng):
-        raise UsageError(f"{path} was begun with --rng {manifest.rng}", hint=HINT)
+        hint = "leave --rng out, or name another folder with --out"
+        raise UsageError(f"{path} was begun with --rng {manifest.rng}", hint=hint)
     kept = {name: value for name, value in origins.items() if name not in SCOPE or value != EVENT}
     for name in SCOPE:
         if kept.get(name, "default") != "default" and _plain(getattr(settings, name)) != manifest.settings.get(name):

@@ -149,8 +149,9 @@ class Sample:
             return False
 
     def watching(self, trail: Trail) -> dict[str, FloatArray]:
-        """Return the values of the properties that are watched."""
-        return {name: self._property(name).numbers(trail) for name in self.watched}
+        """Return the values of the properties that are watched, of those that are known of any page."""
+        found = {name: self._property(name).numbers(trail) for name in self.watched}
+        return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
     def pages(self) -> dict[str, list[Any]]:
         """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
@@ -178,7 +179,7 @@ class Sample:
             "reached": self.reached, "steps": self.steps, "fetches": self.fetches, "pages": self.distinct,
             "precision": self.precision, "in_links": self.in_links.to_dict(), "lost": list(self.lost),
             "notes": list(self.notes),
-            "estimates": {name: self._estimate(name).to_dict() for name in self.watched} if self.telling else {},
+            "estimates": {name: self._estimate(name).to_dict() for name in self.watching(self.trail) if self.telling},
             "diagnostics": self.diagnostics.to_dict() if self.telling else None,
         }  # fmt: skip
 

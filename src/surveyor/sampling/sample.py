@@ -21,7 +21,7 @@ from surveyor.sampling.beginning import SampleFolder, begin, check
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
 from surveyor.sampling.course import Plan
 from surveyor.sampling.coverage import Coverage, Seen, corrected, in_link_coverage, neighbour_coverage
-from surveyor.sampling.diagnostics import moving
+from surveyor.sampling.diagnostics import moving, stuck
 from surveyor.sampling.in_links import InLinks
 from surveyor.sampling.live import Watch, run
 from surveyor.sampling.methods import DEFAULT, method_named
@@ -133,8 +133,9 @@ def _of_graph(
     weighed, known = trail, ALL
     if not neighbours.complete and walks.method.exact:
         weighed, known = _weighed(trail, lambda: seen_on_graph(neighbours, walks), "a part of the graph")
-    trail, weighed = moving(trail.rows(slice(until.steps))), moving(weighed.rows(slice(until.steps)))
+    trail, weighed = trail.rows(slice(until.steps)), weighed.rows(slice(until.steps))
     notes = (*_remarks(ending, trail, walks.lost.size, plan.walks, text), *known.warnings)
+    trail, weighed = moving(trail), moving(weighed)
     return Sample(
         trail, weighed, pages, text, plan.method, plan.walks, plan.rng, walks.fetches, ending, until, known,
         tuple(walks.lost.tolist()), watched, notes, repr(graph),
@@ -206,12 +207,12 @@ def _sample(
     walked: Walked, weighed: Trail, topic: Topic, plan: Plan, until: Until, watched: tuple[str, ...], known: InLinks,
     where: str,
 ) -> Sample:  # fmt: skip
-    trail, lost = moving(walked.trail.rows(slice(until.steps))), walked.lost
-    weighed = moving(weighed.rows(slice(until.steps)))
+    trail, lost = walked.trail.rows(slice(until.steps)), walked.lost
     about = _remarks(walked.ending, trail, lost.size, plan.walks, topic.text)
     return Sample(
-        trail, weighed, walked.pages, topic.text, plan.method, plan.walks, plan.rng, int(walked.asked.size),
-        walked.ending, until, known, tuple(lost.tolist()), watched, (*about, *known.warnings), where,
+        moving(trail), moving(weighed.rows(slice(until.steps))), walked.pages, topic.text, plan.method, plan.walks,
+        plan.rng, int(walked.asked.size), walked.ending, until, known, tuple(lost.tolist()), watched,
+        (*about, *known.warnings), where,
     )  # fmt: skip
 
 
@@ -277,12 +278,13 @@ def _remarks(ending: str, trail: Trail, lost: int, walks: int, topic: str) -> tu
     if lost:
         who = "no walk" if lost == walks else f"{lost} of {walks} walks never"
         told.append(f"{who} found a page on topic ({topic}): begin at pages that are, or try a wider rule")
-    still = walks - lost - np.unique(trail.walk).size
-    if still > 0 and len(trail):
+    found = np.unique(trail.walk).size
+    if searching := walks - lost - found:
+        who = f"{searching} of {walks} walks {'has' if searching == 1 else 'have'}"
+        told.append(f"{who} not found the topic so far: walk longer, or begin at pages on it")
+    if (still := len(stuck(trail))) and still < found:
         who = "a walk was" if still == 1 else f"{still} walks were"
         told.append(f"{who} left out that never moved: no neighbour of the first page is on topic; use other seeds")
-    if ending == "fetches" and not len(trail):
-        told.append("no walk had begun when the budget was spent: allow more fetches than there are pages to begin at")
     if ending == "longest":
         told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
     if ending == "exhausted":
