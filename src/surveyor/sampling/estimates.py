@@ -27,6 +27,7 @@ from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, spread
 from surveyor.sampling.trail import Trail
 
 LEVEL = 0.95
+FEW = 10  # different pages with a property, or without it: fewer tell little of how much its share varies
 CELLS = 2_000_000  # sums of blocks held at once
 COLUMNS = 64  # of them looked at together
 
@@ -163,8 +164,9 @@ def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: Bur
             hint="ask for its mean, or for a rule that pages meet or do not",
         )
     rows = chosen(trail, known, burn, numbers)
-    found = _weighted(rows, numbers[rows.place])
-    return share_of(rows, found, level)
+    having = numbers[rows.place] == 1
+    seen = min(_different(rows.page[having]), _different(rows.page[~having]))
+    return share_of(rows, _weighted(rows, numbers[rows.place]), level, seen)
 
 
 def quantile(
@@ -272,14 +274,16 @@ def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
     return Weighted(value, variance, freedom, tail_freedom(influence, freedom), around / variance)
 
 
-def share_of(rows: Rows, found: Weighted, level: float) -> Estimate:
+def share_of(rows: Rows, found: Weighted, level: float, seen: int) -> Estimate:
     """Return a share with its interval.
 
-    It is worth no more independent pages than its weights are: a category that was seen on a page of little weight
-    hardly varies, but others of it may have gone unseen.
+    If only few different pages were `seen` with it (or without), how much it varies is not known from them: on one page
+    of little weight it hardly does, but others of its kind may have gone unseen. Then it is worth no more independent
+    pages than the weights of all rows are.
     """
     value = min(max(found.value, 0.0), 1.0)
-    found = found._replace(ess=min(found.ess, float(rows.weight.sum() ** 2 / (rows.weight**2).sum())))
+    plain = float(rows.weight.sum() ** 2 / (rows.weight**2).sum())
+    found = found._replace(ess=min(found.ess, plain * max(1.0, seen / FEW)))
     low, high = proportion(value, _trials(found, level), _level(level))
     how = "weighted share, Clopper and Pearson's interval at the effective sample size"
     return _told(rows, value, low, high, level, found.se, found.ess, how, share=True)
@@ -298,7 +302,10 @@ def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Esti
     cells, all_of_block = found.sums_by(codes, kinds, rows.weight) / total, found.sums(rows.weight) / total
     values = cells.sum(axis=0)
     plain = _plain_ess(found, rows)
-    told = []
+    _, numbers = np.unique(rows.page, return_inverse=True)
+    pairs = np.unique(codes * np.int64(rows.pages) + numbers)
+    pages = np.bincount(pairs // rows.pages, minlength=kinds)
+    told: list[Estimate] = []
     for first in range(0, kinds, COLUMNS):
         part = slice(first, first + COLUMNS)
         off = cells[:, part] - all_of_block[:, None] * values[part]
@@ -307,7 +314,7 @@ def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Esti
             seen = variance > 0 and around > 1e-12
             ess = float(around / variance) if seen else plain
             one = Weighted(float(value), float(variance), float(freedom), float(freedom), ess)
-            told.append(share_of(rows, one, level))
+            told.append(share_of(rows, one, level, int(pages[len(told)])))
     return tuple(told)
 
 
