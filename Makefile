@@ -4,11 +4,12 @@ DATA ?= data
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: help demo test lint unit coverage bench experiments experiments-large docs clean
+.PHONY: help demo test lint unit fuzz coverage bench experiments experiments-large docs clean
 
 help:
 	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
 	@echo "make test         everything that must pass: lint, types, layers, tests"
+	@echo "make fuzz         the tests by random examples, each time with others"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
 	@echo "make experiments  the tables of the documentation (about two hours; DATA=folder of real graphs)"
@@ -28,6 +29,9 @@ lint: .venv/ready
 
 unit: .venv/ready
 	$(BIN)/python -m pytest -n auto
+
+fuzz: .venv/ready
+	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=search
 
 coverage: .venv/ready
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m "not compiled" -W "ignore:overflow:RuntimeWarning"

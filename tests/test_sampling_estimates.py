@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from surveyor.arrays import FloatArray, IntArray
@@ -142,6 +142,7 @@ def test_neither_the_scale_of_degrees_nor_the_order_of_walks_matters(
 
 
 @given(PAGES)
+@example([[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 4, 4]])  # all of one category, whose share is 1 but for rounding
 def test_shares_of_a_distribution_are_those_of_each_category_and_sum_to_one(pages: list[list[int]]) -> None:
     sample = trail(pages)
     kinds = np.array(["a", "b", "b", "c", "a", "c"])[sample.page]

@@ -48,7 +48,8 @@ def beta_quantile(chance: float, a: float, b: float) -> float:
 def proportion(share: float, trials: float, level: float) -> tuple[float, float]:
     """Return Clopper and Pearson's interval of a share of so many trials, which need not be a whole number."""
     hits, tail = share * trials, (1 - level) / 2
-    return beta_quantile(tail, hits, trials - hits + 1), beta_quantile(1 - tail, hits + 1, trials - hits)
+    low, high = beta_quantile(tail, hits, trials - hits + 1), beta_quantile(1 - tail, hits + 1, trials - hits)
+    return min(low, share), max(high, share)  # a share that is 1 but for rounding lies within, too
 
 
 def poisson(count: float, level: float) -> tuple[float, float]:
