@@ -8,25 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crashing import Hook, Setting, hook
+from crashing import Hook, Setting, calm, hook, rough
 from surveyor.communities.beginning import begin
 from surveyor.communities.live import Crawled, run
 from surveyor.config import Settings
 from surveyor.graph.synthetic_shapes import WebShape
 from surveyor.hosts import Hosts
-from surveyor.sources.web_settings import WebSettings
 
 SHAPE = WebShape(
     pages=480, smallest_site=60, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.4,
     farms=0.0, exchanges=0.0,
 )  # fmt: skip
-# only some pages are gone
-CALM = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=3)
-# nothing depends on how often or how fast it is asked
-ROUGH = WebSettings.plain(
-    rng=4, web=SHAPE, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
-    reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
-)  # fmt: skip
+CALM, ROUGH = calm(SHAPE), rough(SHAPE)
 
 
 @dataclass

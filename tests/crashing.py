@@ -53,6 +53,19 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def calm(shape: WebShape) -> WebSettings:
+    """Return a web in which only some pages are gone."""
+    return WebSettings.plain(rng=4, web=shape, port=80, seeds=3)
+
+
+def rough(shape: WebShape) -> WebSettings:
+    """Return a web with all kinds of pages, on which nothing depends on how often or how fast it is asked."""
+    return WebSettings.plain(
+        rng=4, web=shape, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
+        reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
+    )  # fmt: skip
+
+
 class Clock:
     """Stands still unless it is moved."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crashing import Hook, Setting, hook
+from crashing import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
@@ -22,9 +22,8 @@ from surveyor.sampling.ground import DEAD, OFF, ON, Ground
 from surveyor.sampling.live import run
 from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Walked
+from surveyor.sampling.walked import MetPages, Walked
 from surveyor.sampling.walking import Walking
-from surveyor.sources.web_settings import WebSettings
 from surveyor.sources.web_truth import Truth
 from surveyor.urls import host
 
@@ -32,13 +31,7 @@ SHAPE = WebShape(
     pages=400, smallest_site=10, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.2,
     farms=0.0, exchanges=0.0,
 )  # fmt: skip
-# only some pages are gone
-CALM = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=3)
-# nothing depends on how often or how fast it is asked
-ROUGH = WebSettings.plain(
-    rng=4, web=SHAPE, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
-    reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
-)  # fmt: skip
+CALM, ROUGH = calm(SHAPE), rough(SHAPE)
 Row = tuple[int, int, str, bool, float, int]
 
 
@@ -123,6 +116,12 @@ class Sampled(Setting):
                     watch=lambda course, _run, _outcome: watch(course), **limits,
                 )
             )  # fmt: skip
+
+
+def ground_of(done: Walked) -> Ground:
+    """Return what walks over a survey or the web know of pages."""
+    assert isinstance(done.pages, MetPages)
+    return done.pages.ground
 
 
 def by_url(done: Walked) -> list[Row]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 
 from surveyor.cli.sample_display import WalkDisplay
-from surveyor.sampling import estimates
+from surveyor.sampling.properties import Property
 from surveyor.sampling.trail import Trail
 
 
@@ -26,15 +27,21 @@ def trail(steps: int, walks: int = 4) -> Trail:
     return Trail(walk, np.zeros(steps, np.int32), page, on, degree, np.arange(1, steps + 1))
 
 
-WATCHED = ("share with tld:uk", lambda steps: estimates.share(steps, steps.page % 4 == 0))
+WATCHED = {"tld:uk": Property("tld:uk", lambda page: page % 4 == 0)}
+
+
+def display(goal: str, stream: io.StringIO | None = None, watched: Any = WATCHED, **options: Any) -> WalkDisplay:
+    made = WalkDisplay(goal, stream, **options)
+    made.watch(watched)
+    return made
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_lines_of_a_terminal(columns: int) -> None:
-    lines = WalkDisplay("ess=4k,fetches=900", WATCHED).lines(trail(800), 640, "1.0/s", columns)
+    lines = display("ess=4k,fetches=900").lines(trail(800), 640, "1.0/s", columns)
     assert [line.split()[0] for line in lines] == ["effective", "estimate", "800"]
     assert " of 4,000 pages   R-hat 1." in lines[0]
-    assert "share with tld:uk 2" in lines[1]
+    assert "tld:uk 2" in lines[1]
     assert " to " in lines[1]
     assert "   640 pages fetched   " in lines[2]
     assert lines[2].endswith("% of the steps on topic   1.0/s")
@@ -44,25 +51,25 @@ def test_lines_of_a_terminal(columns: int) -> None:
 def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
     early = trail(3)
     off = Trail(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
-    lines = WalkDisplay("width=3%", WATCHED).lines(off, 3)
+    lines = display("width=3%").lines(off, 3)
     assert lines == ["effective  0 pages", "3 steps   3 pages fetched   0 % of the steps on topic"]
     assert WalkDisplay("ess=50").line(trail(0), 0).startswith("effective 0 of 50 pages")
 
 
 def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
-    nothing = ("mean intra", lambda steps: estimates.mean(steps, np.full(len(steps), np.nan)))
-    lines = WalkDisplay("ESS = 4k", nothing).lines(trail(800), 640)
+    nothing = {"intra": Property("intra", lambda _: None)}
+    lines = display("ESS = 4k", watched=nothing).lines(trail(800), 640)
     assert [line.split()[0] for line in lines] == ["effective", "800"]
     assert " of 4,000 pages" in lines[0]
 
 
 def test_a_log_gets_a_line_now_and_then() -> None:
     now, log = [0.0], io.StringIO()
-    display = WalkDisplay("ess=50", None, log, clock=lambda: now[0])
+    shown = WalkDisplay("ess=50", log, clock=lambda: now[0])
     steps = trail(300)
     for second in range(35):
         now[0] = float(second)
-        display(lambda: steps, 300)
+        shown(lambda: steps, 300)
     lines = log.getvalue().splitlines()
     assert len(lines) == 3
     assert all("R-hat" in line and "300 steps" in line for line in lines)
@@ -70,13 +77,13 @@ def test_a_log_gets_a_line_now_and_then() -> None:
 
 def test_a_screen_is_drawn_anew_and_cleared() -> None:
     now, screen = [0.0], Screen()
-    display = WalkDisplay("ess=50", WATCHED, screen, color=False, clock=lambda: now[0])
+    shown = display("ess=50", screen, color=False, clock=lambda: now[0])
     for tick in range(8):
         now[0] = tick / 4
-        display(lambda: trail(300), 300)
-    display.clear()
+        shown(lambda: trail(300), 300)
+    shown.clear()
     assert 2 <= screen.getvalue().count("300 steps") <= 8
-    display.clear()  # again, which is nothing
+    shown.clear()  # again, which is nothing
 
 
 def test_looks_that_take_long_are_rare() -> None:
@@ -88,15 +95,15 @@ def test_looks_that_take_long_are_rare() -> None:
         now[0] += 5.0
         return trail(30)
 
-    display = WalkDisplay("ess=50", None, log, clock=lambda: now[0])
+    shown = WalkDisplay("ess=50", log, clock=lambda: now[0])
     while now[0] < 400:
-        display(slow, 30)
+        shown(slow, 30)
         now[0] += 1
     assert len(looks) == 4  # each keeps it from looking for twenty times as long
 
 
 def test_silence() -> None:
     log = io.StringIO()
-    display = WalkDisplay("ess=50", None, log, silent=True, clock=lambda: 1e9)
-    display(lambda: trail(30), 30)
+    shown = WalkDisplay("ess=50", log, silent=True, clock=lambda: 1e9)
+    shown(lambda: trail(30), 30)
     assert log.getvalue() == ""

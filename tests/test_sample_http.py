@@ -19,7 +19,7 @@ from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.sampling.beginning import begin
 from surveyor.sampling.live import run
-from surveyor.sampling.walked import Walked
+from surveyor.sampling.walked import MetPages, Walked
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.urls import host
@@ -83,6 +83,7 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
     assert {done.pages.url(page) for page in done.trail.page.tolist()} <= kept
     pages = {page: done.pages.page(page) for page in set(done.trail.page.tolist())}
     assert all(page.text and page.title and half(page.url) for page in pages.values())
+    assert isinstance(done.pages, MetPages)
     done.pages.close()
 
 

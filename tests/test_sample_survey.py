@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pretend import Sites, Time, crawled, page
-from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, half, halves, plain_walk
+from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.outcome import Outcome
 from surveyor.sampling.course import Plan
@@ -38,7 +38,7 @@ def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
     assert done.ending == "fetches"
     assert by_url(done) == plain_walk(truth, list(web.web.seeds), half, told=Links(truth), fetches=200)
     assert len(web.client.asked) == asked
-    kinds = set(done.pages.ground.kind_of.values())
+    kinds = set(ground_of(done).kind_of.values())
     assert kinds == {0, 1, 2}
     on_topic = done.pages.page(int(done.trail.page[done.trail.on_topic][0]))
     assert on_topic.text
@@ -62,7 +62,7 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     done = walk_survey(tmp_path / "a.survey", everything, plan=PLAN, done=lambda trail, _pages: len(trail) > 2000)
     with Folder.open(tmp_path / "a.survey", write=False) as folder:
         latest: dict[int, Outcome] = {outcome.page: outcome for outcome in folder.journal.outcomes()}
-    ground = done.pages.ground
+    ground = ground_of(done)
     for met, kind in ground.kind_of.items():
         outcome = latest.get(met)
         assert kind == {"read": 1, "moved": 0}.get("" if outcome is None else outcome.kind, 2)
@@ -87,7 +87,7 @@ def test_text_is_read_only_of_pages_that_walks_met(survey: Path) -> None:
 def test_where_walks_begin(survey: Path, web: Sampled) -> None:
     start = web.web.truth().links(web.web.seeds[0])[0]
     done = walk_survey(survey, everything, plan=Plan(walks=3), starts=[start], fetches=20)
-    assert {done.pages.url(page) for page in done.starts.tolist()} == {start}
+    assert {done.pages.url(page) for page in done.trail.page[:3].tolist()} == {start}
     with pytest.raises(UsageError, match=r"the survey knows no page http://nowhere\.example/"):
         walk_survey(survey, everything, starts=["http://nowhere.example/"])
 

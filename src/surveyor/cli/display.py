@@ -7,10 +7,11 @@ import sys
 import time
 from collections import deque
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
+from surveyor.cli.drawing import Drawing
 from surveyor.report.accounts import bar, by_kind, interval, known_bar
 from surveyor.report.numbers import count, counted, duration, percent, printable, size
 from surveyor.stopping import Coverage, goal_of
@@ -34,8 +35,8 @@ class Display:
 
     def __init__(self, stream: TextIO | None = None, *, silent: bool = False, color: bool = True) -> None:
         self._stream = stream or sys.stderr
-        self._silent, self._color = silent, color
-        self._live: Any = None
+        self._silent, self._drawing = silent, Drawing(self._stream, color=color)
+        self.clear = self._drawing.clear
         self._terminal = not silent and self._stream.isatty()
         self._drawn = self._began = time.monotonic()
         self._blocked: dict[str, set[int]] = {}
@@ -59,16 +60,10 @@ class Display:
         self._drawn = now
         self._warn(run)
         if self._terminal:
-            self._draw("\n".join(self.lines(run, get_terminal_size().columns)))
+            self._drawing.draw(self.lines(run, get_terminal_size().columns))
         else:
             self._stream.write(self.line(run) + "\n")
             self._stream.flush()
-
-    def clear(self) -> None:
-        """Take the bars off the screen."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def lines(self, run: Run, columns: int = 120) -> list[str]:
         """Return what a terminal shows: what is certain, and where the rest is; together all importance."""
@@ -179,17 +174,6 @@ class Display:
             self._stream.write(f"! {printable(remark)}\n")
         self._said = len(run.hosts.remarks)
         self._stream.flush()
-
-    def _draw(self, text: str) -> None:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.text import Text
-
-        if self._live is None:
-            console = Console(file=self._stream, no_color=not self._color or None, highlight=False)
-            self._live = Live(console=console, auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:

@@ -84,7 +84,7 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
     is fetched. The exit code is 3 if the goal was not reached, or something that was asked for cannot be told.
     """
     from surveyor.cli import sample_files, samples
-    from surveyor.report.samples import ending, warnings
+    from surveyor.report.samples import ending
 
     wish = samples.Wish(tuple(where), **{name: asked.pop(name) for name in samples.ASKED})
     given = settings.given(asked)
@@ -98,7 +98,7 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
         return found.code
     told = samples.told(found.sample, wish, held)
     _show(output, found, told)
-    for warning in (*warnings(found.sample), *told.failed):
+    for warning in (*found.sample.notes, *told.failed):
         output.warn(warning)
     if not found.sample.reached:
         output.warn(f"the goal, {wish.goal}, was not reached: {ending(found.sample)}")

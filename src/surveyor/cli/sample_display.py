@@ -8,51 +8,42 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from surveyor.cli.drawing import Drawing
 from surveyor.errors import UsageError
 from surveyor.report.accounts import bar
 from surveyor.report.numbers import count, counted, percent
 
 if TYPE_CHECKING:
-    from surveyor.sampling.estimates import Estimate
-    from surveyor.sampling.properties import Pages
+    from surveyor.sampling.properties import Property
     from surveyor.sampling.trail import Trail
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.5  # seconds
 SPARE = 20  # times as long as a look takes, nothing is looked at
 BARS, NARROWEST, BESIDE = 28, 8, 46  # characters of a bar at most and at least, and of what stands beside it
 
-Watched = tuple[str, Callable[["Trail"], "Estimate"]]  # what it is, and how to estimate it
-
-
-def watching(names: Sequence[str], pages: Pages) -> Watched | None:
-    """Watch the first of some properties of pages; None if there is none."""
-    from surveyor.sampling.estimates import ratio
-    from surveyor.sampling.properties import property_of
-
-    if not names:
-        return None
-    known = property_of(names[0], pages)  # which remembers what it found out
-    return names[0], lambda trail: ratio(trail, known.numbers(trail))
-
 
 class WalkDisplay:
     """Draws on stderr while walks go on."""
 
     def __init__(
-        self, goal: str, watched: Watched | None = None, stream: TextIO | None = None, *, silent: bool = False,
-        color: bool = True, clock: Callable[[], float] = time.monotonic,
+        self, goal: str, stream: TextIO | None = None, *, silent: bool = False, color: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._stream = stream or sys.stderr
-        self._silent, self._color, self._clock = silent, color, clock
+        self._silent, self._clock, self._drawing = silent, clock, Drawing(self._stream, color=color)
+        self.clear = self._drawing.clear
         self._terminal = not silent and self._stream.isatty()
         self._wanted = _wanted_size(goal)
-        self.watched = watched
+        self._watched: Mapping[str, Property] = {}
         self._next = clock() + (DRAW_EVERY if self._terminal else LINE_EVERY)
-        self._live: Any = None
+
+    def watch(self, properties: Mapping[str, Property]) -> None:
+        """Show the first of some properties of pages, too."""
+        self._watched = properties
 
     def __call__(self, trail: Callable[[], Trail], fetches: int, more: str = "") -> None:
         """Look at the steps so far, if it is time."""
@@ -61,18 +52,12 @@ class WalkDisplay:
             return
         steps = trail()
         if self._terminal:
-            self._draw("\n".join(self.lines(steps, fetches, more, get_terminal_size().columns)))
+            self._drawing.draw(self.lines(steps, fetches, more, get_terminal_size().columns))
         else:
             self._stream.write(self.line(steps, fetches) + "\n")
             self._stream.flush()
         now = self._clock()
         self._next = now + max(DRAW_EVERY if self._terminal else LINE_EVERY, SPARE * (now - began))
-
-    def clear(self) -> None:
-        """Take the drawing off the screen."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def lines(self, trail: Trail, fetches: int, more: str = "", columns: int = 120) -> list[str]:
         """Return what a terminal shows."""
@@ -94,27 +79,17 @@ class WalkDisplay:
 
     def _estimate(self, trail: Trail) -> str:
         """Say what is watched, and how sure it is."""
-        if self.watched is None:
+        if not self._watched:
             return ""
         from surveyor.report.samples import interval, value
+        from surveyor.sampling.estimates import ratio
 
-        words, estimate = self.watched
+        name, watched = next(iter(self._watched.items()))
         try:
-            one = estimate(trail)
+            one = ratio(trail, watched.numbers(trail))
         except UsageError:  # no step so far has it
             return ""
-        return f"{words} {value(one)} ({interval(one)})"
-
-    def _draw(self, text: str) -> None:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.text import Text
-
-        if self._live is None:
-            console = Console(file=self._stream, no_color=not self._color or None, highlight=False)
-            self._live = Live(console=console, auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+        return f"{name} {value(one)} ({interval(one)})"
 
 
 def _wanted_size(goal: str) -> float:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
     from surveyor.sampling.beginning import SampleFolder
     from surveyor.sampling.course import Course
-    from surveyor.sampling.trail import Trail
     from surveyor.sampling.until import Until
-    from surveyor.sampling.walked import MetPages, Walked
+    from surveyor.sampling.walked import Walked
 
 
 RNG = 7  # of a sample that is begun, as in a graph
@@ -32,7 +31,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
     from surveyor.sampling.beginning import begin, folder_for
-    from surveyor.sampling.sample import of_walked
+    from surveyor.sampling.sample import sample_of
     from surveyor.sampling.topics import Topic
     from surveyor.sampling.until import Until
 
@@ -55,7 +54,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
         if walked is None or walked.ending == "interrupted":
             asked = 0 if walked is None else walked.asked.size
             return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
-    sample = of_walked(begun, walked, topic, until, wish.watched)
+    sample = sample_of(walked, until, wish.watched)
     return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", str(place))
 
 
@@ -101,17 +100,13 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
 def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tuple[Walked | None, int]:
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
-    from surveyor.cli.sample_display import WalkDisplay, watching
+    from surveyor.cli.sample_display import WalkDisplay
     from surveyor.sampling.live import run
-    from surveyor.sampling.sample import done_when
+    from surveyor.sampling.until import done_when
     from surveyor.sampling.walking import MANY
 
     display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
-    met = done_when(until, wish.watched, lambda _trail, _fetches: None)
-
-    def done(trail: Trail, pages: MetPages) -> str:
-        display.watched = display.watched or watching(wish.watched, pages)
-        return met(trail, pages)
+    done = done_when(until, wish.watched, lambda _trail, _fetches, watched: display.watch(watched))
 
     def watch(course: Course, now: Run, _: Outcome | None) -> None:
         nonlocal said

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.cli.sample_display import Watched
     from surveyor.report.samples import Breakdown, Statistic
     from surveyor.sampling.estimates import Estimate
+    from surveyor.sampling.properties import Property
     from surveyor.sampling.result import Sample
+    from surveyor.sampling.trail import Trail
 
 UNTIL, UNTIL_LIVE = "ess=400", "ess=400,fetches=5000"  # nobody fetches without end unasked
 NOT_REACHED = 3  # the exit code, also if something could not be told
@@ -227,18 +228,15 @@ def _stored(output: Output, wish: Wish) -> Found:
     """Walk in a graph or survey: nothing is fetched."""
     from surveyor.cli.pages import find
     from surveyor.cli.ranked import open_graph
-    from surveyor.cli.sample_display import WalkDisplay, watching
+    from surveyor.cli.sample_display import WalkDisplay
     from surveyor.crawling.survey import Survey
     from surveyor.report.numbers import counted
-    from surveyor.sampling.of_graph import GraphPages, kinds
     from surveyor.sampling.sample import sample
-    from surveyor.sampling.topics import Topic
 
     (path,) = wish.where
     named = {"method": wish.method, "walks": wish.walks, "reach": wish.reach, "window": wish.window, "rng": wish.rng}
     terms: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     source: Any = path
-    watched: Watched | None = None
     words = f"{path}, a survey: nothing was fetched"
     if wish.place == "survey":
         Survey(path).close()  # refuses what is none
@@ -247,13 +245,16 @@ def _stored(output: Output, wish: Wish) -> Found:
         source = graph = open_graph(output, path)
         words = f"{path}, a graph that plays the web: {counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"
         terms["in_links"], start = _known(wish.in_links), [find(graph, page) for page in start]
-        watched = watching(wish.watched, GraphPages(graph, kinds(graph, Topic.parse(wish.topic))))
-    display = WalkDisplay(wish.goal, watched, silent=output.quiet, color=output.color)
+    display = WalkDisplay(wish.goal, silent=output.quiet, color=output.color)
+
+    def say(trail: Trail, fetches: int, watched: Mapping[str, Property]) -> None:
+        display.watch(watched)
+        display(lambda: trail, fetches)
+
     try:
         taken = sample(
-            source, wish.topic, until=wish.goal, of=wish.watched, start=list(start) or None,
-            say=lambda trail, fetches: display(lambda: trail, fetches), **terms,
-        )  # fmt: skip
+            source, wish.topic, until=wish.goal, of=wish.watched, start=list(start) or None, say=say, **terms
+        )
     finally:
         display.clear()
     return Found(taken, words)

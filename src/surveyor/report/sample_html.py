@@ -49,7 +49,7 @@ def render(report: SampleReport) -> str:
     """Return the report as HTML."""
     sample = report.sample
     ess, rhat = samples.worth(sample)
-    told, beware = samples.diagnosed(sample), [*samples.warnings(sample), *report.failed]
+    told = sample.diagnostics if sample.telling else None
     parts = [
         '<p class="soft">A uniform sample of the pages on a topic, by random walks whose steps are weighted.</p>',
         page.facts({
@@ -59,7 +59,7 @@ def render(report: SampleReport) -> str:
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
             "in-links": samples.share_told(sample),
         }),
-        *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in beware),
+        *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in (*sample.notes, *report.failed)),
         *_statistics(report),
         *_figures(report),
         *_breakdowns(report),

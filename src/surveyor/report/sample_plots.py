@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.report.numbers import printable
-from surveyor.report.samples import Breakdown, diagnosed, values
+from surveyor.report.samples import Breakdown
 from surveyor.report.svg import GRID, INK, ONE, SIZE, TWO, figure
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def all_figures(
 ) -> dict[str, Drawn]:  # fmt: skip
     """Draw all that a sample has to show, by the name of a file; nothing if no step is on topic."""
     trail, figures = sample.weighed, dict[str, Drawn]()
-    if diagnosed(sample) is None:
+    if not sample.telling:
         return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
         about = "The estimate of all walks with its 95 % interval, against pages fetched; thin lines are single walks."
-        svg = running_plot(trail, values(sample, one.of), one.words, share=one.kind == "share")
+        svg = running_plot(trail, sample.values(one.of), one.words, share=one.kind == "share")
         figures[f"running-{number}"] = Drawn(svg, f"How it settled: {printable(one.words)}", about)
     for found in _with_degrees(sample, breakdowns):
         numbers = bool(found.found.labels) and isinstance(found.found.labels[0], tuple)
@@ -211,7 +211,7 @@ def bins_of(most: float) -> list[float]:
 
 def edges_of(sample: Sample, name: str) -> list[float]:
     """Return edges of bins for a number that pages have."""
-    return bins_of(float(np.nanmax(values(sample, name), initial=1)))
+    return bins_of(float(np.nanmax(sample.values(name), initial=1)))
 
 
 def _pairs(edges: Sequence[float]) -> list[tuple[float, float]]:

@@ -15,8 +15,6 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from surveyor.arrays import FloatArray
-    from surveyor.sampling.diagnostics import Diagnostics
     from surveyor.sampling.estimates import Distribution, Estimate
     from surveyor.sampling.result import Sample
 
@@ -89,15 +87,6 @@ def facts(sample: Sample) -> dict[str, str]:
     }
 
 
-def values(sample: Sample, name: str) -> FloatArray:
-    """Return the value of a property for each step; those that were watched are known already."""
-    from surveyor.sampling.properties import property_of
-
-    if name in sample.watched:
-        return sample.watching(sample.trail)[name]
-    return property_of(name, sample.source).numbers(sample.trail)
-
-
 def method(name: str) -> str:
     """Say what a method does, and whose it is."""
     from surveyor.sampling.methods import METHODS
@@ -106,31 +95,13 @@ def method(name: str) -> str:
     return f"{name}: {known.about}"
 
 
-def warnings(sample: Sample) -> list[str]:
-    """Say all that speaks against trusting it."""
-    return list(sample.notes)
-
-
 def worth(sample: Sample) -> tuple[float, float]:
     """Return the smallest effective sample size and the largest R-hat of what was looked at."""
-    told = diagnosed(sample)
-    if told is None:
+    if not sample.telling:
         return 0.0, math.nan
+    told = sample.diagnostics
     known = [one for one in told.rhat.values() if not math.isnan(one)]
     return min(told.ess.values()), max(known, default=math.nan)
-
-
-def diagnosed(sample: Sample) -> Diagnostics | None:
-    """Look at a sample, without what is watched if no page has that; None if no step is on topic."""
-    from surveyor.errors import UsageError
-    from surveyor.sampling.diagnostics import diagnose
-
-    if sample.telling:
-        return sample.diagnostics
-    try:
-        return diagnose(sample.weighed)
-    except UsageError:
-        return None
 
 
 def back_links(sample: Sample) -> str:

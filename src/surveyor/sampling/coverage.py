@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.sampling.laws import wilson
 from surveyor.sampling.trail import Trail
 
 ENOUGH = 0.3  # in-links told: corrected weights are then off by no more than chance at 400 pages, on most webs
@@ -36,7 +37,6 @@ LEAST = 0.05  # below, too few are told to learn from them
 FLOOR = 0.05  # of the chance to be reached, and of links to be reached by: no weight grows beyond 20 times
 PRIOR = 20  # links that a page's own share told counts for, beside the share of all
 GROUPS = 6  # of pages, by the logarithm of in-links seen
-Z = 1.959964  # of an interval of 95 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +95,7 @@ def in_link_coverage(seen: Seen) -> Coverage:
         worth = min(float(links), pooled * (1 - pooled) * links**2 / spread)
     else:  # all alike: links of a page may be so together, so that pages count
         worth = float((asked > 0).sum())
-    middle = (value + Z**2 / (2 * worth)) / (1 + Z**2 / worth)
-    half = Z / (1 + Z**2 / worth) * float(np.sqrt(value * (1 - value) / worth + Z**2 / (4 * worth**2)))
-    return Coverage(value, max(0.0, min(value, middle - half)), min(1.0, max(value, middle + half)), links)
+    return Coverage(value, *wilson(value, worth, 0.95), links)
 
 
 def is_biased(told: Coverage) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from surveyor.sampling.coverage import Coverage, is_biased
+from surveyor.sampling.coverage import Coverage, Seen, corrected, in_link_coverage, is_biased, neighbour_coverage
+from surveyor.sampling.trail import Trail
 
-WHOLE = Coverage(1.0, 1.0, 1.0, 0)
+WHOLE, NOTHING = Coverage(1.0, 1.0, 1.0, 0), Coverage(0.0, 0.0, 1.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,9 @@ class InLinks:
             "how": self.how, "told": self.told._asdict(), "known": self.known._asdict(), "corrected": self.corrected,
             "capped": self.capped, "complete": self.complete,
         }  # fmt: skip
+
+
+def weighed(trail: Trail, seen: Seen, how: str, capped: int) -> tuple[Trail, InLinks]:
+    """Return steps with weights that make up for in-links not known, as far as they can, and how many were."""
+    told, known = in_link_coverage(seen), neighbour_coverage(seen)
+    return corrected(trail, seen), InLinks(how, told, known, capped, corrected=True)

@@ -52,6 +52,19 @@ def proportion(share: float, trials: float, level: float) -> tuple[float, float]
     return min(low, share), max(high, share)  # a share that is 1 but for rounding lies within, too
 
 
+def wilson(share: float, trials: float, level: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of so many trials.
+
+    >>> [round(bound, 3) for bound in wilson(0.8, 10, 0.95)]
+    [0.49, 0.943]
+    """
+    z = two_sided(level)
+    square = z * z / trials
+    middle, half = share + square / 2, z * math.sqrt(share * (1 - share) / trials + square / trials / 4)
+    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
+
+
 def poisson(count: float, level: float) -> tuple[float, float]:
     """Return Garwood's interval of what is expected where so many were counted, which need not be a whole number."""
     tail = (1 - level) / 2

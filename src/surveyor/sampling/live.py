@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,13 @@ from surveyor.crawling.derived import scope_of
 from surveyor.outcome import Outcome
 from surveyor.sampling.beginning import SampleFolder
 from surveyor.sampling.course import UNREADABLE, Course, Met, check_begun
-from surveyor.sampling.ground import OFF, ON, Ground
-from surveyor.sampling.neighbours import Nobody, asked
-from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Done, MetPages, Walked, is_free, is_on, page_of, walked
+from surveyor.sampling.neighbours import Nobody, asked, name_of
+from surveyor.sampling.seen import seen_live
+from surveyor.sampling.walked import Done, MetPages, Walked, ground_of, is_on, page_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.stopping import Pages
 from surveyor.store.survey import Folder, damaged
 from surveyor.strategies.strategy import NOTHING, Reorder
-from surveyor.urls import host
 from surveyor.visit import Event, Visit
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ class Asking:
         self, sample: SampleFolder, urls: Urls, *, fetches: int, steps: int, done: Done, clock: Callable[[], float]
     ) -> None:
         self._sample, self._urls = sample, urls
-        guess = _Guess(sample, urls) if is_free(sample.topic) else None
-        ground = Ground(_Told(sample, urls, clock), urls.__getitem__, guess, lambda page: host(urls[page]))
+        ground = ground_of(urls, sample.topic, _Told(sample, urls, clock))
         seeds = urls.ids(sample.folder.manifest.seeds).tolist()
         self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder, sample.settings.archive)
         self.course = Course(
@@ -106,19 +104,6 @@ class Asking:
         visit = outcome if fetched else folder.journal.last_visit(outcome.page, "read")
         on_topic = isinstance(visit, Visit) and is_on(topic, page_of(folder, self._urls[outcome.page], visit))
         return Met.read(outcome.links.tolist(), on_topic=on_topic)
-
-
-class _Guess:
-    """What URLs tell of pages, each asked about once."""
-
-    def __init__(self, sample: SampleFolder, urls: Urls) -> None:
-        self._topic, self._urls = sample.topic, urls
-        self._known: dict[int, int] = {}
-
-    def __call__(self, page: int) -> int:
-        if page not in self._known:
-            self._known[page] = ON if is_on(self._topic, SampledPage(self._urls[page])) else OFF
-        return self._known[page]
 
 
 class _Told:
@@ -190,4 +175,8 @@ async def run(
     course, pages = latest[0].course, latest[0].pages
     pages.close()
     check_begun(course, pages.url)
-    return walked(course, pages)
+    how = name_of(sample.in_links) or "the walks themselves"
+    done_so_far = walked(course, pages, sample.topic, str(sample.folder.folder), how)
+    trail, ground = done_so_far.trail, pages.ground
+    capped = sum(len(ground.told_of(page)) >= sample.terms.limit for page in np.unique(trail.page).tolist())
+    return replace(done_so_far, seen=partial(seen_live, ground, trail), capped=capped)

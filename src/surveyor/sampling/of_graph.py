@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, FloatArray, IdArray, IntArray, marked
+from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, IntArray, marked
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.sampling.compiled import CompiledWalks
+from surveyor.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.sampling.course import Plan
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.seen import seen_on_graph
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
-from surveyor.sampling.until import LONGEST, Until, looks
-from surveyor.sampling.walked import is_on
-
-Values = Callable[[Trail], Mapping[str, FloatArray]]
+from surveyor.sampling.until import looks
+from surveyor.sampling.walked import Done, Walked, is_on
+from surveyor.sampling.walking import MANY
 
 
 @dataclass(frozen=True)
@@ -94,24 +95,55 @@ def _id(page: object) -> int:
     return int(page)
 
 
-def walk(
-    walks: CompiledWalks,
-    until: Until,
-    watched: Values,
-    say: Callable[[Trail, int], None] = lambda _trail, _fetches: None,
-) -> str:
-    """Walk until a goal is met; return which."""
-    most, steps = until.fetches or 1 << 62, until.steps or 1 << 62
+def walk_graph(
+    graph: Graph,
+    topic: Topic | AnyIntArray | BoolArray,
+    *,
+    plan: Plan,
+    starts: Sequence[str | int] | None = None,
+    told: float | Graph = 1.0,
+    fetches: int = MANY,
+    steps: int = MANY,
+    done: Done = lambda _trail, _pages: False,
+) -> Walked:
+    """Walk over a graph until it is done, or has met so many pages; `told` are the in-links that walks know."""
+    kind = kinds(graph, topic)
+    text = topic.text if isinstance(topic, Topic) else f"{int(kind.sum()):,} pages"
+    if not kind.any():
+        raise UsageError(f"no page of the graph is on topic: {text}", hint="try a wider rule, or look at the names")
+    neighbours = Neighbours.of(graph, told, rng=plan.rng)
+    walks = CompiledWalks(
+        neighbours, kind, starts_of(graph, kind, plan.walks, starts, plan.rng), method=plan.method, rng=plan.rng,
+        reach=plan.reach, free=isinstance(topic, Topic) and topic.free, window=plan.window,
+        hosts=_hosts(graph, plan.window) if plan.window else None,
+    )  # fmt: skip
+    pages = GraphPages(graph, kind)
+    ending = _walk(walks, fetches, steps, lambda trail: done(trail, pages))
+    return Walked(
+        walks.trail(), ending, np.flatnonzero(walks.fetched).astype(np.int32), walks.lost, pages, plan, text,
+        repr(graph), how="the graph: all of them" if neighbours.complete else "a part of the graph",
+        seen=None if neighbours.complete else lambda: seen_on_graph(neighbours, walks),
+    )  # fmt: skip
+
+
+def _walk(walks: CompiledWalks, fetches: int, steps: int, done: Callable[[Trail], object]) -> str:
+    """Walk to the end; return what it is."""
     for rounds in looks():
-        full = walks.advance(min(rounds, -(-(steps - len(walks.trail())) // walks.count)), most)
-        trail = walks.trail()
-        say(trail, walks.fetches)
-        if met := until.met(trail, watched(trail)):
-            return met
+        full = walks.advance(min(rounds, -(-(steps - len(walks.trail())) // walks.count)), fetches)
+        if met := done(walks.trail()):
+            return str(met)
         if full:
             return "fetches"
         if walks.lost.size == walks.count:
             return "lost"
-        if len(trail) >= LONGEST and until.steps is None:
-            return "longest"
+        if len(walks.trail()) >= steps:
+            return "steps"
     raise AssertionError  # pragma: no cover  # looks never end
+
+
+def _hosts(graph: Graph, window: int) -> IdArray:
+    names = graph.names
+    if names is None:
+        raise UsageError(f"a window of {window} needs hosts, and the graph has no names", hint="leave --window out")
+    hosts = [SampledPage(name).host for name in names]
+    return np.unique(hosts, return_inverse=True)[1].astype(np.int32)

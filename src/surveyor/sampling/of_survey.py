@@ -18,12 +18,12 @@ from surveyor.errors import NothingFetched, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
 from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
-from surveyor.sampling.ground import OFF, ON, Ground
-from surveyor.sampling.page import SampledPage
-from surveyor.sampling.walked import Done, MetPages, Topic, Walked, is_free, is_on, text_of, walked
+from surveyor.sampling.walked import Done, MetPages, Topic, Walked, ground_of, is_on, text_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder
-from surveyor.urls import host, normalise
+from surveyor.urls import normalise
+
+HOW = "the survey: all links of the pages that it has read"
 
 
 class Stored:
@@ -41,12 +41,8 @@ class Stored:
         self._moved = {page: target for page, target in moved.items() if not self._is_read[page]}
         self._topic, self._graph = topic, self.state.crawl.graph
         self._into = self._backwards().in_links
-        self._verdicts: dict[int, bool] = {}
-        urls = self.state.urls
-        self.ground = Ground(
-            self.told, urls.__getitem__, self.guess if is_free(topic) else None, lambda page: host(urls[page])
-        )
-        self.pages = MetPages(folder, urls, self.ground, speaking=archived)
+        self.ground = ground_of(self.state.urls, topic, self.told)
+        self.pages = MetPages(folder, self.state.urls, self.ground, speaking=archived)
         if not archived and getattr(topic, "reads", False):
             raise UsageError(
                 f"{text_of(topic)} is told from what pages say, and {folder} has not kept it",
@@ -72,12 +68,6 @@ class Stored:
         if page >= self._is_read.size or not self._is_read[page]:
             return UNREADABLE
         return Met.read(self._graph.links_of(page).tolist(), on_topic=is_on(self._topic, self.pages.page(page)))
-
-    def guess(self, page: int) -> int:
-        """Say what the URL of a page tells."""
-        if page not in self._verdicts:
-            self._verdicts[page] = is_on(self._topic, SampledPage(self.state.urls[page]))
-        return ON if self._verdicts[page] else OFF
 
 
 def walk_survey(
@@ -112,7 +102,7 @@ def walk_survey(
         while wanted:
             wanted = [more for page in wanted for more in course.learn(page, stored.met(page))]
         check_begun(course, stored.pages.url)
-        return walked(course, stored.pages)
+        return walked(course, stored.pages, topic, f"survey {path.name}", HOW)
     finally:
         stored.pages.close()
 

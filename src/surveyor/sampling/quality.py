@@ -10,12 +10,12 @@ elsewhere. In a cross-validation it is approximate, as all folds share most of w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-WIDTH = 1.959963984540054  # of a normal interval at 95 %
+from surveyor.sampling.laws import wilson
+
 MEASURES = ("precision", "recall", "f1", "accuracy")
 
 
@@ -52,22 +52,22 @@ class Quality:
     @property
     def precision(self) -> Share:
         """Of pages taken for the topic, the share that is on it."""
-        return wilson(self.hits, self.hits + self.false)
+        return share(self.hits, self.hits + self.false)
 
     @property
     def recall(self) -> Share:
         """Of pages on topic, the share that is found."""
-        return wilson(self.hits, self.hits + self.missed)
+        return share(self.hits, self.hits + self.missed)
 
     @property
     def accuracy(self) -> Share:
         """The share of right verdicts."""
-        return wilson(self.hits + self.passed, self.hits + self.false + self.missed + self.passed)
+        return share(self.hits + self.passed, self.hits + self.false + self.missed + self.passed)
 
     @property
     def f1(self) -> Share:
         """The harmonic mean of precision and recall."""
-        part = wilson(self.hits, self.hits + self.false + self.missed)
+        part = share(self.hits, self.hits + self.false + self.missed)
         return Share(*(None if p is None else 2 * p / (1 + p) for p in part))  # type: ignore[arg-type]  # bounds are numbers
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,16 +84,10 @@ class Quality:
         return cls(*counts)
 
 
-def wilson(hits: int, of: int) -> Share:
-    """Return a share with Wilson's interval at 95 %.
+def share(hits: int, of: int) -> Share:
+    """Return a share with its interval.
 
-    >>> [round(bound, 3) for bound in wilson(8, 10)], wilson(0, 0)
-    ([0.8, 0.49, 0.943], Share(value=None, low=0.0, high=1.0))
+    >>> share(0, 0)
+    Share(value=None, low=0.0, high=1.0)
     """
-    if not of:
-        return Share(None, 0.0, 1.0)
-    share, square = hits / of, WIDTH**2 / of
-    middle = share + square / 2
-    spread = WIDTH * math.sqrt(share * (1 - share) / of + square / of / 4)
-    low, high = (middle - spread) / (1 + square), (middle + spread) / (1 + square)
-    return Share(share, max(0.0, min(low, share)), min(1.0, max(high, share)))
+    return Share(hits / of, *wilson(hits / of, of, 0.95)) if of else Share(None, 0.0, 1.0)

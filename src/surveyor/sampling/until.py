@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -23,12 +23,14 @@ from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.sampling.diagnostics import diagnose, stuck
 from surveyor.sampling.estimates import ratio
+from surveyor.sampling.properties import Pages, Property, property_of
 from surveyor.sampling.trail import Trail
 
 FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
 AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
 LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
+Say = Callable[[Trail, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
 EXAMPLES = "ess=400, width=3%, fetches=2000 or steps=100k; several with commas: the first that is met ends it"
 
 
@@ -95,6 +97,19 @@ class Until:
         told = [(one.name, getattr(self, one.name)) for one in fields(self)]
         scaled = {name: 100 * value if name == "width" else value for name, value in told if value is not None}
         return " or ".join(words.get(name, "{:,} " + name).format(value) for name, value in scaled.items())
+
+
+def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, Pages], str]:
+    """Return what says of walks whether they are done, and by what; `say` is told how far they are."""
+    known: dict[str, Property] = {}  # what was found out about pages
+
+    def done(trail: Trail, pages: Pages) -> str:
+        known.update({name: property_of(name, pages) for name in watched if name not in known})
+        say(trail, int(trail.fetches[-1]) if len(trail) else 0, known)
+        met = until.met(trail, {name: one.numbers(trail) for name, one in known.items()})
+        return met or ("longest" if len(trail) >= LONGEST and until.steps is None else "")
+
+    return done
 
 
 def looks() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What walks over a live web or a survey have come to: all that a sample is made of."""
+"""What walks have come to, wherever they went: all that a sample is made of."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.archived import said, told
-from surveyor.sampling.course import IDLE, Course
-from surveyor.sampling.ground import ON, Ground
+from surveyor.sampling.course import Course, Plan
+from surveyor.sampling.diagnostics import stuck
+from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.properties import Pages
 from surveyor.sampling.trail import Trail
 from surveyor.store.survey import Folder
+from surveyor.urls import host
 
 if TYPE_CHECKING:
+    from surveyor.sampling.coverage import Seen
     from surveyor.urls import Urls
     from surveyor.visit import Visit
 
@@ -84,42 +88,71 @@ class Walked:
     """How far walks have come, and by what."""
 
     trail: Trail
-    ending: str  # what is done (of `done`), fetches, exhausted, lost or interrupted
+    ending: str  # what is done (of `done`), fetches, steps, exhausted, lost or interrupted
     asked: IdArray  # pages that were asked for, each once
-    starts: IdArray  # where each walk began
     lost: IntArray  # walks that never found the topic
-    unread: IdArray  # seeds that could not be read
-    pages: MetPages
+    pages: Pages
+    plan: Plan
+    topic: str  # in words
+    where: str
+    how: str  # in-links are known
+    unread: tuple[str, ...] = ()  # pages where walks were to begin, and that cannot be read
+    seen: Callable[[], Seen] | None = None  # what walks saw of in-links; None if all are known
+    capped: int = 0  # pages of which as many in-links were told as were asked for
 
     @property
-    def remark(self) -> str:
-        """What to say about an end that is not the one asked for; empty if it is."""
-        count = self.starts.size
-        if self.ending == "lost":
-            return f"none of {count} walks came to a page on topic"
+    def remarks(self) -> tuple[str, ...]:
+        """What went wrong with the walks themselves."""
+        trail, walks, lost, told = self.trail, self.plan.walks, self.lost.size, list[str]()
+        if unread := len(self.unread):
+            named = ", ".join(self.unread[:3]) + (", …" if unread > 3 else "")
+            told.append(f"walks could not begin at {named}, which could not be read, and began elsewhere")
+        if lost:
+            who = "no walk" if lost == walks else f"{lost} of {walks} walks never"
+            told.append(f"{who} found a page on topic ({self.topic}): begin at pages that are, or try a wider rule")
+        found = np.unique(trail.walk).size
+        if searching := walks - lost - found:
+            who = f"{searching} of {walks} walks {'has' if searching == 1 else 'have'}"
+            told.append(f"{who} not found the topic so far: walk longer, or begin at pages on it")
+        if (still := len(stuck(trail))) and still < found:
+            who = "a walk was" if still == 1 else f"{still} walks were"
+            told.append(f"{who} left out that never moved: no neighbour of the first page is on topic; use other seeds")
+        if self.ending == "longest":
+            told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
         if self.ending == "exhausted":
-            return f"walks came to no new page for {IDLE:,} rounds, after {self.asked.size:,} pages"
-        return f"{self.lost.size} of {count} walks came to no page on topic" if self.lost.size else ""
+            told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks")
+        if jumps := sum(int(trail.segment[trail.walk == walk].max()) for walk in np.unique(trail.walk).tolist()):
+            told.append(
+                f"walks jumped {jumps:,} times away from hosts that had half of the last moves, so that pages there"
+                " count too little: leave the window out (--window 0) if these hosts are no traps"
+            )
+        return tuple(told)
 
 
-Done = Callable[[Trail, MetPages], object]  # says that a sample is done, or in a word by what
+Done = Callable[[Trail, Pages], object]  # says that a sample is done, or in a word by what
 
 
-def walked(course: Course, pages: MetPages) -> Walked:
+def walked(course: Course, pages: MetPages, topic: Topic, where: str, how: str) -> Walked:
     """Sum up a course."""
     walking = course.walking
-    walks = [] if walking is None else walking.walks
+    lost = [walk.number for walk in walking.walks if walk.lost] if walking is not None else []
+    asked: IdArray = read_only(np.fromiter(course.asked, np.int32))
     return Walked(
-        course.trail(), course.ending or "interrupted",
-        asked=_ids(course.asked), starts=_ids([walk.start for walk in walks]),
-        lost=np.array([walk.number for walk in walks if walk.lost], np.int64), unread=_ids(course.unread),
-        pages=pages,
+        course.trail(), course.ending or "interrupted", asked, np.array(lost, np.int64), pages, course.plan,
+        text_of(topic), where, how, tuple(pages.url(page) for page in course.unread),
     )  # fmt: skip
 
 
-def _ids(pages: Iterable[int]) -> IdArray:
-    ids: IdArray = read_only(np.fromiter(pages, np.int32))
-    return ids
+def ground_of(urls: Urls, topic: Topic, told: Callable[[int], Iterable[int]]) -> Ground:
+    """Return the ground of walks over pages with URLs; whether a URL is on topic is asked once, if it can tell."""
+    verdicts: dict[int, int] = {}
+
+    def guess(page: int) -> int:
+        if page not in verdicts:
+            verdicts[page] = ON if is_on(topic, SampledPage(urls[page])) else OFF
+        return verdicts[page]
+
+    return Ground(told, urls.__getitem__, guess if is_free(topic) else None, lambda page: host(urls[page]))
 
 
 def is_free(topic: Topic) -> bool:
