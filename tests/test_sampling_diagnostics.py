@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import geweke
-from surveyor.sampling.diagnostics import LOG_DEGREE, diagnose, effective_size, split_rhat
+from surveyor.sampling.diagnostics import LOG_DEGREE, diagnose, split_rhat
+from surveyor.sampling.estimates import mean
 from surveyor.sampling.laws import normal_scores
 from surveyor.sampling.spread import blocks
 from surveyor.sampling.trail import Trail
@@ -66,10 +67,10 @@ def test_independent_pages_are_worth_themselves_and_stays_are_worth_nothing() ->
     pages = rng.integers(0, 1000, (8, 500))
     ones = np.ones(1000)
     values = (pages.T.ravel() % 3).astype(np.float64)
-    assert effective_size(trail_of(pages, ones), values, burn=0.0) == pytest.approx(4000, rel=0.15)
+    assert mean(trail_of(pages, ones), values, burn=0.0).ess == pytest.approx(4000, rel=0.15)
     thrice = np.repeat(pages, 3, axis=1)
     values = (thrice.T.ravel() % 3).astype(np.float64)
-    assert effective_size(trail_of(thrice, ones), values, burn=0.0) == pytest.approx(4000, rel=0.2)
+    assert mean(trail_of(thrice, ones), values, burn=0.0).ess == pytest.approx(4000, rel=0.2)
 
 
 def test_weights_that_differ_cost_effective_pages() -> None:
@@ -77,7 +78,7 @@ def test_weights_that_differ_cost_effective_pages() -> None:
     degree = np.array([1.0, 10.0])
     # The law is in proportion to the degree; a tenth of the weight is on the many visits to the second page.
     pages = (rng.random((8, 500)) < 10 / 11).astype(np.int64)
-    found = effective_size(trail_of(pages, degree), pages.T.ravel(), burn=0.0)
+    found = mean(trail_of(pages, degree), pages.T.ravel(), burn=0.0).ess
     # Var of the ratio is Σ π w² (f − R)² / (n (Σ π w)²) with w = 1/d: ESS / n = (2/11)² · ¼ / (¼ (1 + 1/10) / 11).
     assert found / 4000 == pytest.approx((2 / 11) ** 2 / (1.1 / 11), rel=0.15)
 
@@ -86,7 +87,7 @@ def test_walks_that_disagree_are_worth_about_as_much_as_there_are_walks() -> Non
     pages = np.repeat(np.arange(8) % 2, 400).reshape(8, 400) * 2 + np.random.default_rng(6).integers(0, 2, (8, 400))
     sample = trail_of(pages, np.array([3.0, 4.0, 3.0, 4.0]))
     camp = (sample.page >= 2).astype(np.float64)
-    assert effective_size(sample, camp) < 12
+    assert mean(sample, camp).ess < 12
     told = diagnose(sample, {"camp": camp})
     assert told.rhat["camp"] > 1.5
     assert any(text.startswith("R-hat") and "hardly link to each other" in text for text in told.warnings)
@@ -97,7 +98,7 @@ def test_a_good_sample_is_not_warned_of() -> None:
     told = diagnose(SAMPLE, {"even": SAMPLE.page % 2}, host=SAMPLE.page % 7)
     assert told.warnings == ()
     assert set(told.ess) == set(told.rhat) == set(told.geweke) == {LOG_DEGREE, "even"}
-    assert told.ess[LOG_DEGREE] == pytest.approx(effective_size(SAMPLE))
+    assert told.ess[LOG_DEGREE] == pytest.approx(mean(SAMPLE, np.log(SAMPLE.degree)).ess)
     assert all(1 - 1e-3 < one < 1.1 for one in told.rhat.values())
     assert (told.steps, told.on_topic, told.walks, told.stuck, told.jumps) == (4000, 4000, 8, (), 0)
     assert told.left_out >= 200

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.sampling.sizes import chapman, recall, relative_size, size
+from surveyor.sampling.sizes import recall, relative_size, size
 from surveyor.sampling.trail import Trail
 from walking import communities, many_trails, trail_of, walked
 
@@ -108,25 +108,3 @@ def test_recall_is_the_weighted_share_of_pages_held() -> None:
     found = recall(sample, held[sample.page], burn=0.0)
     weights = 1 / DEGREES
     assert found.value == pytest.approx(float(weights[held].sum() / weights.sum()))
-
-
-def test_chapman_by_hand_and_by_simulation() -> None:
-    found = chapman(200, 150, 30)
-    assert found.value == pytest.approx(201 * 151 / 31 - 1)
-    assert found.se == pytest.approx(math.sqrt(201 * 151 * 170 * 120 / (31**2 * 32)))
-    rng = np.random.default_rng(4)
-    both = rng.hypergeometric(100, 900, 80, size=400)
-    intervals = [chapman(100, 80, int(one)) for one in both]
-    assert 0.93 <= np.mean([one.low <= 1000 <= one.high for one in intervals]) <= 0.995
-
-
-def test_chapman_without_a_page_in_both_has_no_upper_end() -> None:
-    found = chapman(100, 80, 0)
-    assert found.high == math.inf
-    assert 180 < found.low < 3000
-    everything = chapman(50, 50, 50)
-    assert (everything.value, everything.low) == (50, 50)
-    with pytest.raises(UsageError, match="samples of 10 and 5 pages with 6 in common"):
-        chapman(10, 5, 6)
-    with pytest.raises(UsageError, match="samples of 0"):
-        chapman(0, 5, 0)

@@ -100,16 +100,6 @@ def diagnose(
     )  # fmt: skip
 
 
-def effective_size(trail: Trail, values: npt.ArrayLike | None = None, *, burn: Burn = "auto") -> float:
-    """Return the effective sample size for values of rows, or else for the logarithm of degrees."""
-    if values is None:
-        rows = chosen(trail, np.ones(len(trail), np.bool_), burn)
-        return weighted(blocks(rows.walk), rows, np.log(rows.degree)).ess
-    numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
-    return weighted(blocks(rows.walk), rows, numbers[rows.place]).ess
-
-
 def split_rhat(walk: AnyIntArray, values: FloatArray) -> float:
     """Return rank-normalised split R-hat of rows that come walk after walk.
 

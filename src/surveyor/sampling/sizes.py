@@ -26,7 +26,7 @@ from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import Burn
 from surveyor.sampling.estimates import LEVEL, Estimate, Rows, chosen, share
-from surveyor.sampling.laws import poisson, proportion, student, two_sided
+from surveyor.sampling.laws import poisson, student, two_sided
 from surveyor.sampling.spread import Blocks, blocks, runs, spread
 from surveyor.sampling.trail import Trail
 
@@ -93,23 +93,3 @@ def relative_size(trail: Trail, *, level: float = LEVEL, burn: Burn = "auto") ->
 def recall(trail: Trail, inside: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
     """Estimate the share of the pages of the topic that a crawl or an index holds, given whether it does by row."""
     return share(trail, inside, level=level, burn=burn)
-
-
-def chapman(first: int, second: int, both: int, *, level: float = LEVEL) -> Estimate:
-    """Estimate how many pages there are from two uniform samples without repetition, and the pages in both.
-
-    The interval is that of the share of the larger sample in the smaller one, after Clopper and Pearson.
-    """
-    if not 0 <= both <= min(first, second) or min(first, second) < 1:
-        raise UsageError(
-            f"samples of {first:,} and {second:,} pages with {both:,} in common",
-            hint="give two sizes of at least 1, and how many pages are in both samples",
-        )
-    value = (first + 1) * (second + 1) / (both + 1) - 1
-    variance = (first + 1) * (second + 1) * (first - both) * (second - both) / ((both + 1) ** 2 * (both + 2))
-    larger, smaller = max(first, second), min(first, second)
-    least, most = proportion(both / smaller, smaller, level)
-    seen = first + second - both
-    low, high = max(seen, larger / most), larger / least if least > 0 else math.inf
-    how = f"{both:,} pages in both of two uniform samples (Chapman)"
-    return Estimate(value, min(low, value), high, level, math.sqrt(variance), both, first + second, seen, 2, how)

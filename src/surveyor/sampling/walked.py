@@ -134,11 +134,10 @@ Done = Callable[[Trail, Pages], object]  # says that a sample is done, or in a w
 
 def walked(course: Course, pages: MetPages, topic: Topic, where: str, how: str) -> Walked:
     """Sum up a course."""
-    walking = course.walking
-    lost = [walk.number for walk in walking.walks if walk.lost] if walking is not None else []
+    lost = np.empty(0, np.int64) if course.walking is None else course.walking.lost
     asked: IdArray = read_only(np.fromiter(course.asked, np.int32))
     return Walked(
-        course.trail(), course.ending or "interrupted", asked, np.array(lost, np.int64), pages, course.plan,
+        course.trail(), course.ending or "interrupted", asked, lost, pages, course.plan,
         text_of(topic), where, how, tuple(pages.url(page) for page in course.unread),
     )  # fmt: skip
 
