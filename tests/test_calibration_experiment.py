@@ -10,6 +10,7 @@ from surveyor.experiments import calibration
 from surveyor.experiments.calibration import Cell, band, cells_of, coverage_table, summary
 from surveyor.experiments.topic_webs import made_up
 from surveyor.kernels.crew import Crew
+from surveyor.sampling.until import Until
 
 pytestmark = pytest.mark.compiled  # walks of many steps
 
@@ -28,18 +29,18 @@ def test_the_band_is_exact(runs: int, cells: int) -> None:
 
 
 def test_verdicts_and_the_sum_of_them() -> None:
-    def cell(held: int, *, settled: bool = True) -> Cell:
-        return Cell("a web", "trial", "camp", 0.4, 400, held, 3, 0.1, 400.0, 5_000.0, settled)
+    def cell(held: int, runs: int = 400) -> Cell:
+        return Cell("a web", "trial", "camp", 0.4, 400, runs, held, 3, 0.1, 400.0, 5_000.0)
 
-    limits = band(400, 4)
-    cells = [cell(380), cell(350), cell(400), cell(200, settled=False)]
-    assert [one.verdict(limits) for one in cells] == ["inside", "too narrow", "too wide", "not done"]
-    told = summary(cells, limits)
+    cells = [cell(380), cell(350), cell(400), cell(190, runs=199)]
+    assert [one.verdict(4) for one in cells] == ["inside", "too narrow", "too wide", "not done"]
+    told = summary(cells)
     assert told.startswith("1 of 3 judged cells")
     assert "1 below, 1 above" in told
-    assert told.endswith("1 cells are of samples that were not done.")
-    whole = coverage_table(cells, limits)
-    assert whole == coverage_table(cells[:1], limits) + coverage_table(cells[1:], limits, head=False)
+    assert told.endswith("1 cells are of samples most of which were not done.")
+    whole = coverage_table(cells, 4)
+    assert whole == coverage_table(cells[:1], 4) + coverage_table(cells[1:], 4, head=False)
+    assert summary([cell(0, runs=0)]) == "No sample called itself done."
 
 
 def test_intervals_hold_about_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +48,7 @@ def test_intervals_hold_about_as_often_as_they_say(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(calibration, "LAST", 1 << 11)
     web = next(web for web in made_up(8_000) if web.name == "made up: sites")
     with Crew() as crew:
-        cells = cells_of(web, "trial", 60, crew)
+        cells = cells_of(web, "trial", 60, crew, Until(ess=200))
     assert [one.what for one in cells] == ["subtopic", "camp", "rare", "log out-degree", "size"]
     held = sum(one.held for one in cells) / sum(one.runs for one in cells)
     assert 0.85 <= held <= 0.99

@@ -60,7 +60,7 @@ def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph,
     size = found.size()
     assert int(shown["pages on topic in all"][0].replace(",", "")) == round(size.value)
     for words in (
-        f"topic                  {TOPIC}", f"{found.fetches:,} pages fetched", "method                 trial: ",
+        f"topic                  {TOPIC}", f"{found.fetches:,} pages asked for", "method                 trial: ",
         "effective sample size  ", "R-hat                  ", "back-links             all told: the graph",
         "weights make every page count alike",
     ):  # fmt: skip

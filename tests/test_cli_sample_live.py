@@ -97,7 +97,7 @@ def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "ess=300,fetches=400", "--share", "url:/arts/"]
     with Terminal(*words, *polite(web, "0.05"), "--out", "s.survey", columns=columns) as shown:
         shown.wait_for("of 300 pages", 3)
-        shown.wait_for("pages fetched")
+        shown.wait_for("pages asked for")
         shown.interrupt()
         assert shown.finish() == 130
     assert "Stopped. " in shown.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import UsageError
+from surveyor.sampling.estimates import ratio
+from surveyor.sampling.properties import Property
+from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import Until, looks
 
 
@@ -73,7 +77,12 @@ def test_what_a_sample_tells_besides() -> None:
     assert found.recall(f"https://left.example/{page}" for page in range(300)).value == pytest.approx(
         found.share("host:left.example").value
     )
+    assert found.recall([f"HTTPS://Left.example:443/{page}#top" for page in range(300)]).value == pytest.approx(
+        found.share("host:left.example").value  # however they are spelt
+    )
     pages = found.pages()
+    test = [weight for url, weight in zip(pages["url"], pages["weight"], strict=True) if ".test/" in url]
+    assert sum(test) == pytest.approx(found.share("tld:test").value)  # what is written is what is told
     assert sum(pages["weight"]) == pytest.approx(1)
     assert len(set(pages["url"])) == len(pages["url"])
     assert set(found.draws(50)) <= set(pages["url"])
@@ -93,6 +102,33 @@ def test_functions_and_arrays_are_properties_and_topics() -> None:
     assert found.share(camp == 1).value == pytest.approx(0.25, abs=0.2)
     with pytest.raises(UsageError, match="no number"):
         found.mean("host")
+
+
+def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
+    """Half of the goal is met before, and all of it after twice as many steps."""
+    graph, _ = two_camps()
+    looked: list[tuple[int, float]] = []
+
+    def say(trail: Trail, _fetches: int, watched: Mapping[str, Property]) -> None:
+        shares = watched["tld:test"].numbers(trail)
+        looked.append((len(trail), min(ratio(trail, shares).ess, ratio(trail, np.log(trail.degree)).ess)))
+
+    found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, say=say)
+    half = next(steps for steps, ess in looked if ess >= 100)
+    assert found.steps >= 2 * half
+    steps, ess = looked[-1]
+    assert steps == found.steps
+    assert ess == pytest.approx(min(found.diagnostics.ess.values()))
+    assert ess >= 200
+
+
+def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
+    graph, _ = two_camps()
+    found = sv.sample(graph, np.arange(400), of="url:nowhere", until="width=3%", rng=4)
+    assert found.ending == "width"
+    assert min(found.diagnostics.ess.values()) >= 400
+    with pytest.raises(UsageError, match="which interval is to be narrow"):
+        sv.sample(graph, np.arange(400), until="width=3%")
 
 
 def test_the_same_chance_makes_the_same_sample() -> None:

@@ -43,7 +43,7 @@ def test_lines_of_a_terminal(columns: int) -> None:
     assert " of 4,000 pages   R-hat 1." in lines[0]
     assert "tld:uk 2" in lines[1]
     assert " to " in lines[1]
-    assert "   640 pages fetched   " in lines[2]
+    assert "   640 pages asked for   " in lines[2]
     assert lines[2].endswith("% of the steps on topic   1.0/s")
     assert len(lines[0]) <= max(columns, 70)
 
@@ -52,7 +52,7 @@ def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
     early = trail(3)
     off = Trail(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
     lines = display("width=3%").lines(off, 3)
-    assert lines == ["effective  0 pages", "3 steps   3 pages fetched   0 % of the steps on topic"]
+    assert lines == ["effective  0 pages", "3 steps   3 pages asked for   0 % of the steps on topic"]
     assert WalkDisplay("ess=50").line(trail(0), 0).startswith("effective 0 of 50 pages")
 
 

@@ -34,7 +34,7 @@ def survey(web: Sampled, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
     truth, asked = web.web.truth(), len(web.client.asked)
-    done = walk_survey(survey, halves, plan=PLAN, fetches=200)
+    done = walk_survey(survey, halves, plan=PLAN, starts=web.web.seeds, fetches=200)
     assert done.ending == "fetches"
     assert by_url(done) == plain_walk(truth, list(web.web.seeds), half, told=Links(truth), fetches=200)
     assert len(web.client.asked) == asked
@@ -47,7 +47,7 @@ def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
 
 def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
     truth = web.web.truth()
-    done = walk_survey(survey, Free(), plan=Plan("hard", rng=5), fetches=100)
+    done = walk_survey(survey, Free(), plan=Plan("hard", rng=5), starts=web.web.seeds, fetches=100)
     expected = plain_walk(
         truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
     )
@@ -73,15 +73,27 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     assert len(set(done.trail.page.tolist())) > 40
 
 
-def test_text_is_read_only_of_pages_that_walks_met(survey: Path) -> None:
+def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -> None:
     judged: list[str] = []
 
     def short(page: SampledPage) -> bool:
         judged.append(page.url)
         return len(page.text) % 2 == 0
 
-    done = walk_survey(survey, short, plan=PLAN, fetches=50)
+    done = walk_survey(survey, short, plan=PLAN, starts=web.web.seeds, fetches=50)
     assert len(judged) == len(set(judged)) <= done.asked.size <= 50
+
+
+def test_walks_begin_at_pages_on_topic_by_chance(survey: Path, web: Sampled) -> None:
+    begun = [
+        [done.pages.url(page) for page in done.trail.page[:8].tolist()]
+        for done in (walk_survey(survey, halves, plan=Plan(rng=rng), fetches=60) for rng in (1, 1, 2))
+    ]
+    assert begun[0] == begun[1] != begun[2]
+    assert all(map(half, begun[0]))
+    assert len(set(begun[0])) == 8
+    nobody = walk_survey(survey, lambda page: page.url in web.web.seeds, plan=Plan(walks=3), fetches=300)
+    assert nobody.lost.size == 0  # hardly any page is on topic: from the seeds
 
 
 def test_where_walks_begin(survey: Path, web: Sampled) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from statistics import NormalDist
 
 import numpy as np
@@ -10,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import geweke
-from surveyor.sampling.diagnostics import LOG_DEGREE, diagnose, split_rhat
-from surveyor.sampling.estimates import mean
+from surveyor.sampling.diagnostics import LOG_DEGREE, diagnose, geweke, split_rhat
+from surveyor.sampling.estimates import mean, share
 from surveyor.sampling.laws import normal_scores
-from surveyor.sampling.spread import blocks
+from surveyor.sampling.spread import blocks, spread
 from surveyor.sampling.trail import Trail
 from walking import communities, many_trails, trail_of, walked
 
 WEB = communities(np.random.default_rng(1))
-SAMPLE = many_trails(WEB, 1, 8, 500, np.random.default_rng(2))[0]
+SAMPLE = many_trails(WEB, 1, 8, 500, np.random.default_rng(3))[0]
 
 
 def rhat_by_loops(walks: list[list[float]]) -> float:
@@ -94,9 +94,51 @@ def test_walks_that_disagree_are_worth_about_as_much_as_there_are_walks() -> Non
     assert any(text.startswith("effective sample size") and "(camp)" in text for text in told.warnings)
 
 
+def test_walks_that_disagree_by_little_for_good_are_seen_through_the_noise() -> None:
+    """In one part hubs have a property, in the other leaves: walks stand on it as often, but by weight they differ."""
+    rng, steps = np.random.default_rng(16), 20_000
+    degree = np.array([20.0, 1.0, 20.0, 1.0])
+    hub = rng.random((8, steps)) < 0.5
+    pages = np.where(hub, 0, 1) + 2 * (np.arange(8) % 2)[:, None]
+    sample = trail_of(pages, degree)
+    having = np.isin(sample.page, (0, 3)).astype(np.float64)
+    by_walk = [having[sample.walk == walk].mean() for walk in range(8)]
+    assert max(by_walk) - min(by_walk) < 0.02
+    told = diagnose(sample, {"having": having})
+    assert told.rhat["having"] > 1.1
+    found = share(sample, having)
+    assert found.high - found.low > 0.5
+    assert found.ess < 12
+    # A quarter of the steps of each part lead over into the other: walks agree.
+    mixed = np.where(hub, 0, 1) + 2 * (np.cumsum(rng.random((8, steps)) < 0.25, axis=1) % 2)
+    sample = trail_of(mixed, degree)
+    having = np.isin(sample.page, (0, 3)).astype(np.float64)
+    assert diagnose(sample, {"having": having}).rhat["having"] < 1.01
+    assert share(sample, having).ess > 2000
+
+
+def test_differences_of_walks_smaller_than_the_noise_count() -> None:
+    """What Geyer's sum ends before, but whole walks show."""
+    rng, steps = np.random.default_rng(17), 20_000
+    value = rng.normal(size=(8, steps)) + 0.03 * (np.arange(8) % 2)[:, None]
+    walk = np.repeat(np.arange(8), steps)
+    found = blocks(walk)
+    off = value.ravel() - value.mean()
+    variance, freedom = spread(found.walk, found.sums(off / off.size)).one()
+    assert math.sqrt(variance) == pytest.approx(0.03 / 2 / math.sqrt(7), rel=0.25)
+    assert freedom == 7
+    alike = rng.normal(size=8 * steps)
+    variance, freedom = spread(found.walk, found.sums((alike - alike.mean()) / alike.size)).one()
+    assert math.sqrt(variance) == pytest.approx(1 / math.sqrt(8 * steps), rel=0.1)
+    assert freedom > 100
+
+
 def test_a_good_sample_is_not_warned_of() -> None:
     told = diagnose(SAMPLE, {"even": SAMPLE.page % 2}, host=SAMPLE.page % 7)
-    assert told.warnings == ()
+    (few,) = told.warnings
+    assert re.match(r"effective sample size 1\d\d \(even\): below 400 intervals hold the truth less often", few)
+    long = many_trails(WEB, 1, 8, 2500, np.random.default_rng(3))[0]
+    assert diagnose(long, {"even": long.page % 2}).warnings == ()
     assert set(told.ess) == set(told.rhat) == set(told.geweke) == {LOG_DEGREE, "even"}
     assert told.ess[LOG_DEGREE] == pytest.approx(mean(SAMPLE, np.log(SAMPLE.degree)).ess)
     assert all(1 - 1e-3 < one < 1.1 for one in told.rhat.values())
@@ -104,7 +146,7 @@ def test_a_good_sample_is_not_warned_of() -> None:
     assert told.left_out >= 200
     assert told.host_share == pytest.approx(1 / 7, abs=0.1)
     plain = json.loads(json.dumps(told.to_dict(), allow_nan=False))
-    assert plain["warnings"] == []
+    assert plain["warnings"] == [few]
 
 
 def test_walks_stand_on_pages_of_more_links_than_the_topic_has() -> None:
@@ -136,12 +178,11 @@ def test_geweke_sees_walks_that_drift_and_is_quiet_about_others() -> None:
     found = blocks(walk)
     below = found.sums(np.ones(walk.size))
     drift = np.tile(np.linspace(0, 1, 200), 8)
-    steady = [geweke(found, found.sums(rng.normal(size=walk.size)), below)[0] for _ in range(200)]
+    steady = [geweke(found, found.sums(rng.normal(size=walk.size)), below) for _ in range(200)]
     assert 0.85 <= np.std(steady) <= 1.25
-    z, most = geweke(found, found.sums(rng.normal(size=walk.size) + 3 * drift), below)
-    assert z < -most < -1.9
-    assert geweke(found, found.sums(np.ones(walk.size)), below)[0] == 0
-    assert geweke(found, found.sums((drift < 0.3).astype(np.float64)), below)[0] == math.inf
+    assert geweke(found, found.sums(rng.normal(size=walk.size) + 3 * drift), below) < -2.5
+    assert geweke(found, found.sums(np.ones(walk.size)), below) == 0
+    assert geweke(found, found.sums((drift < 0.3).astype(np.float64)), below) == math.inf
     told = diagnose(
         trail_of(np.tile(np.arange(200), (4, 1)), np.full(200, 2.0)), {"place": np.repeat(np.arange(200), 4)}
     )

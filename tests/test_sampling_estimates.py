@@ -13,6 +13,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.sampling import laws
 from surveyor.sampling.burn_in import kept
+from surveyor.sampling.diagnostics import diagnose
 from surveyor.sampling.draws import uniform_draws
 from surveyor.sampling.estimates import Estimate, distribution, histogram, mean, quantile, ratio, share
 from surveyor.sampling.spread import blocks, spread, tail_freedom
@@ -269,20 +270,16 @@ def test_burn_in_is_a_share_of_each_walk_and_fifty_steps_after_a_jump() -> None:
     assert steps[rows[sample.walk[rows] == 1]].tolist() == [*range(30, 100), *range(150, 280), *range(290, 300)]
 
 
-def test_more_is_left_out_where_walks_begin_far_from_where_they_stay() -> None:
+def test_all_that_is_asked_is_of_the_same_steps() -> None:
     rng = np.random.default_rng(8)
-    usual = rng.integers(0, 3, (8, 400))
-    far = usual.copy()
-    far[:, :60] = 5
-    assert kept(trail_of(usual, DEGREES)).size == 8 * 380  # 5 % in any case
-    left = kept(trail_of(far, DEGREES))
-    assert 8 * 200 <= left.size <= 8 * 340
-    assert left.tolist() == kept(trail_of(far, DEGREES)).tolist()
-    # Degrees alone do not show what values do.
-    same = np.ones(6)
-    values = (far.T.ravel() == 5).astype(np.float64)
-    assert kept(trail_of(far, same)).size == 8 * 380
-    assert kept(trail_of(far, same), "auto", values).size <= 8 * 340
+    sample = trail_of(rng.integers(0, 6, (8, 400)), DEGREES)
+    assert kept(sample).size == 8 * 360
+    flags, numbers = sample.page % 2, np.where(sample.page == 3, np.nan, sample.page)
+    assert share(sample, flags).rows == mean(sample, sample.page).rows == 8 * 360
+    assert mean(sample, numbers).rows == int((sample.page[kept(sample)] != 3).sum())
+    told = diagnose(sample, {"flags": flags, "numbers": numbers})
+    assert told.ess["flags"] == share(sample, flags).ess
+    assert told.ess["numbers"] == mean(sample, numbers).ess
 
 
 # --- draws -----------------------------------------------------------------------------------------------------------

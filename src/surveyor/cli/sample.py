@@ -60,15 +60,15 @@ FETCHING = (
               help="Who links to a page, known from elsewhere; repeat for more. In a graph, which share of the "
               "in-links walks know, such as 30%.")  # fmt: skip
 @click.option("--start", multiple=True, metavar="PAGE",
-              help="Of a graph or survey, where walks begin; repeat for more.  [by chance]")  # fmt: skip
+              help="Of a graph or survey, where walks begin; repeat for more.  [pages on topic by chance]")  # fmt: skip
 @click.option("--seeds", "lists", multiple=True, metavar="PLACE",
               help="Begin at the pages of a list, too: a file or URL with one URL a line.")  # fmt: skip
 @click.option(
     "--reach", type=options.Whole(1), metavar="N", help="Steps off topic, or draws, at most.  [by the method]"
 )
 @click.option("--window", type=options.Whole(0), metavar="N",
-              help="Steps in which no host may have more than half; 0 for any.  [100 for webwalker live, "
-              "else 0]")  # fmt: skip
+              help="Steps in which no host may have more than half; 0 for any.  [100 live for webwalker or "
+              "everything, else 0]")  # fmt: skip
 @click.option("--rng", type=options.Whole(0), metavar="N", help="Seed of all chance.  [7]")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Folder for pages that are fetched.  [by seed and topic]")
 @click.option("--pages", type=click.Path(), metavar="FILE", help="Write sampled pages with weights: .csv, .parquet.")

@@ -124,4 +124,4 @@ def _rhat(rhat: float) -> str:
 
 def _steps(trail: Trail, fetches: int) -> str:
     on = float(trail.on_topic.mean()) if len(trail) else 0.0
-    return f"{counted(len(trail), 'step')}   {counted(fetches, 'page')} fetched   {percent(on)} of the steps on topic"
+    return f"{counted(len(trail), 'step')}   {counted(fetches, 'page')} asked for   {percent(on)} of the steps on topic"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 RNG = 7  # of a sample that is begun, as in a graph
+LONG = 5.0  # seconds of rest worth a word
 
 
 def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Stopped:
@@ -72,7 +73,7 @@ def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
 
 def _check_budget(seeds: Sequence[str], wish: Wish, until: Until) -> None:
     """Refuse a budget that ends before the first step."""
-    from surveyor.sampling.beginning import WALKS
+    from surveyor.sampling.methods import WALKS
 
     first = min(len(seeds), wish.walks or WALKS)
     if until.fetches is not None and until.fetches < first:
@@ -97,6 +98,17 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
     say_unusual(output, begun.settings, {**origins, **own})
 
 
+def _waiting(course: Course, now: Run) -> str:
+    """Name the host that all walks wait for, if it is to be left alone for a while: a round needs all of its pages."""
+    from surveyor.report.numbers import duration
+    from surveyor.urls import host
+
+    hosts = [now.hosts[now.hosts.number(host(now.state.urls[page]))] for page in course.waits]
+    latest = max(hosts, key=lambda one: one.ready_at, default=None)
+    rest = 0.0 if latest is None else latest.ready_at - now.hosts.clock()
+    return f"waiting for {latest.name}, {duration(rest)}" if latest is not None and rest > LONG else ""
+
+
 def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tuple[Walked | None, int]:
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
@@ -115,7 +127,7 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
             for remark in [] if output.quiet else now.hosts.remarks[said:]:
                 output.warn(remark)
             said = len(now.hosts.remarks)
-        display(course.trail, len(course.asked), f"{len(now.hosts):,} hosts")
+        display(course.trail, len(course.asked), _waiting(course, now) or f"{len(now.hosts):,} hosts")
 
     fetches, steps = until.fetches or MANY, until.steps or MANY
     work = partial(run, begun, fetches=fetches, steps=steps, done=done, watch=watch)

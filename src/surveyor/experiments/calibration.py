@@ -3,10 +3,10 @@
     python -m surveyor.experiments.calibration [--quick] [--data FOLDER] [--runs 400] [--json]
 
 On webs of which all is known, each method samples a topic many times, as a user would: 8 walks from pages that are
-often linked to, burn-in found automatically, as many steps as most of a few samples need until they call themselves
-done (an effective sample size of 400, and walks that agree), but no more than 8,192 rounds: cells of samples that are
-not done by then are shown and not judged. Neighbours are known completely. The truth is that of the largest part of the
-topic that the method can get around in, and walks begin there: no interval knows of pages that no walk can get to.
+often linked to, until samples call themselves done (an effective sample size of 400 of all that is asked, and walks
+that agree), but for no more than 16,384 rounds. Samples that are not done by then are counted and not judged, nor cells
+of which most are. Neighbours are known completely. The truth is that of the largest part of the topic that the method
+can get around in, and walks begin there: no interval knows of pages that no walk can get to.
 
 Each cell is how often the 95 % interval held the truth. It is judged by the band in which exact coverage of 95 %
 would put *all* cells with a chance of 99.9 % (binomial, Bonferroni). What all pages of a part have is not asked. The
@@ -21,12 +21,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray
-from surveyor.errors import UsageError
 from surveyor.experiments.chosen_domains import say
 from surveyor.experiments.community_tables import table
 from surveyor.experiments.topic_data import real
@@ -37,11 +37,10 @@ from surveyor.sampling.compiled import CompiledWalks
 from surveyor.sampling.estimates import Estimate, mean, share
 from surveyor.sampling.sizes import size
 from surveyor.sampling.trail import Trail
-from surveyor.sampling.until import Until
+from surveyor.sampling.until import Looked, Until, looks
 
 METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
-WALKS, PILOTS, DONE = 8, 7, Until(ess=400)
-FIRST, LAST = 1 << 9, 1 << 13  # rounds
+WALKS, LAST = 8, 1 << 14  # and rounds at most
 LEVEL, FAMILY = 0.95, 0.999
 PAGES = 60_000  # of the made-up web
 WEBS = ("made up: sites", "made up: pages", "polblogs: all", "polblogs: camps", "wikispeedia: People",
@@ -56,21 +55,23 @@ class Cell:
     method: str
     what: str
     truth: float
-    runs: int
+    samples: int
+    runs: int  # samples that called themselves done
     held: int
     above: int  # intervals that lie above the truth
     margin: float  # median half length, as a part of the truth
     ess: float  # median
     rows: float  # median
-    settled: bool  # samples so long call themselves done
 
-    def verdict(self, band: tuple[int, int]) -> str:
-        """Say whether the count lies in the band, or on which side of it; not of samples that say they are not done."""
-        if not self.settled:
+    def verdict(self, cells: int) -> str:
+        """Say whether the count lies in the band of so many cells, or on which side of it, if most samples are done."""
+        if 2 * self.runs < self.samples:
             return "not done"
-        return "too narrow" if self.held < band[0] else "too wide" if self.held > band[1] else "inside"
+        low, high = band(self.runs, cells)
+        return "too narrow" if self.held < low else "too wide" if self.held > high else "inside"
 
 
+@lru_cache
 def band(runs: int, cells: int) -> tuple[int, int]:
     """Return the least and the largest count that all cells keep to with the family's chance if coverage is exact.
 
@@ -97,90 +98,83 @@ def properties(web: TopicWeb, seed: int = 3) -> dict[str, FloatArray]:
     }
 
 
-def rounds_needed(web: TopicWeb, method: str, asked: dict[str, FloatArray], part: BoolArray) -> tuple[int, bool]:
-    """Return after how many rounds, a power of two, most of a few samples call themselves done, and whether they do."""
-    pilots, rounds = [begun(web, method, 90_000 + seed, part) for seed in range(PILOTS)], FIRST
-    for pilot in pilots:
-        pilot.advance(rounds)
-    while not (settled := 2 * sum(_is_done(pilot.trail(), asked) for pilot in pilots) > PILOTS) and rounds < LAST:
-        for pilot in pilots:
-            pilot.advance(rounds)
-        rounds *= 2
-    return rounds, settled
-
-
 def begun(web: TopicWeb, method: str, seed: int, part: BoolArray) -> CompiledWalks:
     """Set walks on their first pages."""
     starts = web.starts(WALKS, np.random.default_rng(50_000 + seed), part)
     return CompiledWalks(web.neighbours, web.topic, starts, method=method, rng=seed)
 
 
-def _is_done(trail: Trail, asked: dict[str, FloatArray]) -> bool:
-    try:
-        return bool(DONE.met(trail, {name: values[trail.page] for name, values in asked.items()}))
-    except UsageError:  # not even a page on topic after the burn-in
-        return False
+def sampled(walks: CompiledWalks, asked: dict[str, FloatArray], goal: Until) -> Trail | None:
+    """Walk until the goal is met; None if it is not in time."""
+    looked, rounds = Looked(goal), 0
+    for more in looks():
+        walks.advance(more)
+        rounds, trail = rounds + more, walks.trail()
+        if looked(trail, {name: values[trail.page] for name, values in asked.items()}):
+            return trail
+        if rounds >= LAST:
+            return None
+    raise AssertionError  # pragma: no cover  # looks never end
 
 
 def _told(trail: Trail, name: str, values: FloatArray) -> Estimate:
     return (mean if name == "log out-degree" else share)(trail, values[trail.page], level=LEVEL)
 
 
-def cells_of(web: TopicWeb, method: str, runs: int, crew: Crew) -> list[Cell]:
+def cells_of(web: TopicWeb, method: str, runs: int, crew: Crew, goal: Until) -> list[Cell]:
     """Sample many times and count."""
     part = web.part(method)
     asked = {name: values for name, values in properties(web).items() if np.ptp(values[part]) > 0}
     truth = {**{name: web.truth(values, part) for name, values in asked.items()}, "size": float(part.sum())}
 
-    rounds, settled = rounds_needed(web, method, asked, part)
-
     def one(seed: int) -> dict[str, Estimate]:
-        walks = begun(web, method, seed, part)
-        walks.advance(rounds)
-        trail = walks.trail()
-        try:
-            return {**{name: _told(trail, name, values) for name, values in asked.items()}, "size": size(trail)}
-        except UsageError:  # no page on topic after the burn-in
+        trail = sampled(begun(web, method, seed, part), asked, goal)
+        if trail is None:
             return {}
+        return {**{name: _told(trail, name, values) for name, values in asked.items()}, "size": size(trail)}
 
-    found = [told for told in crew.each(one, ((seed,) for seed in range(runs))) if told]
-    runs = len(found)
-    cells = []
-    for what, true in truth.items():
-        told = [each[what] for each in found]
-        cells.append(
-            Cell(
-                web.name, method, what, true, runs, sum(each.low <= true <= each.high for each in told),
-                sum(each.low > true for each in told), float(np.median([each.margin for each in told])) / abs(true),
-                float(np.median([each.ess for each in told])), float(np.median([each.rows for each in told])), settled,
-            )
-        )  # fmt: skip
-    return cells
+    done = [told for told in crew.each(one, ((seed,) for seed in range(runs))) if told]
+    return [_cell(web.name, method, what, true, runs, [told[what] for told in done]) for what, true in truth.items()]
 
 
-def coverage_table(cells: Sequence[Cell], limits: tuple[int, int], *, head: bool = True) -> str:
+def _cell(web: str, method: str, what: str, true: float, samples: int, told: Sequence[Estimate]) -> Cell:
+    held, above = sum(one.low <= true <= one.high for one in told), sum(one.low > true for one in told)
+    margin, ess, rows = (
+        float(np.median(part)) if told else float("nan")
+        for part in ([one.margin / abs(true) for one in told], [one.ess for one in told], [one.rows for one in told])
+    )
+    return Cell(web, method, what, true, samples, len(told), held, above, margin, ess, rows)
+
+
+def coverage_table(found: Sequence[Cell], cells: int, *, head: bool = True) -> str:
     """Tell the coverage of each cell and the verdict; without a head it goes on with the table before."""
     rows = [
-        [one.web, one.method, one.what, f"{one.truth:.4g}", f"{one.held / one.runs:.1%}", f"{one.above / one.runs:.1%}",
-         f"{(one.runs - one.held - one.above) / one.runs:.1%}", one.verdict(limits), f"{one.margin:.1%}",
-         f"{one.ess:,.0f}", f"{one.rows:,.0f}"]
-        for one in cells
+        [one.web, one.method, one.what, f"{one.truth:.4g}", f"{one.runs / one.samples:.0%}", _share(one.held, one.runs),
+         _share(one.above, one.runs), _share(one.runs - one.held - one.above, one.runs), one.verdict(cells),
+         f"{one.margin:.1%}", f"{one.ess:,.0f}", f"{one.rows:,.0f}"]
+        for one in found
     ]  # fmt: skip
-    header = ["topic", "method", "of", "truth", "held", "too high", "too low", "verdict", "±", "ESS", "steps"]
+    header = ["topic", "method", "of", "truth", "done", "held", "too high", "too low", "verdict", "±", "ESS", "steps"]
     return table(header, rows, 3) if head else table(header, rows, 3).split("\n", 2)[2]
 
 
-def summary(cells: Sequence[Cell], limits: tuple[int, int]) -> str:
+def _share(some: int, of: int) -> str:
+    return f"{some / of:.1%}" if of else "-"
+
+
+def summary(cells: Sequence[Cell]) -> str:
     """Sum up all cells in a sentence."""
-    judged = [one for one in cells if one.settled]
-    words = [one.verdict(limits) for one in judged]
+    words = [one.verdict(len(cells)) for one in cells]
+    judged = [one for one, word in zip(cells, words, strict=True) if word != "not done"]
     if not judged:
         return "No sample called itself done."
-    runs, overall = judged[0].runs, sum(one.held for one in judged) / sum(one.runs for one in judged)
+    most = max(one.runs for one in judged)
+    low, high = band(most, len(cells))
+    overall = sum(one.held for one in judged) / sum(one.runs for one in judged)
     return (
-        f"{words.count('inside')} of {len(judged)} judged cells lie in the band from {limits[0] / runs:.1%} to "
-        f"{limits[1] / runs:.1%} of {runs} runs; {words.count('too narrow')} below, {words.count('too wide')} above; "
-        f"coverage over all of them {overall:.1%}. {len(cells) - len(judged)} cells are of samples that were not done."
+        f"{words.count('inside')} of {len(judged)} judged cells lie in the band (of {most} samples {low / most:.1%} to "
+        f"{high / most:.1%}); {words.count('too narrow')} below, {words.count('too wide')} above; coverage over all of "
+        f"them {overall:.1%}. {words.count('not done')} cells are of samples most of which were not done."
     )
 
 
@@ -190,21 +184,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out, runs = sys.stderr if options.json else sys.stdout, options.runs or (60 if options.quick else 400)
     methods = METHODS[:2] if options.quick else METHODS
     webs = list(_webs(options))
-    limits = band(runs, len(methods) * sum(len(properties(web)) + 1 for web in webs))
-    print(f"# Coverage of 95 % intervals, {runs} runs\n", file=out)
+    count, goal = len(methods) * sum(len(properties(web)) + 1 for web in webs), Until.parse(options.until)
+    print(f"# Coverage of 95 % intervals of {runs} samples, until {goal}\n", file=out)
     cells: list[Cell] = []
     with Crew() as crew:
         for web in webs:
             for method in methods:
                 began = time.monotonic()
-                found = cells_of(web, method, runs, crew)
-                print(coverage_table(found, limits, head=not cells), end="", file=out, flush=True)
+                found = cells_of(web, method, runs, crew, goal)
+                print(coverage_table(found, count, head=not cells), end="", file=out, flush=True)
                 cells += found
                 say(f"{web.name}, {method}: {runs} runs in {time.monotonic() - began:.1f} s")
-    print(f"\n{summary(cells, limits)}", file=out)
+    print(f"\n{summary(cells)}", file=out)
     if options.json:
-        told = [{**asdict(one), "verdict": one.verdict(limits)} for one in cells]
-        print(json.dumps({"schema": 1, "band": limits, "cells": told}, indent=1))
+        told = [{**asdict(one), "verdict": one.verdict(len(cells))} for one in cells]
+        print(json.dumps({"schema": 1, "until": str(goal), "cells": told}, indent=1))
 
 
 def _webs(options: argparse.Namespace) -> Iterator[TopicWeb]:
@@ -220,6 +214,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a small web, two methods and 60 runs")
     parser.add_argument("--data", type=Path, help="folder of real graphs")
     parser.add_argument("--runs", type=int, help="samples of each topic by each method  [400]")
+    parser.add_argument("--until", default="ess=400", help="when a sample is done  [ess=400]")
     parser.add_argument("--json", action="store_true", help="write one JSON object to stdout, tables to stderr")
     return parser.parse_args(arguments)
 

@@ -16,7 +16,6 @@ from surveyor.kernels.synthetic import draw
 Whole: TypeAlias = Any
 OFF, ON, DEAD = 0, 1, 2  # kinds of pages: off topic, on topic, cannot be read
 OUT, IN, TOLD = 1, 2, 4  # of a neighbour: the page links to it, it links to the page, a source of back-links says so
-COMPLETE, SYMMETRIC, AS_PAPER = 0, 1, 2  # how lists of neighbours are frozen
 JUMP = 250  # the draw of a host to jump to
 
 
@@ -37,7 +36,6 @@ class Plan(NamedTuple):
     seed: Whole
     reach: Whole  # steps off topic (trial), draws from a page between (mixture), probes (neighbourhood)
     free: Whole  # whether the URL tells the topic, so that pages off topic need no fetch
-    freeze: Whole
     window: Whole  # steps in which no host may have more than half; 0 for any
     hosts: Whole  # hosts that a walk may jump back to
     patience: Whole  # steps that a walk may take to find the topic
@@ -103,14 +101,14 @@ def find(lists: Whole, first: Whole, last: Whole, page: Whole) -> Whole:
 
 
 @bare
-def freeze(land: Land, plan: Plan, memory: Memory, page: Whole) -> None:
+def freeze(land: Land, memory: Memory, page: Whole) -> None:
     """Fix the neighbours of a page when they are first needed; those fixed before decide about links among them."""
     if memory.degree[page] >= 0:
         return
     first, count = land.starts[page], 0
     for place in range(first, land.starts[page + 1]):
         other, links = land.neighbours[place], land.links[place]
-        if plan.freeze == SYMMETRIC and memory.degree[other] >= 0:
+        if memory.degree[other] >= 0:
             begin = land.starts[other]
             known = find(memory.lists, begin, begin + memory.degree[other], page) >= 0
         else:

@@ -45,9 +45,9 @@ def look_for(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Who
 
 
 @bare
-def stand(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whole) -> None:
+def stand(land: Land, walkers: Walkers, memory: Memory, walk: Whole) -> None:
     """Settle on the page under foot: its list is fixed, and the law there is in proportion to its length."""
-    freeze(land, plan, memory, walkers.here[walk])
+    freeze(land, memory, walkers.here[walk])
     walkers.basis[walk] = max(memory.degree[walkers.here[walk]], 1)
 
 
@@ -60,7 +60,7 @@ def search(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whole
         return True
     if land.kind[at] != DEAD:
         walkers.via[walk] = at
-        freeze(land, plan, memory, at)
+        freeze(land, memory, at)
     walkers.count[walk] += 1
     via = walkers.via[walk]
     if via < 0 or walkers.count[walk] > plan.patience or memory.degree[via] == 0:
@@ -82,13 +82,13 @@ def act(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whole) -
     if method == WEBWALKER:
         if land.kind[at] != DEAD:
             move(land, plan, walkers, memory, walk, at)
-        stand(land, plan, walkers, memory, walk)
+        stand(land, walkers, memory, walk)
         walkers.at[walk] = pick(land, plan, memory, walkers.here[walk], walk, 0)
         return True
     if method == HARD:
         if land.kind[at] == ON:
             move(land, plan, walkers, memory, walk, at)
-        stand(land, plan, walkers, memory, walk)
+        stand(land, walkers, memory, walk)
         look_for(land, plan, walkers, memory, walk, walkers.here[walk], 0)
         return True
     if method == NONBACKTRACKING:
@@ -111,7 +111,7 @@ def nonbacktracking(land: Land, plan: Plan, walkers: Walkers, memory: Memory, wa
         walkers.via[walk] = -1 if jumped else before
     else:
         walkers.via[walk] = at
-    stand(land, plan, walkers, memory, walk)
+    stand(land, walkers, memory, walk)
     here = walkers.here[walk]
     walkers.at[walk] = pick_other(land, plan, memory, here, walk, walkers.via[walk])
     walkers.wants[walk] = NOTHING if plan.free and land.kind[walkers.at[walk]] != ON else PAGE
@@ -124,7 +124,7 @@ def mixture(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whol
     at, mode = walkers.at[walk], walkers.mode[walk]
     if mode == MIDDLE and land.kind[at] != DEAD:
         walkers.via[walk], walkers.count[walk], walkers.mode[walk] = at, 1, END
-        freeze(land, plan, memory, at)
+        freeze(land, memory, at)
         look_for(land, plan, walkers, memory, walk, at, 0)
         return False
     if mode == END and land.kind[at] != ON and walkers.count[walk] < plan.reach:
@@ -133,7 +133,7 @@ def mixture(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whol
         return False
     if mode != MIDDLE and land.kind[at] == ON:
         move(land, plan, walkers, memory, walk, at)
-    stand(land, plan, walkers, memory, walk)
+    stand(land, walkers, memory, walk)
     look_for(land, plan, walkers, memory, walk, walkers.here[walk], 0)
     walkers.mode[walk] = STEP
     if below(2, plan.seed, walk, memory.tally[1], COIN) == 1:
@@ -149,12 +149,12 @@ def trial(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: Whole)
     if on:
         move(land, plan, walkers, memory, walk, at)
     if on or back:
-        stand(land, plan, walkers, memory, walk)
+        stand(land, walkers, memory, walk)
         walkers.via[walk], walkers.count[walk] = walkers.here[walk], 0
     else:
         walkers.via[walk] = at
         walkers.count[walk] += 1
-        freeze(land, plan, memory, at)
+        freeze(land, memory, at)
     look_for(land, plan, walkers, memory, walk, walkers.via[walk], 0)
     if walkers.count[walk] < plan.reach:
         walkers.wants[walk] = PAGE
@@ -169,7 +169,7 @@ def hard_paper(land: Land, plan: Plan, walkers: Walkers, memory: Memory, walk: W
     """Hard focus by the paper: all neighbours are judged; one that links both ways counts twice in the degree."""
     if walkers.mode[walk] == STEP:
         move(land, plan, walkers, memory, walk, walkers.at[walk])
-        stand(land, plan, walkers, memory, walk)
+        stand(land, walkers, memory, walk)
         walkers.mode[walk], walkers.wants[walk] = LOOK, NOTHING if plan.free else LIST
         return False
     here = walkers.here[walk]
@@ -203,7 +203,7 @@ def neighbourhood_paper(land: Land, plan: Plan, walkers: Walkers, memory: Memory
     at = walkers.at[walk]
     known = memory.landed[at] >= 0
     if walkers.mode[walk] == STEP and land.kind[at] != DEAD and not known:
-        freeze(land, plan, memory, at)
+        freeze(land, memory, at)
         for probe in range(plan.reach):
             walkers.probes[walk, probe] = pick(land, plan, memory, at, walk, probe)
         walkers.mode[walk], walkers.wants[walk] = PROBED, NOTHING if plan.free else PROBES

@@ -54,7 +54,7 @@ def render(report: SampleReport) -> str:
         '<p class="soft">A uniform sample of the pages on a topic, by random walks whose steps are weighted.</p>',
         page.facts({
             "pages on topic met": count(sample.distinct),
-            "pages fetched": count(sample.fetches),
+            "pages asked for": count(sample.fetches),
             "effective sample size": count(ess),
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
             "in-links": samples.share_told(sample),

@@ -48,7 +48,9 @@ def all_figures(
     if not sample.telling:
         return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
-        about = "The estimate of all walks with its 95 % interval, against pages fetched; thin lines are single walks."
+        about = (
+            "The estimate of all walks with its 95 % interval against pages asked for; thin lines are single walks."
+        )
         svg = running_plot(trail, sample.values(one.of), one.words, share=one.kind == "share")
         figures[f"running-{number}"] = Drawn(svg, f"How it settled: {printable(one.words)}", about)
     for found in _with_degrees(sample, breakdowns):
@@ -72,7 +74,7 @@ def _with_degrees(sample: Sample, breakdowns: Sequence[Breakdown]) -> list[Break
 
 
 def running_plot(trail: Trail, numbers: FloatArray, title: str, *, share: bool) -> str:
-    """Draw an estimate and its interval against pages fetched, and what each walk alone says.
+    """Draw an estimate and its interval against pages asked for, and what each walk alone says.
 
     Parameters
     ----------
@@ -92,13 +94,13 @@ def running_plot(trail: Trail, numbers: FloatArray, title: str, *, share: bool) 
             axes.plot(across, [one.value for _, one in known], color=ONE, linewidth=2)
             _view(axes, lows, highs, share=share)
         axes.set_xlim(0, max(int(trail.fetches.max(initial=1)), 1))
-        axes.set_xlabel("pages fetched")
+        axes.set_xlabel("pages asked for")
         axes.set_ylabel(_short(title))
         axes.xaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
         if share:
             axes.yaxis.set_major_formatter(_percent)
 
-    label = f"{printable(title)}: the estimate with its interval against pages fetched, and each walk alone"
+    label = f"{printable(title)}: the estimate with its interval against pages asked for, and each walk alone"
     return figure(draw, label, label)
 
 

@@ -77,9 +77,9 @@ def facts(sample: Sample) -> dict[str, str]:
     return {
         "topic": sample.topic,
         "method": method(sample.method),
-        "walks": f"{count(sample.walks)}, {counted(sample.steps, 'step')}, {counted(sample.fetches, 'page')} fetched",
+        "walks": f"{count(sample.walks)}, {counted(sample.steps, 'step')}, {counted(sample.fetches, 'page')} asked for",
         "pages on topic": f"{count(sample.distinct)} different ones",
-        "precision": f"{percent(sample.precision)} of the pages fetched",
+        "precision": f"{percent(sample.precision)} of the pages asked for",
         "effective sample size": count(ess),
         "R-hat": "not known: the walks are too short" if math.isnan(rhat) else f"{rhat:.3f}",
         "back-links": back_links(sample),
@@ -125,7 +125,7 @@ def ending(sample: Sample) -> str:
     return {
         "ess": "the effective sample size that was asked for is reached",
         "width": "the interval is as narrow as was asked for",
-        "fetches": "as many pages were fetched as were allowed",
+        "fetches": "as many pages were asked for as were allowed",
         "steps": "as many steps were made as were allowed",
         "lost": "no walk found a page on topic",
         "longest": "it took too many steps",

@@ -21,7 +21,7 @@ from surveyor.crawling.derived import SCOPE
 from surveyor.crawling.start import clean_seeds, start
 from surveyor.errors import UsageError
 from surveyor.sampling.course import Plan
-from surveyor.sampling.methods import DEFAULT, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS, method_named
 from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
 from surveyor.sampling.walked import Topic, is_free, text_of
 from surveyor.sampling.walking import MANY
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 EVENT = "sample"
-WALKS, WINDOW, HOSTS = 8, 100, 50
+WINDOW = 100  # steps of an unfocused walk in which no host may have more than half
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for
 MOST = 1_000_000  # pages that the manifest names as a goal if there is no limit
 HINT = "leave it as it was, or begin another in another folder"

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray, marked, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.sampling.methods import DEFAULT, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, method_named
 from surveyor.sampling.trail import Trail
 
-Freeze = Literal["symmetric", "paper"]
-WINDOW, HOSTS = 100, 50  # steps in which no host may have more than half, and hosts to jump back to
 PATIENCE = 1000  # steps that a walk takes to find the topic
 
 
@@ -84,7 +81,6 @@ class CompiledWalks:
         rng: int = 7,
         reach: int | None = None,
         free: bool = False,
-        freeze: Freeze = "symmetric",
         hosts: IdArray | None = None,
         window: int = 0,
         patience: int = PATIENCE,
@@ -113,8 +109,7 @@ class CompiledWalks:
             neighbours.starts, neighbours.pages, neighbours.links, kind,
             np.empty(0, np.int32) if hosts is None else hosts,
         )  # fmt: skip
-        style = 0 if neighbours.complete else {"symmetric": 1, "paper": 2}[freeze]
-        self._plan = footing.Plan(chosen.code, rng, reach, int(free), style, window, HOSTS, patience)
+        self._plan = footing.Plan(chosen.code, rng, reach, int(free), window, HOSTS, patience)
 
         def each(value: int) -> IntArray:
             return np.full(count, value, np.int64)

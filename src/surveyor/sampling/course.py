@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from surveyor.errors import NothingFetched
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
-from surveyor.sampling.methods import DEFAULT
+from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import looks
 from surveyor.sampling.walking import MANY, Walking
@@ -33,11 +33,11 @@ class Plan:
     """How walks go, and how many."""
 
     method: str = DEFAULT
-    walks: int = 8
+    walks: int = WALKS
     rng: int = 7
     reach: int | None = None  # as usual for the method
     window: int = 0  # steps in which no host may have more than half; 0 for any
-    hosts: int = 50  # hosts to jump back to
+    hosts: int = HOSTS  # to jump back to
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 - *Effective sample size*: as many independent uniform pages would vary as much; what `estimates` says of each property.
 - *R-hat* (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021): halves of walks against each other, by normal scores
-  of ranks. Near 1 if all walks are about the same pages.
+  of ranks; of values f or of what rows add to their estimate, w (f - R), whichever is larger. Near 1 if all walks are
+  about the same pages.
 - *Geweke's z*: the first tenth of all walks against their second half, after the burn-in.
 
 Cost: some passes over the rows and a sort for each property.
@@ -20,17 +21,19 @@ import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, FloatArray
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import Burn, geweke, kept
-from surveyor.sampling.estimates import chosen, values_of, weighted
-from surveyor.sampling.laws import normal_scores
-from surveyor.sampling.spread import blocks, runs, walk_order
+from surveyor.sampling.burn_in import BURN, kept
+from surveyor.sampling.estimates import chosen, estimate_of, values_of
+from surveyor.sampling.laws import normal_scores, student, two_sided
+from surveyor.sampling.spread import Blocks, blocks, runs, spread, walk_order
 from surveyor.sampling.trail import Trail
 
 LOG_DEGREE = "log degree"  # looked at in every sample
 
-FEW = 100.0  # effective pages
+ENOUGH = 400.0  # effective pages: intervals of such samples were found to keep their promise
 APART = 1.1  # R-hat
 MOVING = 3.0  # Geweke's z
+EARLY, LATE = 0.1, 0.5  # shares of a walk that it compares
+SURE = 0.997  # the level at which it would be so large: z is as rare as under the normal law
 THINNED = 2**17  # rows that R-hat looks at, at the least
 ONE_HOST = 0.5  # of the steps
 
@@ -70,7 +73,7 @@ def diagnose(
     properties: Mapping[str, npt.ArrayLike] | None = None,
     *,
     host: AnyIntArray | None = None,
-    burn: Burn = "auto",
+    burn: float = BURN,
 ) -> Diagnostics:
     """Look at a sample.
 
@@ -88,9 +91,11 @@ def diagnose(
             raise UsageError(f"no step of the sample knows {name!r}", hint="ask for a property that pages have")
         rows, of_rows = every.only(known), values[known]
         found = blocks(rows.walk)
-        ess[name] = weighted(found, rows, of_rows).ess
-        rhat[name] = split_rhat(rows.walk, of_rows)
-        moves[name] = geweke(found, found.sums(rows.weight * of_rows), found.sums(rows.weight))[0]
+        told = estimate_of(rows, of_rows)
+        ess[name] = told.ess
+        added = rows.weight * (of_rows - told.value)
+        rhat[name] = max(split_rhat(rows.walk, of_rows), split_rhat(rows.walk, added))
+        moves[name] = geweke(found, found.sums(rows.weight * of_rows), found.sums(rows.weight))
     top = None if host is None else float(np.unique(host[every.place], return_counts=True)[1].max() / every.place.size)
     left_out = len(trail) - kept(trail, burn).size
     degree = float(every.degree.mean()), float(every.degree.size / every.weight.sum())
@@ -98,6 +103,25 @@ def diagnose(
         ess, rhat, moves, len(trail), int(trail.on_topic.sum()), left_out, int(np.unique(trail.walk).size),
         stuck(trail), _jumps(trail), *degree, top,
     )  # fmt: skip
+
+
+def geweke(found: Blocks, above: FloatArray, below: FloatArray) -> float:
+    """Compare Σ above / Σ below, sums of blocks, of the beginnings of all walks with that of their ends.
+
+    It is 0 where there is nothing to compare.
+    """
+    share, influence, apart = found.shares(), np.zeros(found.walk.size), 0.0
+    for part, sign in ((share < EARLY, 1), (share >= LATE, -1)):
+        total = below[part].sum()
+        if not total > 0:
+            return 0.0
+        middle = above[part].sum() / total
+        influence[part] = sign * (above[part] - middle * below[part]) / total
+        apart += sign * middle
+    (variance, freedom), rounding = spread(found.walk, influence).one(), 1e-12 * float(abs(above).sum() / below.sum())
+    if variance <= rounding**2:  # two constants
+        return 0.0 if abs(apart) <= rounding else math.copysign(math.inf, apart)
+    return float(apart) / math.sqrt(variance) * two_sided(SURE) / student(SURE, round(freedom, 1))
 
 
 def split_rhat(walk: AnyIntArray, values: FloatArray) -> float:
@@ -130,15 +154,16 @@ def split_rhat(walk: AnyIntArray, values: FloatArray) -> float:
 def _warnings(told: Diagnostics) -> list[str]:
     name, ess = min(told.ess.items(), key=lambda item: item[1])
     said = []
-    if ess < FEW:
+    if ess < ENOUGH:
         said.append(
-            f"effective sample size {ess:.0f} ({name}): neighbouring steps are alike; walk longer or use more walks"
+            f"effective sample size {ess:.0f} ({name}): below {ENOUGH:.0f} intervals hold the truth less often than"
+            " they say; walk longer or use more walks"
         )
     name, rhat = max(told.rhat.items(), key=lambda item: -math.inf if math.isnan(item[1]) else item[1])
     if rhat > APART:
         said.append(
             f"R-hat {rhat:.2f} ({name}): the walks disagree, the topic may consist of parts that hardly link to each"
-            " other: use --method mixture or trial, or seeds in each part"
+            " other: begin at pages in each part"
         )
     name, z = max(told.geweke.items(), key=lambda item: abs(item[1]))
     if abs(z) > MOVING:

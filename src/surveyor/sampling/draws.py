@@ -11,12 +11,12 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import Burn
+from surveyor.sampling.burn_in import BURN
 from surveyor.sampling.estimates import chosen
 from surveyor.sampling.trail import Trail
 
 
-def uniform_draws(trail: Trail, count: int, rng: int | np.random.Generator, *, burn: Burn = "auto") -> IdArray:
+def uniform_draws(trail: Trail, count: int, rng: int | np.random.Generator, *, burn: float = BURN) -> IdArray:
     """Return so many pages of the topic in the order of walks and time; a page may come more than once."""
     if count < 1:
         raise UsageError(f"{count} pages", hint="ask for one page at least")

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import Burn, kept
+from surveyor.sampling.burn_in import BURN, kept
 from surveyor.sampling.laws import proportion, student, two_sided
 from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, spread, tail_freedom
 from surveyor.sampling.trail import Trail
@@ -114,7 +114,7 @@ def values_of(trail: Trail, values: npt.ArrayLike) -> FloatArray:
     return numbers
 
 
-def chosen(trail: Trail, known: BoolArray, burn: Burn, values: FloatArray | None = None) -> Rows:
+def chosen(trail: Trail, known: BoolArray, burn: float) -> Rows:
     """Choose the rows that count."""
     counts = trail.on_topic & (trail.degree > 0) & known
     if not counts.any():
@@ -122,14 +122,14 @@ def chosen(trail: Trail, known: BoolArray, burn: Burn, values: FloatArray | None
             "no step of the sample stands on a page on topic whose value is known",
             hint="walk longer, begin at pages on topic, or ask for a property that pages have",
         )
-    place = kept(trail, burn, values)
+    place = kept(trail, burn)
     place = place[counts[place]]
     degree = trail.degree[place].astype(np.float64)
     walk, page = trail.walk[place], trail.page[place]
     return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
 
 
-def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic; of zeros and ones it is a share.
 
     Parameters
@@ -137,16 +137,24 @@ def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Bu
     values : one per row; NaN where it is not known, which leaves the row out.
     """
     numbers = values_of(trail, values)
-    known = ~np.isnan(numbers)
-    binary = bool(np.isin(numbers[known], (0.0, 1.0)).all())
-    return (share if binary else mean)(trail, numbers, level=level, burn=burn)
+    rows = chosen(trail, ~np.isnan(numbers), burn)
+    return estimate_of(rows, numbers[rows.place], level)
 
 
-def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimate:
+    """Estimate the mean of the values of rows, or the share if there are only zeros and ones."""
+    return (_share if bool(np.isin(values, (0.0, 1.0)).all()) else _mean)(rows, values, level)
+
+
+def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic, with Student's interval."""
     numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
-    found = _weighted(rows, numbers[rows.place])
+    rows = chosen(trail, ~np.isnan(numbers), burn)
+    return _mean(rows, numbers[rows.place], level)
+
+
+def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
+    found = _weighted(rows, values)
     half = student(_level(level), round(found.tails, 1)) * found.se
     low, high = found.value - half, found.value + half
     if rows.walk.size == 1:
@@ -154,7 +162,7 @@ def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: Bur
     return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Student's interval")
 
 
-def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the share of the pages of the topic that have a property: 1 or True; NaN is not known."""
     numbers = values_of(trail, flags)
     known = ~np.isnan(numbers)
@@ -163,20 +171,23 @@ def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: Bur
             f"{numbers[known & (numbers != 0) & (numbers != 1)][0]:g} is neither yes nor no, so that it has no share",
             hint="ask for its mean, or for a rule that pages meet or do not",
         )
-    rows = chosen(trail, known, burn, numbers)
-    having = numbers[rows.place] == 1
-    seen = min(_different(rows.page[having]), _different(rows.page[~having]))
-    return share_of(rows, _weighted(rows, numbers[rows.place]), level, seen)
+    rows = chosen(trail, known, burn)
+    return _share(rows, numbers[rows.place], level)
+
+
+def _share(rows: Rows, flags: FloatArray, level: float) -> Estimate:
+    seen = min(_different(rows.page[flags == 1]), _different(rows.page[flags == 0]))
+    return share_of(rows, _weighted(rows, flags), level, seen)
 
 
 def quantile(
-    trail: Trail, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: Burn = "auto"
+    trail: Trail, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: float = BURN
 ) -> Estimate:
     """Estimate the value that a share q of the pages of the topic does not exceed."""
     if not 0 < q < 1:
         raise UsageError(f"a quantile at {q:g}", hint="give a share between 0 and 1, such as 0.5 for the median")
     numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    rows = chosen(trail, ~np.isnan(numbers), burn)
     of_row = numbers[rows.place]
     order = np.argsort(of_row, kind="stable")
     ordered, below = of_row[order], np.cumsum(rows.weight[order])
@@ -193,7 +204,7 @@ def quantile(
 
 
 def histogram(
-    trail: Trail, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: Burn = "auto"
+    trail: Trail, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: float = BURN
 ) -> Distribution:
     """Estimate the share of pages in each bin [edge, next edge), the last with its upper edge.
 
@@ -205,13 +216,13 @@ def histogram(
     codes = np.searchsorted(bounds, numbers, side="right") - 1
     codes[numbers == bounds[-1]] = bounds.size - 2
     codes[(codes < 0) | (codes > bounds.size - 2)] = bounds.size - 1
-    rows = chosen(trail, ~np.isnan(numbers), burn, numbers)
+    rows = chosen(trail, ~np.isnan(numbers), burn)
     shares = _shares(rows, codes[rows.place], bounds.size, level)
     return Distribution(tuple(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), shares[:-1])
 
 
 def distribution(
-    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: Burn = "auto"
+    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: float = BURN
 ) -> Distribution:
     """Estimate the share of pages in each category, largest first; None and NaN are not known."""
     labels, codes = coded(trail, categories)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import Burn
+from surveyor.sampling.burn_in import BURN
 from surveyor.sampling.estimates import chosen, coded
 from surveyor.sampling.laws import f_tail
 from surveyor.sampling.spread import blocks, spread
@@ -47,7 +47,7 @@ class Fit:
 
 
 def fit(
-    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], expected: Mapping[Any, float], *, burn: Burn = "auto"
+    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], expected: Mapping[Any, float], *, burn: float = BURN
 ) -> Fit:
     """Test the distribution of categories over the pages of the topic against a known one.
 
@@ -78,7 +78,7 @@ def same(
     one: tuple[Trail, Sequence[Any] | npt.NDArray[Any]],
     other: tuple[Trail, Sequence[Any] | npt.NDArray[Any]],
     *,
-    burn: Burn = "auto",
+    burn: float = BURN,
 ) -> Fit:
     """Test whether two samples, each a trail and the categories of its rows, have the same distribution."""
     (labels, codes), (more, codes_of_other) = coded(*one), coded(*other)
@@ -95,7 +95,7 @@ def same(
 class _Cells:
     """Shares of categories of one sample, with what their variances are computed from."""
 
-    def __init__(self, trail: Trail, codes: IntArray, kinds: int, burn: Burn) -> None:
+    def __init__(self, trail: Trail, codes: IntArray, kinds: int, burn: float) -> None:
         rows = chosen(trail, codes >= 0, burn)
         total = rows.weight.sum()
         self.rows = rows.walk.size

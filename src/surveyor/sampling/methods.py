@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from surveyor.errors import UsageError
 from surveyor.kernels import walks
 
+WALKS, HOSTS = 8, 50  # side by side, and hosts that one that is trapped may jump back to
+
 
 @dataclass(frozen=True, slots=True)
 class Method:

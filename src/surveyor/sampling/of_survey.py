@@ -8,6 +8,7 @@ those that walks can reach. Whether a page is on topic is found out when a walk 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from surveyor.errors import NothingFetched, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
 from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
+from surveyor.sampling.ground import ON
 from surveyor.sampling.walked import Done, MetPages, Topic, Walked, ground_of, is_on, text_of, walked
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder
 from surveyor.urls import normalise
 
+TRIES = 100  # pages looked at for each walk, at most, to find one on topic
 HOW = "the survey: all links of the pages that it has read"
 
 
@@ -41,6 +44,7 @@ class Stored:
         self._moved = {page: target for page, target in moved.items() if not self._is_read[page]}
         self._topic, self._graph = topic, self.state.crawl.graph
         self._into = self._backwards().in_links
+        self._judged: dict[int, bool] = {}
         self.ground = ground_of(self.state.urls, topic, self.told)
         self.pages = MetPages(folder, self.state.urls, self.ground, speaking=archived)
         if not archived and getattr(topic, "reads", False):
@@ -67,7 +71,9 @@ class Stored:
             return Met.elsewhere(self._moved[page])
         if page >= self._is_read.size or not self._is_read[page]:
             return UNREADABLE
-        return Met.read(self._graph.links_of(page).tolist(), on_topic=is_on(self._topic, self.pages.page(page)))
+        if page not in self._judged:
+            self._judged[page] = is_on(self._topic, self.pages.page(page))
+        return Met.read(self._graph.links_of(page).tolist(), on_topic=self._judged[page])
 
 
 def walk_survey(
@@ -82,21 +88,17 @@ def walk_survey(
 ) -> Walked:
     """Walk over the pages of a survey until it is done, has met so many pages, or can go no further.
 
-    Walks begin at the seeds that were read, unless `starts` names other pages.
+    Walks begin at pages on topic drawn by chance, unless `starts` names others; at the seeds if hardly any is.
     """
-    path = Path(folder)
+    path, plan = Path(folder), plan or Plan()
     stored = Stored(path, topic)
     if not stored.read.size:
         raise NothingFetched(f"{path} has read no page", hint="go on with it first")
     try:
-        first = [_find(stored, url) for url in (stored.seeds if starts is None else starts)]
+        drawn = _drawn(stored, plan) if starts is None else []
+        first = drawn or [_find(stored, url) for url in starts or stored.seeds]
         course = Course(
-            stored.ground,
-            first,
-            plan or Plan(),
-            fetches=fetches,
-            steps=steps,
-            done=lambda trail: done(trail, stored.pages),
+            stored.ground, first, plan, fetches=fetches, steps=steps, done=lambda trail: done(trail, stored.pages)
         )
         wanted = course.begin()
         while wanted:
@@ -105,6 +107,12 @@ def walk_survey(
         return walked(course, stored.pages, topic, f"survey {path.name}", HOW)
     finally:
         stored.pages.close()
+
+
+def _drawn(stored: Stored, plan: Plan) -> list[int]:
+    """Draw pages on topic by chance; of so many tries some may find none."""
+    tries = np.random.default_rng(plan.rng).permutation(stored.read)[: TRIES * plan.walks].tolist()
+    return list(islice((page for page in tries if stored.met(page).kind == ON), plan.walks))
 
 
 def _find(stored: Stored, url: str) -> int:

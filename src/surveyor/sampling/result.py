@@ -24,6 +24,7 @@ from surveyor.sampling.methods import METHODS
 from surveyor.sampling.properties import Asked, Pages, Property, hosts_of, property_of
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import Until
+from surveyor.urls import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,12 +117,12 @@ class Sample:
         return sizes.relative_size(self.weighed, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
-        """Estimate which share of the topic a crawl or an index holds, given its URLs."""
+        """Estimate which share of the topic a crawl or an index holds, given its URLs, however they are spelt."""
         if isinstance(urls, str):
             raise UsageError("recall is about several URLs", hint="give a list of them, or the pages of a survey")
-        held = frozenset(urls)
-        inside = Property("recall", lambda page: self.source.url(page) in held).numbers(self.trail)
-        return sizes.recall(self.weighed, inside, level=level)
+        held, name = {normalise(url) or url for url in urls}, self.source.url
+        inside = Property("recall", lambda page: (normalise(name(page)) or name(page)) in held)
+        return sizes.recall(self.weighed, inside.numbers(self.trail), level=level)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Return so many pages, each drawn uniformly from the topic; a page may come twice."""
@@ -155,16 +156,17 @@ class Sample:
 
     def pages(self) -> dict[str, list[Any]]:
         """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
-        counts = np.sort(kept(self.trail))
+        counts = np.sort(kept(self.trail))  # the steps that estimates are of
         chosen = counts[self.trail.on_topic[counts]]
         trail = self.trail.rows(chosen)
         met, first, place = np.unique(trail.page, return_index=True, return_inverse=True)
-        weight = np.bincount(place, self.weighed.weight[chosen])
+        weights = self.weighed.weight[chosen]
+        weight = np.bincount(place, weights) / weights.sum()  # rows come in the same order however pages are numbered
         order = np.argsort(first)
         visits: IntArray = np.bincount(place)
         return {
             "url": [self.source.url(page) for page in met[order].tolist()],
-            "weight": (weight / weight.sum())[order].tolist(),
+            "weight": weight[order].tolist(),
             "visits": visits[order].tolist(),
             "degree": trail.degree[first][order].tolist(),
             "walk": trail.walk[first][order].tolist(),
@@ -202,7 +204,7 @@ class Sample:
         told = Counter(self.trail.on_topic.tolist())
         return (
             f"Sample of {self.topic}: {told[True]:,} steps of {self.walks} walks ({self.method}) on "
-            f"{self.distinct:,} pages, {self.fetches:,} fetched; ended by {self.ending}"
+            f"{self.distinct:,} pages, {self.fetches:,} asked for; ended by {self.ending}"
         )
 
     def _repr_html_(self) -> str:

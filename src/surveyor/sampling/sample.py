@@ -16,12 +16,12 @@ from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
-from surveyor.sampling.beginning import WALKS, begin, check
+from surveyor.sampling.beginning import begin, check
 from surveyor.sampling.course import Plan
 from surveyor.sampling.diagnostics import moving
 from surveyor.sampling.in_links import NOTHING, InLinks, weighed
 from surveyor.sampling.live import run
-from surveyor.sampling.methods import DEFAULT, method_named
+from surveyor.sampling.methods import DEFAULT, WALKS, method_named
 from surveyor.sampling.of_graph import walk_graph
 from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage
@@ -81,6 +81,8 @@ def sample(
     settings : of a live sample, as for `crawl`: contact, delay, scope, out, …
     """
     goal, watched, start = _goal(until), _watched(of), _starts(start)
+    if goal.width is not None and not watched:
+        raise UsageError("nothing says which interval is to be narrow", hint='name it, such as of="word:buy"')
     check({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)

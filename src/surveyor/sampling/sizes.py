@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.sampling.burn_in import Burn
+from surveyor.sampling.burn_in import BURN
 from surveyor.sampling.estimates import LEVEL, Estimate, Rows, chosen, share
 from surveyor.sampling.laws import poisson, student, two_sided
 from surveyor.sampling.spread import Blocks, blocks, runs, spread
@@ -34,7 +34,7 @@ STRETCHES = 64  # that are compared; of more walks some are taken as one, and no
 HELD = 4_000_000  # counts of pages by stretch held at once
 
 
-def size(trail: Trail, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate how many pages the topic has, from pages that different walks have met."""
     rows = chosen(trail, np.ones(len(trail), np.bool_), burn)
     if rows.walks < 2:
@@ -82,7 +82,7 @@ def _met(found: Blocks, rows: Rows) -> FloatArray:
     return met
 
 
-def relative_size(trail: Trail, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def relative_size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the share of all pages that is on topic, from walks without a focus: pages off topic count, too."""
     everything = Trail(
         trail.walk, trail.segment, trail.page, np.ones(len(trail), np.bool_), trail.degree, trail.fetches
@@ -90,6 +90,6 @@ def relative_size(trail: Trail, *, level: float = LEVEL, burn: Burn = "auto") ->
     return share(everything, trail.on_topic, level=level, burn=burn)
 
 
-def recall(trail: Trail, inside: npt.ArrayLike, *, level: float = LEVEL, burn: Burn = "auto") -> Estimate:
+def recall(trail: Trail, inside: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the share of the pages of the topic that a crawl or an index holds, given whether it does by row."""
     return share(trail, inside, level=level, burn=burn)

@@ -3,8 +3,8 @@
 The ratio R = Σ w f / Σ w is off by about Σ z, where z = w (f − R) / Σ w is the influence of each row. Rows of a
 reversible chain have covariances whose sums over neighbouring pairs of lags are positive and fall with the lag; they
 are added up until the first pair that is not (Geyer 1992, initial monotone sequence). Covariances are taken about the
-*common* mean of all walks and added over walks: where walks disagree for good they never fall off, and what is added up
-is the squared sum of each walk, as if whole walks were compared.
+*common* mean of all walks and added over walks. Where walks disagree for good by little, noise ends the sum before that
+shows: if whole walks differ by more than chance would in one of five samples (Fisher), what they differ by counts.
 
 Degrees of freedom for Student's law are as many as there are stretches of 1.5 times the lags that were added up, and no
 fewer than walks less one. Over a few thousand rows, sums of blocks of rows take the place of rows.
@@ -23,10 +23,12 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, FloatArray, IntArray
 from surveyor.errors import UsageError
+from surveyor.sampling.laws import f_tail
 
 BLOCKS = 4096  # about so many at most, but
 LEAST = 20  # for each walk, unless it has fewer rows
 STRETCH = 1.5  # of the lags added up: as good as independent
+APART = 0.2  # the chance that walks which agree differ so much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +119,12 @@ def spread(walk: IntArray, influence: FloatArray) -> Spread:
     added = np.maximum(2 * positive.sum(axis=0), 1)
     others = max(int(np.count_nonzero(walk[1:] != walk[:-1])), 1)  # walks less one
     freedom = np.maximum(walk.size / (STRETCH * added), others)
-    return Spread(total * (1 + 2 * alike / walk.size), freedom)  # one mean has been taken out
+    variance = total * (1 + 2 * alike / walk.size)  # one mean has been taken out
+    by_walk = (np.add.reduceat(columns, runs(walk)[0], axis=0) ** 2).sum(axis=0) * (1 + 1 / others)
+    for column in np.flatnonzero(by_walk > variance).tolist():
+        if f_tail(by_walk[column] / variance[column], others, freedom[column]) < APART:
+            variance[column], freedom[column] = by_walk[column], others
+    return Spread(variance, freedom)
 
 
 def tail_freedom(influence: FloatArray, freedom: float) -> float:

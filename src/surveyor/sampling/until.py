@@ -6,8 +6,9 @@
     'width 3 % or 2,000 fetches'
 
 Walks are looked at after certain rounds only, always the same ones, so that a sample that was stopped and went on ends
-where it would have ended. To look often and stop at the first good moment makes intervals a little too narrow; they
-are looked at after an eighth more rounds each time, which keeps that below what calibration can see.
+where it would have ended. To stop at the first moment that looks good would make a sample of such moments: intervals
+would be too narrow, and rare pages too rare. So half of the goal must be met first, and all of it after twice as many
+steps. An interval alone does not end a sample, however narrow: it may be so because what is asked for was hardly met.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.sampling.diagnostics import diagnose, stuck
-from surveyor.sampling.estimates import ratio
+from surveyor.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, stuck
+from surveyor.sampling.estimates import Estimate, mean, ratio
 from surveyor.sampling.properties import Pages, Property, property_of
 from surveyor.sampling.trail import Trail
 
 FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
+LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
 AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
 LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
@@ -61,31 +63,32 @@ class Until:
         counts = {name: math.ceil(found.pop(name)) for name in ("fetches", "steps") if name in found}
         return cls(**found, **counts)  # type: ignore[arg-type]  # names are those of the fields
 
-    def met(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
-        """Return which goal the steps so far meet; empty if none."""
-        if self.steps is not None and len(trail) >= self.steps:
-            return "steps"
+    def met(self, trail: Trail, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
+        """Return which goal the steps so far meet, or which a part of all effective pages; empty if none."""
         if self.ess is None and self.width is None:
             return ""
-        try:
-            return self._good_enough(trail, watched)
-        except UsageError:  # too few steps on topic to tell anything
-            return ""
-
-    def _good_enough(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
         still = stuck(trail)
         if still and len(still) < np.unique(trail.walk).size:  # as in `moving`
             some = ~np.isin(trail.walk, still)
             trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
-        told = diagnose(trail, watched)
-        agree = all(not rhat > AGREE for rhat in told.rhat.values()) and not told.stuck
-        if self.ess is not None and min(told.ess.values()) >= self.ess and agree:
+        try:
+            found = {LOG_DEGREE: mean(trail, np.log(trail.degree))}
+            if not self._met_by(found, part):  # far from it: what is watched takes more time
+                return ""
+            found |= {name: ratio(trail, values) for name, values in watched.items()}
+            met = self._met_by(found, part)
+            told = diagnose(trail, watched) if met else None
+        except UsageError:  # too few steps on topic to tell anything
+            return ""
+        return met if told and not told.stuck and not any(rhat > AGREE for rhat in told.rhat.values()) else ""
+
+    def _met_by(self, found: Mapping[str, Estimate], part: float) -> str:
+        ess = min(one.ess for one in found.values())
+        if self.ess is not None and ess >= part * self.ess:
             return "ess"
-        if self.width is not None and agree and told.on_topic >= FIRST:
-            values = watched or {"": np.log(trail.degree)}
-            if max(ratio(trail, one).margin for one in values.values()) <= self.width:
-                return "width"
-        return ""
+        widest = max((one.margin for name, one in found.items() if name != LOG_DEGREE), default=0.0)
+        is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
+        return "width" if is_narrow and ess >= part * ENOUGH else ""
 
     def __str__(self) -> str:
         words = {
@@ -99,14 +102,30 @@ class Until:
         return " or ".join(words.get(name, "{:,} " + name).format(value) for name, value in scaled.items())
 
 
+@dataclass(slots=True)
+class Looked:
+    """Looks at steps as they become more, and says when a goal is met: not at the first moment that looks good."""
+
+    until: Until
+    first: int = 0  # steps when a part of it was met
+
+    def __call__(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
+        """Return which goal is met; empty if none is so far."""
+        if not self.first and self.until.met(trail, watched, 1 / LATER):
+            self.first = len(trail)
+        is_later = self.first and len(trail) >= LATER * self.first
+        return self.until.met(trail, watched) if is_later else ""
+
+
 def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, Pages], str]:
     """Return what says of walks whether they are done, and by what; `say` is told how far they are."""
     known: dict[str, Property] = {}  # what was found out about pages
+    looked = Looked(until)
 
     def done(trail: Trail, pages: Pages) -> str:
         known.update({name: property_of(name, pages) for name in watched if name not in known})
         say(trail, int(trail.fetches[-1]) if len(trail) else 0, known)
-        met = until.met(trail, {name: one.numbers(trail) for name, one in known.items()})
+        met = looked(trail, {name: one.numbers(trail) for name, one in known.items()})
         return met or ("longest" if len(trail) >= LONGEST and until.steps is None else "")
 
     return done

@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.arrays import IntArray
 from surveyor.sampling.ground import Ground
-from surveyor.sampling.methods import DEFAULT, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, method_named
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walks import Row, Walk
 
@@ -31,7 +31,7 @@ class Walking:
         rng: int = 7,
         reach: int | None = None,
         window: int = 0,
-        hosts: int = 50,
+        hosts: int = HOSTS,
         patience: int = 1000,
     ) -> None:
         chosen = method_named(method)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from surveyor.kernels.footing import JUMP, below
 from surveyor.kernels.walks import COIN
 from surveyor.sampling.ground import DEAD, ON, Ground
-from surveyor.sampling.methods import Method
+from surveyor.sampling.methods import HOSTS, Method
 
 Needs = Generator[list[int], None, None]
 Row = tuple[int, int, int, bool, int]  # walk, segment, page, on topic, degree
@@ -37,7 +37,7 @@ class Walk:
     reach: int
     write: Callable[[Row], None]
     window: int = 0
-    hosts: int = 50
+    hosts: int = HOSTS
     patience: int = 1000
     here: int = -1
     segment: int = 0
