@@ -48,9 +48,7 @@ def all_figures(
     if not sample.telling:
         return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
-        about = (
-            "The estimate of all walks with its 95 % interval against pages asked for; thin lines are single walks."
-        )
+        about = "The estimate of all walks with its 95 % interval against pages asked for; thin lines are single walks."
         svg = running_plot(trail, sample.values(one.of), one.words, share=one.kind == "share")
         figures[f"running-{number}"] = Drawn(svg, f"How it settled: {printable(one.words)}", about)
     for found in _with_degrees(sample, breakdowns):
