@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,10 @@ import surveyor as sv
 from console import Said, wait_for
 from pretend import page, rules
 from small_sites import HOME, survey_of
+from surveyor.cli.sample_live import waiting
+from surveyor.hosts import Hosts
 from surveyor.testing import EmbeddedWeb, WebSettings, running
+from surveyor.urls import Urls
 from terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -102,6 +107,24 @@ def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
         assert shown.finish() == 130
     assert "Stopped. " in shown.text
     assert "go on" in shown.text
+
+
+def test_the_host_that_all_walks_wait_for_is_named() -> None:
+    now = [0.0]
+    hosts, urls = Hosts(1.0, clock=lambda: now[0]), Urls()
+    pages = urls.ids(["http://a.example/", "http://b.example/1", "http://b.example/2"]).tolist()
+    for name in ("a.example", "b.example"):
+        hosts.number(name)
+    run: Any = SimpleNamespace(hosts=hosts, state=SimpleNamespace(urls=urls))
+    course: Any = SimpleNamespace(waits=set(pages))
+    assert waiting(course, run) == ""
+    hosts.wait(1, 200.0)
+    assert waiting(course, run) == "waiting for b.example, 3 min"
+    now[0] = 198.0  # hardly worth a word
+    assert waiting(course, run) == ""
+    course.waits, now[0] = {pages[0]}, 0.0
+    assert waiting(course, run) == ""
+    assert len(hosts) == 2
 
 
 def test_seeds_that_cannot_be_read(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,14 +45,14 @@ class WalkDisplay:
         """Show the first of some properties of pages, too."""
         self._watched = properties
 
-    def __call__(self, trail: Callable[[], Trail], fetches: int, more: str = "") -> None:
+    def __call__(self, trail: Callable[[], Trail], fetches: int, more: Callable[[], str] = str) -> None:
         """Look at the steps so far, if it is time."""
         began = self._clock()
         if self._silent or began < self._next:
             return
         steps = trail()
         if self._terminal:
-            self._drawing.draw(self.lines(steps, fetches, more, get_terminal_size().columns))
+            self._drawing.draw(self.lines(steps, fetches, more(), get_terminal_size().columns))
         else:
             self._stream.write(self.line(steps, fetches) + "\n")
             self._stream.flush()

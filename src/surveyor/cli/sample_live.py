@@ -98,13 +98,14 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
     say_unusual(output, begun.settings, {**origins, **own})
 
 
-def _waiting(course: Course, now: Run) -> str:
+def waiting(course: Course, now: Run) -> str:
     """Name the host that all walks wait for, if it is to be left alone for a while: a round needs all of its pages."""
     from surveyor.report.numbers import duration
     from surveyor.urls import host
 
-    hosts = [now.hosts[now.hosts.number(host(now.state.urls[page]))] for page in course.waits]
-    latest = max(hosts, key=lambda one: one.ready_at, default=None)
+    names = {host(now.state.urls[page]) for page in course.waits}
+    known = (now.hosts[number] for number in range(len(now.hosts)))
+    latest = max((one for one in known if one.name in names), key=lambda one: one.ready_at, default=None)
     rest = 0.0 if latest is None else latest.ready_at - now.hosts.clock()
     return f"waiting for {latest.name}, {duration(rest)}" if latest is not None and rest > LONG else ""
 
@@ -127,7 +128,7 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
             for remark in [] if output.quiet else now.hosts.remarks[said:]:
                 output.warn(remark)
             said = len(now.hosts.remarks)
-        display(course.trail, len(course.asked), _waiting(course, now) or f"{len(now.hosts):,} hosts")
+        display(course.trail, len(course.asked), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
 
     fetches, steps = until.fetches or MANY, until.steps or MANY
     work = partial(run, begun, fetches=fetches, steps=steps, done=done, watch=watch)
