@@ -2,7 +2,7 @@
 
 Walks meet what they would meet live, as `course.py` tells; pages that the survey did not read cannot be read. All
 in-links are known from the pages read, and from no others: the sample speaks for the pages that the survey holds, of
-those that walks can reach. Whether a page is on topic is found out when a walk first comes to it.
+those that walks can reach. Whether a page is on topic is found out when a walk first comes to it, or is to begin there.
 """
 
 from __future__ import annotations
