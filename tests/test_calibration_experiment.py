@@ -40,6 +40,7 @@ def test_verdicts_and_the_sum_of_them() -> None:
     assert told.endswith("1 cells are of samples most of which were not done.")
     whole = coverage_table(cells, 4)
     assert whole == coverage_table(cells[:1], 4) + coverage_table(cells[1:], 4, head=False)
+    assert coverage_table([cell(0, runs=0)], 4, head=False).endswith("| 0% | - | - | - | not done | - | - | - |\n")
     assert summary([cell(0, runs=0)]) == "No sample called itself done."
 
 

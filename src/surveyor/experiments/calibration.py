@@ -151,7 +151,7 @@ def coverage_table(found: Sequence[Cell], cells: int, *, head: bool = True) -> s
     rows = [
         [one.web, one.method, one.what, f"{one.truth:.4g}", f"{one.runs / one.samples:.0%}", _share(one.held, one.runs),
          _share(one.above, one.runs), _share(one.runs - one.held - one.above, one.runs), one.verdict(cells),
-         f"{one.margin:.1%}", f"{one.ess:,.0f}", f"{one.rows:,.0f}"]
+         *([f"{one.margin:.1%}", f"{one.ess:,.0f}", f"{one.rows:,.0f}"] if one.runs else "---")]
         for one in found
     ]  # fmt: skip
     header = ["topic", "method", "of", "truth", "done", "held", "too high", "too low", "verdict", "±", "ESS", "steps"]
