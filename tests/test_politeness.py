@@ -194,7 +194,7 @@ def check_robots(log: list[Request]) -> None:
             assert verdict.can_fetch(request.url, "surveyor"), request
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(world=worlds())
 def test_nobody_is_asked_too_soon_too_often_or_for_what_he_forbids(
     world: World, tmp_path_factory: pytest.TempPathFactory

@@ -240,12 +240,12 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
     commits = iter(range(1 << 20))
 
     def keep(folder: Folder) -> None:
-        if next(commits) % 11 == 3:
+        if next(commits) % 17 == 3:
             images.append(sampled.image(folder, tmp_path / f"{len(images)}.survey"))
 
     source, hook = knows(sampled, "some"), {when: keep}
     whole = sampled.sample(tmp_path / "a.survey", in_links=source, fetches=70, **hook)  # type: ignore[arg-type]
-    assert len(images) > 6
+    assert len(images) > 4
     for number, image in enumerate(images):
         sampled.go_back(image, seed=number)  # answers come in another order from then on
         again = sampled.sample(image.folder, in_links=knows(sampled, "some"), fetches=70)
