@@ -116,7 +116,6 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
     from surveyor.cli.sample_display import WalkDisplay
     from surveyor.sampling.live import run
     from surveyor.sampling.until import done_when
-    from surveyor.sampling.walking import MANY
 
     display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
     done = done_when(until, wish.watched, lambda _trail, _fetches, watched: display.watch(watched))
@@ -130,8 +129,7 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
             said = len(now.hosts.remarks)
         display(course.trail, len(course.asked), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
 
-    fetches, steps = until.fetches or MANY, until.steps or MANY
-    work = partial(run, begun, fetches=fetches, steps=steps, done=done, watch=watch)
+    work = partial(run, begun, **until.limits, done=done, watch=watch)
     try:
         return stoppable.run(work, [])
     finally:

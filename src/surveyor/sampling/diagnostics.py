@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import AnyIntArray, FloatArray
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import BURN, kept
 from surveyor.sampling.estimates import chosen, estimate_of, values_of
@@ -182,10 +182,14 @@ def _warnings(told: Diagnostics) -> list[str]:
 
 def moving(trail: Trail) -> Trail:
     """Leave out walks that never moved, if others did: one page alone would count as much as a part of the topic."""
-    still = stuck(trail)
-    if not still or len(still) == np.unique(trail.walk).size:
-        return trail
-    return trail.rows(~np.isin(trail.walk, still))
+    some = moving_rows(trail)
+    return trail if some.all() else trail.rows(some)
+
+
+def moving_rows(trail: Trail) -> BoolArray:
+    """Mark the rows of walks that moved; all rows if none did."""
+    moved: BoolArray = ~np.isin(trail.walk, stuck(trail))
+    return moved if moved.any() else np.ones(len(trail), np.bool_)
 
 
 def stuck(trail: Trail) -> tuple[int, ...]:

@@ -29,7 +29,6 @@ from surveyor.sampling.result import Sample
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.until import Say, Until, done_when
 from surveyor.sampling.walked import Walked
-from surveyor.sampling.walking import MANY
 
 if TYPE_CHECKING:
     from surveyor.sources.addresses import Resolver
@@ -87,11 +86,10 @@ def sample(
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)
     plan = Plan(method, walks, rng, reach, window or 0)
-    limits: dict[str, Any] = {"fetches": goal.fetches or MANY, "steps": goal.steps or MANY}
     if isinstance(where, Graph):
         _refuse("a graph", settings)
         told, done = _told(in_links), done_when(goal, watched, say)
-        walked = walk_graph(where, _on_graph(topic), plan=plan, starts=start, told=told, done=done, **limits)
+        walked = walk_graph(where, _on_graph(topic), plan=plan, starts=start, told=told, done=done, **goal.limits)
         return sample_of(walked, goal, watched)
     about = Topic.of(topic)
     if isinstance(where, Survey) or (isinstance(where, (str, Path)) and _is_survey(where)):
@@ -99,7 +97,7 @@ def sample(
         folder = where.folder if isinstance(where, Survey) else where
         starts = None if start is None else [str(page) for page in start]
         done = done_when(goal, watched, say)
-        return sample_of(walk_survey(folder, about, plan=plan, starts=starts, done=done, **limits), goal, watched)
+        return sample_of(walk_survey(folder, about, plan=plan, starts=starts, done=done, **goal.limits), goal, watched)
     seeds = [str(where)] if isinstance(where, (str, Path)) else where
     wish = {"method": method, "walks": walks, "reach": reach, "window": window, "in_links": in_links}
     return _live(seeds, about, goal, watched, say, wish, rng, **settings)
@@ -115,8 +113,8 @@ def _live(
         seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=Settings(**settings, rng=rng),
         origins=dict.fromkeys([*settings, "rng"], "argument"), **wish,
     ) as begun:  # fmt: skip
-        done, fetches, steps = done_when(until, watched, say), until.fetches or MANY, until.steps or MANY
-        work = run(begun, fetches=fetches, steps=steps, done=done, client=client, resolver=resolver)
+        done = done_when(until, watched, say)
+        work = run(begun, **until.limits, done=done, client=client, resolver=resolver)
         return sample_of(finished(work), until, watched)
 
 

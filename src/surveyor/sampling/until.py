@@ -17,15 +17,17 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, stuck
+from surveyor.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, moving_rows
 from surveyor.sampling.estimates import Estimate, mean, ratio
 from surveyor.sampling.properties import Pages, Property, property_of
 from surveyor.sampling.trail import Trail
+from surveyor.sampling.walking import MANY
 
 FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
 LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
@@ -63,13 +65,16 @@ class Until:
         counts = {name: math.ceil(found.pop(name)) for name in ("fetches", "steps") if name in found}
         return cls(**found, **counts)  # type: ignore[arg-type]  # names are those of the fields
 
+    @property
+    def limits(self) -> dict[str, Any]:
+        """How many pages may be asked for, and how many steps made."""
+        return {"fetches": self.fetches or MANY, "steps": self.steps or MANY}
+
     def met(self, trail: Trail, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
         """Return which goal the steps so far meet, or which a part of all effective pages; empty if none."""
         if self.ess is None and self.width is None:
             return ""
-        still = stuck(trail)
-        if still and len(still) < np.unique(trail.walk).size:  # as in `moving`
-            some = ~np.isin(trail.walk, still)
+        if not (some := moving_rows(trail)).all():
             trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
         try:
             found = {LOG_DEGREE: mean(trail, np.log(trail.degree))}
