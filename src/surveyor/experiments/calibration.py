@@ -19,9 +19,12 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +35,7 @@ from surveyor.experiments.community_tables import table
 from surveyor.experiments.topic_data import real
 from surveyor.experiments.topic_webs import QUICK, TopicWeb, made_up
 from surveyor.kernels.binomial import beta_share
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.crew import cores
 from surveyor.sampling.compiled import CompiledWalks
 from surveyor.sampling.estimates import Estimate, mean, share
 from surveyor.sampling.sizes import size
@@ -43,6 +46,7 @@ METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
 WALKS, LAST = 8, 1 << 14  # and rounds at most
 LEVEL, FAMILY = 0.95, 0.999
 PAGES = 60_000  # of the made-up web
+LOTS = 16  # of samples, dealt to processes
 WEBS = ("made up: sites", "made up: pages", "polblogs: all", "polblogs: camps", "wikispeedia: People",
         "wikispeedia: Science")  # fmt: skip
 
@@ -121,20 +125,32 @@ def _told(trail: Trail, name: str, values: FloatArray) -> Estimate:
     return (mean if name == "log out-degree" else share)(trail, values[trail.page], level=LEVEL)
 
 
-def cells_of(web: TopicWeb, method: str, runs: int, crew: Crew, goal: Until) -> list[Cell]:
-    """Sample many times and count."""
+Told = list[dict[str, Estimate]]  # by each sample that called itself done
+Each = Callable[[Callable[[range], Told], Iterable[range]], Iterable[Told]]
+
+
+def cells_of(web: TopicWeb, method: str, runs: int, goal: Until, each: Each = map) -> list[Cell]:
+    """Sample many times and count; lots of samples are taken by `each`, such as a pool of processes."""
     part = web.part(method)
-    asked = {name: values for name, values in properties(web).items() if np.ptp(values[part]) > 0}
+    asked = _asked(web, part)
     truth = {**{name: web.truth(values, part) for name, values in asked.items()}, "size": float(part.sum())}
-
-    def one(seed: int) -> dict[str, Estimate]:
-        trail = sampled(begun(web, method, seed, part), asked, goal)
-        if trail is None:
-            return {}
-        return {**{name: _told(trail, name, values) for name, values in asked.items()}, "size": size(trail)}
-
-    done = [told for told in crew.each(one, ((seed,) for seed in range(runs))) if told]
+    lots = (range(first, runs, LOTS) for first in range(LOTS))
+    done = list(chain.from_iterable(each(partial(_told_by, web, method, goal, part), lots)))
     return [_cell(web.name, method, what, true, runs, [told[what] for told in done]) for what, true in truth.items()]
+
+
+def _told_by(web: TopicWeb, method: str, goal: Until, part: BoolArray, seeds: range) -> Told:
+    asked = _asked(web, part)
+    trails = (sampled(begun(web, method, seed, part), asked, goal) for seed in seeds)
+    return [
+        {**{name: _told(trail, name, values) for name, values in asked.items()}, "size": size(trail)}
+        for trail in trails
+        if trail is not None
+    ]
+
+
+def _asked(web: TopicWeb, part: BoolArray) -> dict[str, FloatArray]:
+    return {name: values for name, values in properties(web).items() if np.ptp(values[part]) > 0}
 
 
 def _cell(web: str, method: str, what: str, true: float, samples: int, told: Sequence[Estimate]) -> Cell:
@@ -187,11 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     count, goal = len(methods) * sum(len(properties(web)) + 1 for web in webs), Until.parse(options.until)
     print(f"# Coverage of 95 % intervals of {runs} samples, until {goal}\n", file=out)
     cells: list[Cell] = []
-    with Crew() as crew:
+    # Processes, as most of the time goes into many small estimates; none of them a copy of this one.
+    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
         for web in webs:
             for method in methods:
                 began = time.monotonic()
-                found = cells_of(web, method, runs, crew, goal)
+                found = cells_of(web, method, runs, goal, pool.map)
                 print(coverage_table(found, count, head=not cells), end="", file=out, flush=True)
                 cells += found
                 say(f"{web.name}, {method}: {runs} runs in {time.monotonic() - began:.1f} s")

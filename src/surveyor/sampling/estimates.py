@@ -1,10 +1,11 @@
 """What a sample tells of the pages of its topic: shares, means, quantiles and distributions, each with its interval.
 
 Walks visit pages in proportion to their degree, so that each row counts 1/degree (Hansen and Hurwitz): the estimate is
-Σ w f / Σ w. How far it may be off is told by `spread`. Means get Student's interval. Shares get Clopper and Pearson's
-for as many independent pages as would vary as much (Korn and Graubard 1998): it stays between 0 and 1, and a property
-that was never seen may still have some share. Quantiles are where the interval of a share begins and ends (Woodruff
-1952).
+Σ w f / Σ w. How far it may be off is told by `spread`. Means get Student's interval, which Hall's transformation (1992)
+makes longer on the side where the truth is likelier to lie far off: pages with few links are rare and weigh much, and a
+sample that lacks them does not know it. Shares get Clopper and Pearson's for as many independent pages as would vary as
+much (Korn and Graubard 1998): it stays between 0 and 1, and a property that was never seen may still have some share.
+Quantiles are where the interval of a share begins and ends (Woodruff 1952).
 
 Intervals know nothing of pages that no walk can get to, nor of links that nobody told the walk of.
 """
@@ -22,8 +23,8 @@ import numpy.typing as npt
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import BURN, kept
-from surveyor.sampling.laws import proportion, student, two_sided
-from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, spread, tail_freedom
+from surveyor.sampling.laws import proportion, student, two_sided, unskewed
+from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, skewness, spread, stretches, tail_freedom
 from surveyor.sampling.trail import Trail
 
 LEVEL = 0.95
@@ -147,7 +148,7 @@ def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimat
 
 
 def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the mean of values over the pages of the topic, with Student's interval."""
+    """Estimate the mean of values over the pages of the topic; its interval may be longer on one side."""
     numbers = values_of(trail, values)
     rows = chosen(trail, ~np.isnan(numbers), burn)
     return _mean(rows, numbers[rows.place], level)
@@ -155,11 +156,11 @@ def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: flo
 
 def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
     found = _weighted(rows, values)
-    half = student(_level(level), round(found.tails, 1)) * found.se
-    low, high = found.value - half, found.value + half
+    t = student(_level(level), round(found.tails, 1))
+    low, high = (found.value - found.se * unskewed(end, found.skew) for end in (t, -t))
     if rows.walk.size == 1:
         low, high = -math.inf, math.inf
-    return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Student's interval")
+    return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Hall's interval")
 
 
 def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
@@ -260,6 +261,7 @@ class Weighted(NamedTuple):
     variance: float
     freedom: float
     tails: float  # degrees of freedom where few rows matter more than others; binomial intervals know of that
+    skew: float  # and of this: the skewness of the mean
     ess: float
 
     @property
@@ -281,8 +283,9 @@ def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
     influence = found.sums(rows.weight * off / total)
     variance, freedom = spread(found.walk, influence).one()
     if around <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # a constant, but for rounding
-        return Weighted(value, 0.0, freedom, freedom, _plain_ess(found, rows))
-    return Weighted(value, variance, freedom, tail_freedom(influence, freedom), around / variance)
+        return Weighted(value, 0.0, freedom, freedom, 0.0, _plain_ess(found, rows))
+    sums = stretches(influence, freedom)
+    return Weighted(value, variance, freedom, tail_freedom(sums, freedom), skewness(sums), around / variance)
 
 
 def share_of(rows: Rows, found: Weighted, level: float, seen: int) -> Estimate:
@@ -324,7 +327,7 @@ def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Esti
             around = value * (1 - value)
             seen = variance > 0 and around > 1e-12
             ess = float(around / variance) if seen else plain
-            one = Weighted(float(value), float(variance), float(freedom), float(freedom), ess)
+            one = Weighted(float(value), float(variance), float(freedom), float(freedom), 0.0, ess)
             told.append(share_of(rows, one, level, int(pages[len(told)])))
     return tuple(told)
 

@@ -127,16 +127,26 @@ def spread(walk: IntArray, influence: FloatArray) -> Spread:
     return Spread(variance, freedom)
 
 
-def tail_freedom(influence: FloatArray, freedom: float) -> float:
-    """Return the degrees of freedom of the variance of one column where few blocks matter more than others.
+def stretches(influence: FloatArray, freedom: float) -> FloatArray:
+    """Return the sums of one column over as many stretches as there are degrees of freedom: as good as independent."""
+    sums: FloatArray = np.add.reduceat(influence, np.arange(0, influence.size, math.ceil(influence.size / freedom)))
+    return sums
 
-    Sums of stretches that are as good as independent have a mean square; that varies as chi-square with so many degrees
-    would, were they normal (Satterthwaite 1946).
+
+def tail_freedom(sums: FloatArray, freedom: float) -> float:
+    """Return the degrees of freedom of a variance where few stretches matter more than others.
+
+    The mean square of stretches varies as chi-square with so many degrees would, were they normal (Satterthwaite 1946).
     """
-    sums = np.add.reduceat(influence, np.arange(0, influence.size, math.ceil(influence.size / freedom)))
     squares = float((sums**2).sum())
     noise = float((sums**4).sum()) - squares**2 / sums.size
     return min(freedom, max(2 * squares**2 / noise, 1.0)) if noise > 0 else freedom
+
+
+def skewness(sums: FloatArray) -> float:
+    """Return the skewness of the sum of all stretches: between -1 and 1, and 0 where they lie evenly about it."""
+    squares = float((sums**2).sum())
+    return float((sums**3).sum()) / squares**1.5 if squares > 0 else 0.0
 
 
 def _lag_sums(walk: IntArray, columns: FloatArray) -> FloatArray:
