@@ -113,7 +113,7 @@ class Sampled(Setting):
             return asyncio.run(
                 run(
                     sample, client=self.client, hosts=self.hosts, wait=self.client.wait, patience=0.0,
-                    watch=lambda course, _run, _outcome: watch(course), **limits,
+                    watch=lambda course, _run, outcome: None if outcome is None else watch(course), **limits,
                 )
             )  # fmt: skip
 

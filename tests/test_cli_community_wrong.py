@@ -57,7 +57,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", RULE, "--explain", FAR[0]], f"{FAR[0]} is no local page"),
         (["--local", RULE, "--explain", "/nothing"], "/nothing is no local page"),
         (["--local", RULE, "--explain", "#77"], "#77 is no local page"),
-        (["--local", RULE, "--out", "ranks.txt"], "the name ranks.txt tells no format for scores"),
+        (["--local", RULE, "--out", "ranks.txt"], "the name ranks.txt tells no format"),
         (["--local", RULE, "--out", "no/ranks.csv"], "no/ranks.csv cannot be written: there is no folder no"),
         (["--local", RULE, "--plot", "no/p.svg"], "no/p.svg cannot be written: there is no folder no"),
         (["--local", RULE, "--report", "web.graph"], "web.graph is a folder"),

@@ -104,7 +104,7 @@ def test_scores_that_need_more_are_refused(capsys: pytest.CaptureFixture[str], n
         (["--budget", "most"], "'most' is not a budget"),
         (["--budget", "star+9"], "the budget star+9 has pages for trusted domains, and none are named"),
         (["--plot", "p.svg"], "--plot draws what a blacklist says"),
-        (["--out", "scores.txt"], "the name scores.txt tells no format for scores"),
+        (["--out", "scores.txt"], "the name scores.txt tells no format"),
         (["--out", "nowhere/scores.csv"], "nowhere/scores.csv cannot be written: there is no folder nowhere"),
         (["--suffixes", "none.dat"], "the list of suffixes none.dat cannot be read: No such file"),
         (["--blacklist", "none.txt"], "none.txt cannot be read: No such file"),

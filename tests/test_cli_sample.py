@@ -76,6 +76,19 @@ def test_something_is_told_if_nothing_is_asked(capsys: pytest.CaptureFixture[str
     assert "--share url:/blog/" in said.err
 
 
+def test_what_the_goal_is_about_is_told_and_nothing_twice(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    rule = "url:/arts/"
+    for words, expected in (
+        (["--of", rule], [("share", rule)]),
+        (["--of", rule, "--share", rule], [("share", rule)]),
+        (["--of", "degree", "--share", rule, "--share", rule], [("share", rule), ("mean", "degree")]),
+    ):
+        told = Said(capsys, "sample", path, *QUICK, *words, "--json").json()
+        assert [(one["statistic"], one["of"]) for one in told["estimates"]] == expected
+    said = Said(capsys, "sample", path, *QUICK, "--by", "tld", "--by", "tld")
+    assert [line.split()[-1] for line in said.out.splitlines() if line].count("tld") == 1
+
+
 def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
     told = Said(capsys, "sample", path, *QUICK, *words).json()

@@ -336,6 +336,6 @@ def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
         assert course.steps == len(course.trail())
 
     done = Sampled(CALM).sample(tmp_path / "a.survey", fetches=40, watch=watch)
-    assert steps[0] == 0
+    assert steps[0] < 8
     assert steps == sorted(steps)
     assert steps[-1] == len(done.trail)

@@ -170,6 +170,9 @@ def test_stuck_walks_single_walks_single_hosts_and_jumps_are_told() -> None:
     assert any("100% of the steps are on one host" in text for text in told.warnings)
     alone = diagnose(jumping.rows(jumping.walk == 0))
     assert any(text.startswith("one walk cannot show") for text in alone.warnings)
+    short = diagnose(sample.rows(np.arange(len(sample)) < 4 * 49))
+    assert any(text.startswith("walks of 49 steps are still near where they began") for text in short.warnings)
+    assert not any("near where they began" in text for text in told.warnings)
 
 
 def test_geweke_sees_walks_that_drift_and_is_quiet_about_others() -> None:

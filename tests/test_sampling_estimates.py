@@ -71,7 +71,7 @@ def covariances_by_loops(walks: IntArray, influence: FloatArray) -> float:
             break
         least = min(least, pair)
         total += 2 * least
-    total = max(total, 0.05 * lags[0])
+    total = max(total, lags[0] * min(max(0.05, 10 / walks.size), 1))
     return total * (1 + 2 * max(total / lags[0], 1) / walks.size)
 
 
@@ -117,10 +117,29 @@ def test_few_rows_that_matter_leave_few_degrees_of_freedom() -> None:
 def test_skewness_is_that_of_the_sum_of_stretches() -> None:
     rows = np.array([1.0, 2.0, -1.0, -2.0, 4.0, 1.0, -5.0])
     sums = stretches(rows, 3.0)  # of three rows each, the last of one
-    assert sums.tolist() == [2.0, 3.0, -5.0]
+    assert (5 * sums).tolist() == pytest.approx([2.0, 3.0, -5.0])
     assert skewness(sums) == pytest.approx((8 + 27 - 125) / 38**1.5)
+    assert skewness(stretches(1e200 * rows, 3.0)) == pytest.approx(skewness(sums))
     assert skewness(np.tile([1.0, -1.0], 50)) == 0
     assert skewness(np.zeros(3)) == 0
+
+
+def test_steps_to_and_fro_are_worth_no_more_than_twenty_times_as_many() -> None:
+    """On two pages in turn, blocks of two rows do not vary at all."""
+    sample = trail_of(np.tile([0, 1], (4, 5000)), np.ones(2))
+    there = np.array([1.0, 0.0])[sample.page]
+    by_mean = mean(sample, there, burn=0)
+    assert by_mean.ess == pytest.approx(20 * 40_000, rel=0.01)
+    for one in (by_mean, share(sample, there, burn=0), *distribution(sample, there, burn=0).shares):
+        assert one.value == pytest.approx(0.5)
+        assert one.low < 0.5 < one.high
+
+
+def test_two_rows_are_not_worth_more_than_two_pages() -> None:
+    sample = trail([[0, 2]])
+    for one in (mean(sample, VALUES[sample.page], burn=0), share(sample, sample.page == 0, burn=0)):
+        assert one.ess <= 2
+        assert one.margin > 0.4
 
 
 @given(st.floats(-40, 40), st.floats(-1, 1))
@@ -264,6 +283,24 @@ def test_a_sample_off_topic_and_one_without_steps_say_so() -> None:
     for sample in (lost, lost.rows(slice(0, 0))):
         with pytest.raises(UsageError, match="no step of the sample stands on a page on topic"):
             mean(sample, np.ones(len(sample)))
+
+
+def test_values_known_in_the_burn_in_only_tell_nothing() -> None:
+    sample = trail_of(np.tile(np.arange(6), (2, 50)), DEGREES)
+    early = np.where(np.arange(len(sample)) < 20, 1.0, np.nan)
+    asked: list[Callable[[Trail, FloatArray], object]] = [ratio, mean, share, quantile, distribution]
+    asked.append(lambda trail, values: histogram(trail, values, [0, 1, 2]))
+    for one in asked:
+        with pytest.raises(UsageError, match="no step after the first tenth"):
+            one(sample, early)
+
+
+def test_means_of_counts_are_not_below_zero() -> None:
+    values = np.zeros(6)
+    values[[2, 5]] = 1, 9
+    sample = trail([[0, 1, 3, 4, 2], [3, 0, 5, 1, 1]])
+    assert mean(sample, values[sample.page], burn=0).low == 0
+    assert mean(sample, values[sample.page] - 0.1, burn=0).low < 0
 
 
 def test_zeros_and_ones_are_a_share_and_it_reads_as_one() -> None:

@@ -309,7 +309,7 @@ def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
     ]
     breakdowns = [
         Breakdown(name, spread)
-        for name in wish.by
+        for name in dict.fromkeys(wish.by)
         if (spread := tried(f"--by {name}", partial(_spread, sample, name))) is not None
     ]
     count = wish.draws
@@ -319,9 +319,14 @@ def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
 
 def _asked(sample: Sample, wish: Wish, held: set[str]) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
     """Yield the kind of each number that was asked for, what it is of, its option, and how to ask for it."""
-    for rule in wish.share:
+    from surveyor.sampling.properties import NUMBERS
+
+    of = (wish.of,) if wish.of else ()  # what the goal is about is told, too
+    shares = dict.fromkeys((*wish.share, *(one for one in of if one not in NUMBERS)))
+    means = dict.fromkeys((*wish.mean, *(one for one in of if one in NUMBERS)))
+    for rule in shares:
         yield "share", rule, f"--share {rule}", partial(sample.share, rule)
-    for name in wish.mean or (() if wish.share else (USUAL,)):
+    for name in means or (() if shares else (USUAL,)):
         yield "mean", name, f"--mean {name}", partial(sample.mean, name)
     if wish.size:
         yield "size", "", "--size", sample.size

@@ -28,7 +28,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 def check_file(path: str) -> None:
     """Refuse a name that tells no format, or one that needs a package, before the work is done."""
     if not path.lower().endswith(SUFFIXES):
-        raise UsageError(f"the name {path} tells no format for scores", hint=f"end it in one of {', '.join(SUFFIXES)}")
+        raise UsageError(f"the name {path} tells no format", hint=f"end it in one of {', '.join(SUFFIXES)}")
     if path.lower().endswith(".parquet"):
         library("pyarrow", "writing Parquet")
 

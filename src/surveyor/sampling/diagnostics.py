@@ -36,6 +36,7 @@ EARLY, LATE = 0.1, 0.5  # shares of a walk that it compares
 SURE = 0.997  # the level at which it would be so large: z is as rare as under the normal law
 THINNED = 2**17  # rows that R-hat looks at, at the least
 ONE_HOST = 0.5  # of the steps
+SHORT = 50  # steps of a walk, as after a jump: where it is depends on where it began
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ def _warnings(told: Diagnostics) -> list[str]:
     if told.stuck:
         who = f"walk {told.stuck[0]}" if len(told.stuck) == 1 else f"{len(told.stuck)} walks"
         said.append(f"{who} of {told.walks} never moved: no neighbour of the first page is on topic; use other seeds")
+    if told.steps < SHORT * told.walks:
+        said.append(
+            f"walks of {told.steps / told.walks:.0f} steps are still near where they began, which no interval knows;"
+            " walk longer, or use fewer walks"
+        )
     if told.walks == 1:
         said.append("one walk cannot show that it missed a part of the topic; use four or more from different seeds")
     if told.host_share is not None and told.host_share > ONE_HOST:

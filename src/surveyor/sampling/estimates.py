@@ -24,7 +24,18 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import BURN, kept
 from surveyor.sampling.laws import proportion, student, two_sided, unskewed
-from surveyor.sampling.spread import BLOCKS, LEAST, Blocks, blocks, runs, skewness, spread, stretches, tail_freedom
+from surveyor.sampling.spread import (
+    BLOCKS,
+    LEAST,
+    Blocks,
+    blocks,
+    runs,
+    skewness,
+    spread,
+    stretches,
+    tail_freedom,
+    to_and_fro,
+)
 from surveyor.sampling.trail import Trail
 
 LEVEL = 0.95
@@ -125,6 +136,11 @@ def chosen(trail: Trail, known: BoolArray, burn: float) -> Rows:
         )
     place = kept(trail, burn)
     place = place[counts[place]]
+    if not place.size:
+        raise UsageError(
+            "no step after the first tenth of each walk stands on a page on topic whose value is known",
+            hint="walk longer, or ask for a property that more pages have",
+        )
     degree = trail.degree[place].astype(np.float64)
     walk, page = trail.walk[place], trail.page[place]
     return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
@@ -158,6 +174,8 @@ def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
     found = _weighted(rows, values)
     t = student(_level(level), round(found.tails, 1))
     low, high = (found.value - found.se * unskewed(end, found.skew) for end in (t, -t))
+    if (values >= 0).all():  # such as counts
+        low = max(low, 0.0)
     if rows.walk.size == 1:
         low, high = -math.inf, math.inf
     return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Hall's interval")
@@ -280,8 +298,10 @@ def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
     value = float((rows.weight * values).sum() / total)
     off = values - value
     around = float((rows.weight * off**2).sum() / total)
-    influence = found.sums(rows.weight * off / total)
+    of_row = rows.weight * off / total
+    influence = found.sums(of_row)
     variance, freedom = spread(found.walk, influence).one()
+    variance = max(variance, to_and_fro(of_row.size) * float((of_row**2).sum()))  # where rows of a block cancel out
     if around <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # a constant, but for rounding
         return Weighted(value, 0.0, freedom, freedom, 0.0, _plain_ess(found, rows))
     sums = stretches(influence, freedom)
@@ -315,6 +335,8 @@ def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Esti
     found = blocks(rows.walk, most, min(LEAST, max(1, most // rows.walks)))
     cells, all_of_block = found.sums_by(codes, kinds, rows.weight) / total, found.sums(rows.weight) / total
     values = cells.sum(axis=0)
+    squares = np.bincount(codes, weights=(rows.weight / total) ** 2, minlength=kinds)
+    least = to_and_fro(codes.size) * (squares * (1 - values) ** 2 + (squares.sum() - squares) * values**2)
     plain = _plain_ess(found, rows)
     _, numbers = np.unique(rows.page, return_inverse=True)
     pairs = np.unique(codes * np.int64(rows.pages) + numbers)
@@ -323,10 +345,11 @@ def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Esti
     for first in range(0, kinds, COLUMNS):
         part = slice(first, first + COLUMNS)
         off = cells[:, part] - all_of_block[:, None] * values[part]
-        for value, variance, freedom in zip(values[part], *spread(found.walk, off), strict=True):
+        variances, freedoms = spread(found.walk, off)
+        columns = zip(values[part], np.maximum(variances, least[part]), freedoms, strict=True)
+        for value, variance, freedom in columns:
             around = value * (1 - value)
-            seen = variance > 0 and around > 1e-12
-            ess = float(around / variance) if seen else plain
+            ess = float(around / variance) if around > 1e-12 else plain
             one = Weighted(float(value), float(variance), float(freedom), float(freedom), 0.0, ess)
             told.append(share_of(rows, one, level, int(pages[len(told)])))
     return tuple(told)

@@ -28,6 +28,7 @@ from surveyor.sampling.laws import f_tail
 BLOCKS = 4096  # about so many at most, but
 LEAST = 20  # for each walk, unless it has fewer rows
 STRETCH = 1.5  # of the lags added up: as good as independent
+LEFT, KNOWN = 0.05, 10  # of the variance if steps go to and fro, and how many rows at least tell that from chance
 APART = 0.2  # the chance that walks which agree differ so much
 
 
@@ -114,7 +115,7 @@ def spread(walk: IntArray, influence: FloatArray) -> Spread:
     positive = np.logical_and.accumulate(pairs > 0, axis=0)
     falling = np.where(positive, np.minimum.accumulate(pairs, axis=0), 0.0)
     alone = lags[0]
-    total = np.maximum(2 * falling.sum(axis=0) - alone, 0.05 * alone)  # steps to and fro: a twentieth at the least
+    total = np.maximum(2 * falling.sum(axis=0) - alone, to_and_fro(walk.size) * alone)
     alike = np.maximum(np.divide(total, alone, out=np.ones_like(total), where=alone > 0), 1.0)
     added = np.maximum(2 * positive.sum(axis=0), 1)
     others = max(int(np.count_nonzero(walk[1:] != walk[:-1])), 1)  # walks less one
@@ -127,10 +128,22 @@ def spread(walk: IntArray, influence: FloatArray) -> Spread:
     return Spread(variance, freedom)
 
 
+def to_and_fro(rows: int) -> float:
+    """Return which part of the variance of as many independent rows is left at the least if steps go to and fro.
+
+    About a common mean, the fewer rows there are the more they seem to do so: two always do.
+    """
+    return min(max(LEFT, KNOWN / rows), 1.0)
+
+
 def stretches(influence: FloatArray, freedom: float) -> FloatArray:
-    """Return the sums of one column over as many stretches as there are degrees of freedom: as good as independent."""
+    """Return the sums of one column over as many stretches as there are degrees of freedom, as parts of the largest.
+
+    They are as good as independent.
+    """
     sums: FloatArray = np.add.reduceat(influence, np.arange(0, influence.size, math.ceil(influence.size / freedom)))
-    return sums
+    largest = float(abs(sums).max())
+    return sums / largest if largest > 0 else sums
 
 
 def tail_freedom(sums: FloatArray, freedom: float) -> float:
