@@ -27,7 +27,8 @@ from surveyor.store.survey import Folder
         ({"exclude": ("*/x/*",)}, "was begun with another exclude"),
         ({"archive": False}, "told from what it says, which would not be kept"),
         ({"method": "random"}, "there is no method 'random'"),
-        ({"walks": 0}, "walks must be a whole number of at least 1, not 0"),
+        ({"walks": 0}, "walks must be a whole number from 1 to 100,000, not 0"),
+        ({"reach": 10**11}, "reach must be a whole number from 1 to 10,000, not 100000000000"),
         ({"in_links": 7}, "int is no source of back-links"),
     ],
 )

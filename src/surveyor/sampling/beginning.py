@@ -36,6 +36,8 @@ EVENT = "sample"
 WINDOW = 100  # steps of an unfocused walk in which no host may have more than half
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for
 MOST = 1_000_000  # pages that the manifest names as a goal if there is no limit
+RANGES = {"walks": (1, 100_000), "reach": (1, 10_000), "window": (0, 100_000), "hosts": (2, 100_000),
+          "limit": (1, 10**9), "rng": (0, MANY - 1)}  # fmt: skip
 HINT = "leave it as it was, or begin another in another folder"
 
 
@@ -156,13 +158,14 @@ def folder_for(seeds: Sequence[str], topic: str) -> Path:
 def check(given: Mapping[str, Any]) -> None:
     """Refuse what would fail later."""
     method_named(given["method"] or DEFAULT)
-    least = {"walks": 1, "reach": 1, "window": 0, "hosts": 2, "limit": 1, "rng": 0}
-    for name, lowest in least.items():
+    for name, (lowest, highest) in RANGES.items():
         value: Any = given.get(name, lowest)
         if value is None and name != "rng":
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value < MANY:
-            raise UsageError(f"{name} must be a whole number of at least {lowest}, not {value!r}", hint="such as 8")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value <= highest:
+            raise UsageError(
+                f"{name} must be a whole number from {lowest} to {highest:,}, not {value!r}", hint="such as 8"
+            )
 
 
 def _own(settings: Settings, origins: Mapping[str, str], fetches: int | None) -> tuple[Settings, dict[str, str]]:
