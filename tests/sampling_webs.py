@@ -22,6 +22,7 @@ from surveyor.sampling.ground import DEAD, OFF, ON, Ground
 from surveyor.sampling.live import run
 from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
 from surveyor.sampling.walked import MetPages, Walked
 from surveyor.sampling.walking import Walking
 from surveyor.sources.web_truth import Truth
@@ -40,20 +41,16 @@ def half(url: str) -> bool:
     return sum(url.partition("//")[2].partition("/")[2].encode()) % 2 == 0
 
 
+@Topic.of
 def halves(page: SampledPage) -> bool:
     """A topic that is told from what pages say, and lies wherever URLs say: that they say something is part of it."""
     return bool(page.text) and half(page.url)
 
 
-class Free:
-    """The same topic, told from URLs alone."""
-
-    text, free = "half", True
-
-    def __call__(self, page: SampledPage) -> bool:
-        return half(page.url)
+FREE = Topic("half", free=True, judge=lambda page: half(page.url))  # the same, told from URLs alone
 
 
+@Topic.of
 def everything(page: SampledPage) -> bool:
     """All pages that can be read."""
     return bool(page.url)
@@ -86,7 +83,7 @@ class Sampled(Setting):
     def sample(
         self,
         out: Path,
-        topic: Any = halves,
+        topic: Topic = halves,
         *,
         before: Hook | None = None,
         after: Hook | None = None,

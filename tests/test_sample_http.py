@@ -19,6 +19,7 @@ from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.sampling.beginning import begin
 from surveyor.sampling.live import run
+from surveyor.sampling.topics import Topic
 from surveyor.sampling.walked import MetPages, Walked
 from surveyor.store.survey import Folder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -45,7 +46,7 @@ def given(web: EmbeddedWeb, **more: Any) -> dict[str, Any]:
 
 
 def sampled(
-    web: EmbeddedWeb, out: Path, topic: Any = halves, *, fetches: int = 150, resolver: Any = None, **wish: Any
+    web: EmbeddedWeb, out: Path, topic: Topic = halves, *, fetches: int = 150, resolver: Any = None, **wish: Any
 ) -> Walked:
     chosen = wish.pop("chosen", None) or given(web, concurrency=wish.pop("concurrency", 4))
     seeds = wish.pop("seeds", web.seeds)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from crashing import Image
-from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, ground_of, half, plain_walk
+from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
 from surveyor.crawling.survey import Survey
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.outcome import was_asked
@@ -67,7 +67,7 @@ def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
     sampled = Sampled(CALM, concurrency=3)
     truth, seeds = sampled.web.truth(), list(sampled.web.seeds)
     sampled.options = {"archive": False}
-    done = sampled.sample(tmp_path / "a.survey", Free(), method="hard", fetches=60)
+    done = sampled.sample(tmp_path / "a.survey", FREE, method="hard", fetches=60)
     assert by_url(done) == plain_walk(truth, seeds, half, method="hard", free=True, fetches=60)
     read = [done.pages.url(page) for page in done.asked.tolist()]
     assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
@@ -185,6 +185,7 @@ def test_a_small_site_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
+    @Topic.of
     def never(_page: SampledPage) -> bool:
         return False
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from pretend import Sites, Time, crawled, page
-from sampling_webs import CALM, ROUGH, Free, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
+from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.outcome import Outcome
 from surveyor.sampling.course import Plan
 from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
 from surveyor.store.survey import Folder
 
 PLAN = Plan(rng=5, window=100)
@@ -47,7 +48,7 @@ def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
 
 def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
     truth = web.web.truth()
-    done = walk_survey(survey, Free(), plan=Plan("hard", rng=5), starts=web.web.seeds, fetches=100)
+    done = walk_survey(survey, FREE, plan=Plan("hard", rng=5), starts=web.web.seeds, fetches=100)
     expected = plain_walk(
         truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
     )
@@ -76,6 +77,7 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
 def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -> None:
     judged: list[str] = []
 
+    @Topic.of
     def short(page: SampledPage) -> bool:
         judged.append(page.url)
         return len(page.text) % 2 == 0
@@ -92,7 +94,7 @@ def test_walks_begin_at_pages_on_topic_by_chance(survey: Path, web: Sampled) -> 
     assert begun[0] == begun[1] != begun[2]
     assert all(map(half, begun[0]))
     assert len(set(begun[0])) == 8
-    nobody = walk_survey(survey, lambda page: page.url in web.web.seeds, plan=Plan(walks=3), fetches=300)
+    nobody = walk_survey(survey, Topic.of(lambda page: page.url in web.web.seeds), plan=Plan(walks=3), fetches=300)
     assert nobody.lost.size == 0  # hardly any page is on topic: from the seeds
 
 

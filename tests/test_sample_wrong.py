@@ -11,6 +11,7 @@ from sampling_webs import CALM, Links, Sampled, everything, halves
 from surveyor.errors import SurveyError, UsageError
 from surveyor.sampling.methods import DEFAULT
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.topics import Topic
 from surveyor.store.survey import Folder
 
 
@@ -55,6 +56,7 @@ def test_a_survey_that_is_no_sample_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
+    @Topic.of
     def broken(page: SampledPage) -> bool:
         return bool(1 / len(page.text[:0]))
 

@@ -23,7 +23,7 @@ from surveyor.errors import UsageError
 from surveyor.sampling.course import Plan
 from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS, method_named
 from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
-from surveyor.sampling.walked import Topic, is_free, text_of
+from surveyor.sampling.topics import Topic
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.urls import host
@@ -120,19 +120,18 @@ def begin(
 
     Parameters
     ----------
-    topic : says of a page whether it is on topic; `text` names it, `free` says that its URL decides.
     in_links : who tells which pages link to a page (see `neighbours_of`), and `limit` how many at most.
     until : the goal in words, which the journal keeps; `fetches` is the limit of pages, for those who look at it.
     """
     source = neighbours_of(in_links)
     given = {
-        "topic": text_of(topic), "digest": str(getattr(topic, "digest", "")), "method": method, "walks": walks,
+        "topic": topic.text, "digest": topic.digest, "method": method, "walks": walks,
         "reach": reach, "window": window, "hosts": hosts, "in_links": name_of(source), "limit": limit,
         "until": until or None,
     }  # fmt: skip
     check(given)
     chosen, told = _own(settings or Settings(), origins or {}, fetches)
-    if not (chosen.archive or is_free(topic)):
+    if not (chosen.archive or topic.free):
         raise UsageError(
             f"whether a page is on topic ({given['topic']}) is told from what it says, which would not be kept",
             hint="keep what servers answer (archive), or choose a topic that URLs tell",
@@ -143,7 +142,7 @@ def begin(
     if is_new and not start_at:
         raise UsageError(f"{path} is no sample to go on with", hint="name pages to begin at")
     folder, now, terms = (_make if is_new else _go_on)(path, start_at, given, chosen, told)
-    if not (now.archive or is_free(topic)):
+    if not (now.archive or topic.free):
         folder.close()
         raise UsageError(f"{path} keeps nothing of what pages say", hint=HINT)
     return SampleFolder(folder, now, terms, topic, source, is_new)

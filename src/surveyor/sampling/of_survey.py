@@ -20,7 +20,8 @@ from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
 from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
 from surveyor.sampling.ground import ON
-from surveyor.sampling.walked import Done, MetPages, Topic, Walked, ground_of, is_on, text_of, walked
+from surveyor.sampling.topics import Topic
+from surveyor.sampling.walked import Done, MetPages, Walked, ground_of, is_on, walked
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder
 from surveyor.urls import normalise
@@ -47,9 +48,9 @@ class Stored:
         self._judged: dict[int, bool] = {}
         self.ground = ground_of(self.state.urls, topic, self.told)
         self.pages = MetPages(folder, self.state.urls, self.ground, speaking=archived)
-        if not archived and getattr(topic, "reads", False):
+        if not archived and topic.reads:
             raise UsageError(
-                f"{text_of(topic)} is told from what pages say, and {folder} has not kept it",
+                f"{topic.text} is told from what pages say, and {folder} has not kept it",
                 hint="choose a topic that URLs tell, or crawl with an archive",
             )
 

@@ -18,6 +18,7 @@ from surveyor.sampling.diagnostics import stuck
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.properties import Pages
+from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 from surveyor.store.survey import Folder
 from surveyor.urls import host
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from surveyor.sampling.coverage import Seen
     from surveyor.urls import Urls
     from surveyor.visit import Visit
-
-Topic = Callable[[SampledPage], object]  # may have `text`, `digest`, and `free` if URLs alone decide
 
 
 @dataclass(slots=True)
@@ -138,7 +137,7 @@ def walked(course: Course, pages: MetPages, topic: Topic, where: str, how: str) 
     asked: IdArray = read_only(np.fromiter(course.asked, np.int32))
     return Walked(
         course.trail(), course.ending or "interrupted", asked, lost, pages, course.plan,
-        text_of(topic), where, how, tuple(pages.url(page) for page in course.unread),
+        topic.text, where, how, tuple(pages.url(page) for page in course.unread),
     )  # fmt: skip
 
 
@@ -151,27 +150,17 @@ def ground_of(urls: Urls, topic: Topic, told: Callable[[int], Iterable[int]]) ->
             verdicts[page] = ON if is_on(topic, SampledPage(urls[page])) else OFF
         return verdicts[page]
 
-    return Ground(told, urls.__getitem__, guess if is_free(topic) else None, lambda page: host(urls[page]))
-
-
-def is_free(topic: Topic) -> bool:
-    """Say whether URLs alone decide what is on topic."""
-    return bool(getattr(topic, "free", False))
-
-
-def text_of(topic: Topic) -> str:
-    """Return a topic in words, as it is kept."""
-    return str(getattr(topic, "text", getattr(topic, "__name__", type(topic).__name__)))
+    return Ground(told, urls.__getitem__, guess if topic.free else None, lambda page: host(urls[page]))
 
 
 def is_on(topic: Topic, page: SampledPage) -> bool:
     """Ask a topic about a page."""
     try:
-        return bool(topic(page))
+        return topic(page)
     except SurveyorError:
         raise
     except Exception as error:  # whatever a topic of the user's does
-        problem = f"the topic {text_of(topic)} failed on {page.url}: {type(error).__name__}: {error}"
+        problem = f"the topic {topic.text} failed on {page.url}: {type(error).__name__}: {error}"
         raise UsageError(problem, hint="mend it; run the same command again to go on") from error
 
 
