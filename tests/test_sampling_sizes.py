@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.sampling.sizes import recall, relative_size, size
+from surveyor.sampling.sizes import relative_size, size
 from surveyor.sampling.trail import Trail
 from walking import communities, many_trails, trail_of, walked
 
@@ -100,11 +100,3 @@ def test_the_part_of_all_pages_that_is_on_topic_counts_pages_off_topic() -> None
     weight = 1 / sample.degree
     plain = relative_size(sample, burn=0.0)
     assert plain.value == pytest.approx(float(weight[sample.on_topic].sum() / weight.sum()))
-
-
-def test_recall_is_the_weighted_share_of_pages_held() -> None:
-    sample = trail_of(np.array([[0, 1, 2, 3, 4, 5]] * 4), DEGREES)
-    held = np.array([True, False, True, False, False, True])
-    found = recall(sample, held[sample.page], burn=0.0)
-    weights = 1 / DEGREES
-    assert found.value == pytest.approx(float(weights[held].sum() / weights.sum()))

@@ -1,4 +1,4 @@
-"""Does a sampled distribution fit a known one, or two samples each other? Chi-square, corrected for walks.
+"""Does a sampled distribution fit a known one? Chi-square, corrected for walks.
 
 Steps of walks are not independent draws, so that the plain statistic is too large by design effects n / ESS that differ
 from cell to cell. It is divided by their mean, as variances of shares tell it (Rao and Scott 1981, first order):
@@ -69,27 +69,7 @@ def fit(
             hint="add the category, or merge it into one that both have",
         )
     table = np.array([number[label] for label in labels] + [-1])
-    found = _Cells(trail, table[codes], known.size, burn)
-    known = known / known.sum()
-    return _compared([found], known, found.shares - known)
-
-
-def same(
-    one: tuple[Trail, Sequence[Any] | npt.NDArray[Any]],
-    other: tuple[Trail, Sequence[Any] | npt.NDArray[Any]],
-    *,
-    burn: float = BURN,
-) -> Fit:
-    """Test whether two samples, each a trail and the categories of its rows, have the same distribution."""
-    (labels, codes), (more, codes_of_other) = coded(*one), coded(*other)
-    number = {label: place for place, label in enumerate(dict.fromkeys([*labels, *more]))}
-    tables = [np.array([number[label] for label in part] + [-1]) for part in (labels, more)]
-    found = [
-        _Cells(trail, table[part], len(number), burn)
-        for trail, table, part in ((one[0], tables[0], codes), (other[0], tables[1], codes_of_other))
-    ]
-    pooled = sum(cells.ess * cells.shares for cells in found) / sum(cells.ess for cells in found)
-    return _compared(found, np.asarray(pooled), found[0].shares - found[1].shares)
+    return _compared(_Cells(trail, table[codes], known.size, burn), known / known.sum())
 
 
 class _Cells:
@@ -103,40 +83,36 @@ class _Cells:
         self.sums = self.blocks.sums_by(codes[rows.place], kinds, rows.weight) / total
         self.whole = self.blocks.sums(rows.weight) / total
         self.shares = self.sums.sum(axis=0)
-        variance = self.spread(np.arange(kinds), self.shares)[0]
+        variance = self.spread(np.arange(kinds))[0]
         around = self.shares * (1 - self.shares)
         one_only = around.sum() <= 1e-12  # category: as many pages as are different, at most
         self.ess = float(rows.pages if one_only else around.sum() / variance.sum())
 
-    def spread(self, merged: IntArray, shares: FloatArray) -> tuple[FloatArray, float]:
+    def spread(self, merged: IntArray) -> tuple[FloatArray, float]:
         """Return the variances of the shares of merged cells, and their degrees of freedom."""
-        sums = _merge(self.sums, merged)
+        sums, shares = _merge(self.sums, merged), _merge(self.shares, merged)
         told = spread(self.blocks.walk, sums - self.whole[:, None] * shares)
         return told.variance, float(np.median(told.freedom))
 
 
-def _compared(found: list[_Cells], known: FloatArray, apart: FloatArray) -> Fit:
+def _compared(found: _Cells, known: FloatArray) -> Fit:
     """Compute the corrected statistic over cells that are large enough."""
-    ess = 1 / sum(1 / cells.ess for cells in found)
+    ess, apart = found.ess, found.shares - known
     merged = _merged(known * ess)
     known, apart = _merge(known, merged), _merge(apart, merged)
     if known.size < 2:
         raise UsageError(
             f"an effective sample size of {ess:.0f} fills one cell only", hint="walk longer, or merge categories"
         )
-    variance, below = np.zeros(known.size), 0.0
-    for cells in found:
-        of_cells, freedom = cells.spread(merged, _merge(cells.shares, merged))
-        variance, below = variance + of_cells, below + freedom
+    variance, below = found.spread(merged)
     free = known.size - 1
     spread_out = float((variance / known).sum())
     if spread_out <= 1e-12 * float((known * (1 - known) / known).sum()):  # all in one category: as if it fitted
         spread_out = free / ess
     statistic = free * float((apart**2 / known).sum()) / spread_out
-    rows = 1 / sum(1 / cells.rows for cells in found)
     p_value = f_tail(statistic / free, free, free * below)
-    return Fit(statistic, free, p_value, rows * spread_out / free, known.size, int((merged == merged.max()).sum())
-               if known.size < merged.size else 0, ess)  # fmt: skip
+    together = int((merged == merged.max()).sum()) if known.size < merged.size else 0
+    return Fit(statistic, free, p_value, found.rows * spread_out / free, known.size, together, ess)
 
 
 def _merged(expected: FloatArray) -> IntArray:

@@ -122,7 +122,7 @@ class Sample:
             raise UsageError("recall is about several URLs", hint="give a list of them, or the pages of a survey")
         held, name = {normalise(url) or url for url in urls}, self.source.url
         inside = Property("recall", lambda page: (normalise(name(page)) or name(page)) in held)
-        return sizes.recall(self.weighed, inside.numbers(self.trail), level=level)
+        return estimates.share(self.weighed, inside.numbers(self.trail), level=level)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Return so many pages, each drawn uniformly from the topic; a page may come twice."""

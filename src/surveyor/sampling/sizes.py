@@ -1,4 +1,4 @@
-"""How many pages a topic has, how much of all pages it is, and how much of it a crawl holds.
+"""How many pages a topic has, and how much of all pages it is.
 
 **Collisions.** Two steps of different walks stand on the same page with chance Σ d² / (Σ d)². Under the law of the
 walks the mean of d is Σ d² / Σ d and that of 1/d is N / Σ d, so that
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
@@ -88,8 +87,3 @@ def relative_size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> 
         trail.walk, trail.segment, trail.page, np.ones(len(trail), np.bool_), trail.degree, trail.fetches
     )
     return share(everything, trail.on_topic, level=level, burn=burn)
-
-
-def recall(trail: Trail, inside: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the share of the pages of the topic that a crawl or an index holds, given whether it does by row."""
-    return share(trail, inside, level=level, burn=burn)
