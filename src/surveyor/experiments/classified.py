@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from surveyor.arrays import BoolArray
 from surveyor.errors import MissingExtra
 from surveyor.experiments.chosen_domains import say
 from surveyor.experiments.community_tables import table
-from surveyor.experiments.local_domains import graph_of, member
+from surveyor.experiments.local_domains import articles
 from surveyor.experiments.sampled_runs import WALKS, measured
+from surveyor.experiments.topic_data import article_topics
 from surveyor.experiments.topic_webs import TopicWeb
 from surveyor.kernels.crew import Crew
 from surveyor.sampling.page import Said, SampledPage
@@ -52,10 +52,7 @@ class Judged:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "topic": self.topic, "judge": self.judge, "pages": self.pages, "precision": self.precision,
-            "recall": self.recall, "told": {what: list(values) for what, values in self.told.items()},
-        }  # fmt: skip
+        return asdict(self)
 
 
 def classified(data: Path, runs: int, crew: Crew) -> list[Judged]:
@@ -65,25 +62,13 @@ def classified(data: Path, runs: int, crew: Crew) -> list[Judged]:
         say(f"no {path.name} in {data}: judges are not compared")
         return []
     say("reading articles")
-    with tarfile.open(path) as archive:
-        tables = {name: member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
-    number = {line[0]: at for at, line in enumerate(tables["articles"])}
-    links = [[number[a], number[b]] for a, b, *_ in tables["links"] if a in number and b in number]
-    graph = graph_of(np.array(links), len(number))
-    pages = _pages(path, number, graph.out_degrees.tolist())
-    below: dict[str, dict[int, str]] = defaultdict(dict)
-    for article, category, *_ in tables["categories"]:
-        _, top, *rest = category.split(".")
-        below[top].setdefault(number[article], rest[0] if rest else "none")
+    wiki = articles(path)
+    pages = _pages(path, wiki.number, wiki.graph.out_degrees.tolist())
+    linked = np.bincount(wiki.graph.indices, minlength=wiki.graph.pages)
     found = []
-    for name, rule in TOPICS.items():
-        truth = np.isin(np.arange(graph.pages), list(below[name]))
-        labels = np.array([below[name].get(page, "") for page in range(graph.pages)])
-        subtopic = labels == Counter(below[name].values()).most_common(1)[0][0]
-        whole = TopicWeb(name, graph, truth, {"subtopic": subtopic}, labels, (FETCHES,))
-        linked = np.bincount(graph.indices, minlength=graph.pages)
-        for judge, verdicts in _judges(pages, truth, rule, linked).items():
-            say(f"{name}, {judge}: {int(verdicts.sum()):,} pages")
+    for whole in article_topics(wiki, TOPICS):
+        for judge, verdicts in _judges(pages, whole.topic, TOPICS[whole.name], linked).items():
+            say(f"{whole.name}, {judge}: {int(verdicts.sum()):,} pages")
             found.append(_sampled(whole, judge, verdicts, runs, crew))
     return found
 
@@ -106,7 +91,7 @@ def _judges(pages: list[SampledPage], truth: BoolArray, rule: str, linked: Any) 
 
 def _sampled(whole: TopicWeb, judge: str, verdicts: BoolArray, runs: int, crew: Crew) -> Judged:
     """Sample what a judge takes for the topic; the truth stays that of the category."""
-    web = TopicWeb(judge, whole.graph, verdicts, whole.shares, whole.labels, whole.fetches)
+    web = replace(whole, name=judge, topic=verdicts)
     done = measured(web, "trial", WALKS, FETCHES, runs, crew)
     told = {}
     for what in ("subtopic", "log out-degree"):

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,20 +104,16 @@ def _polblogs(folder: Path) -> Web:
 
 
 def _wikispeedia(path: Path) -> Web:
-    with tarfile.open(path) as archive:
-        tables = {name: member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
-    number = {line[0]: at for at, line in enumerate(tables["articles"])}
-    links = [[number[a], number[b]] for a, b, *_ in tables["links"] if a in number and b in number]
+    found = articles(path)
     by_category: dict[str, set[int]] = defaultdict(set)
-    for article, category, *_ in tables["categories"]:
-        if article in number:
-            by_category[category.split(".")[1]].add(number[article])
+    for article, (top, *_) in found.categories:
+        by_category[top].add(article)
     domains = [
         Domain(f"wiki:{name}", "topic", np.array(sorted(pages), np.int32))
         for name, pages in by_category.items()
         if 100 <= len(pages) <= 1_600
     ]
-    return "wikispeedia", graph_of(np.array(links), len(number)), domains
+    return "wikispeedia", found.graph, domains
 
 
 def _hollins(folder: Path) -> Web:
@@ -210,8 +207,25 @@ def lines_of(path: Path, separator: str = "\t") -> list[list[str]]:
         return [line.strip().split(separator) for line in file if line.strip()]
 
 
-def member(archive: tarfile.TarFile, name: str) -> list[list[str]]:
-    """Read a table of an archive."""
+class Articles(NamedTuple):
+    """The articles of Wikispeedia by number, their links, and their categories, each from the top category down."""
+
+    number: dict[str, int]
+    graph: Graph
+    categories: list[tuple[int, list[str]]]
+
+
+def articles(path: Path) -> Articles:
+    """Read Wikispeedia from its archive."""
+    with tarfile.open(path) as archive:
+        tables = {name: _member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
+    number = {line[0]: at for at, line in enumerate(tables["articles"])}
+    links = [[number[a], number[b]] for a, b, *_ in tables["links"] if a in number and b in number]
+    below = [(number[a], category.split(".")[1:]) for a, category, *_ in tables["categories"] if a in number]
+    return Articles(number, graph_of(np.array(links), len(number)), below)
+
+
+def _member(archive: tarfile.TarFile, name: str) -> list[list[str]]:
     file = archive.extractfile(name)
     if file is None:
         raise SystemExit(f"{name} is no file")

@@ -8,15 +8,15 @@ and pages count by package.
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from surveyor.arrays import BoolArray
-from surveyor.experiments.local_domains import GROUPS, graph_of, lines_of, member
+from surveyor.experiments.local_domains import GROUPS, Articles, articles, graph_of, lines_of
 from surveyor.experiments.topic_webs import TopicWeb
 from surveyor.graph.csr import Graph
 
@@ -65,23 +65,21 @@ def without_bridges(graph: Graph, camp: BoolArray) -> BoolArray:
 
 
 def _articles(path: Path) -> Iterator[TopicWeb]:
-    with tarfile.open(path) as archive:
-        tables = {name: member(archive, f"wikispeedia/{name}.tsv") for name in ("articles", "links", "categories")}
-    number = {line[0]: at for at, line in enumerate(tables["articles"])}
-    links = [[number[a], number[b]] for a, b, *_ in tables["links"] if a in number and b in number]
-    graph = graph_of(np.array(links), len(number))
-    inside: dict[str, set[int]] = defaultdict(set)
+    for web in article_topics(articles(path), CATEGORIES):
+        yield replace(web, name=f"wikispeedia: {web.name}")
+
+
+def article_topics(found: Articles, names: Iterable[str]) -> Iterator[TopicWeb]:
+    """Yield top categories as topics; articles count by the category below."""
     below: dict[str, dict[int, str]] = defaultdict(dict)
-    for article, category, *_ in tables["categories"]:
-        _, top, *rest = category.split(".")
-        inside[top].add(number[article])
-        below[top].setdefault(number[article], rest[0] if rest else "none")
-    for top in CATEGORIES:
-        topic = np.zeros(graph.pages, np.bool_)
-        topic[sorted(inside[top])] = True
-        labels = np.array([below[top].get(page, "") for page in range(graph.pages)])
-        subtopic = labels == Counter(below[top].values()).most_common(1)[0][0]
-        yield TopicWeb(f"wikispeedia: {top}", graph, topic, {"subtopic": subtopic}, labels, (200, 800))
+    for article, (top, *rest) in found.categories:
+        below[top].setdefault(article, rest[0] if rest else "none")
+    every = range(found.graph.pages)
+    for name in names:
+        topic = np.isin(every, list(below[name]))
+        labels = np.array([below[name].get(page, "") for page in every])
+        subtopic = labels == Counter(below[name].values()).most_common(1)[0][0]
+        yield TopicWeb(name, found.graph, topic, {"subtopic": subtopic}, labels, (200, 800))
 
 
 def _documentation(folder: Path) -> Iterator[TopicWeb]:
