@@ -64,7 +64,8 @@ def test_blogs_that_cross_leave_the_topic() -> None:
 def test_the_first_tenth_of_each_walk_goes() -> None:
     walk = np.tile(np.arange(2, dtype=np.int32), 20)
     column = np.ones(40)
-    trail = Trail(walk, walk, np.repeat(np.arange(20, dtype=np.int32), 2), column > 0, column, column.astype(np.int64))
+    page = np.repeat(np.arange(20, dtype=np.int32), 2)
+    trail = Trail(walk, np.zeros_like(walk), page, column > 0, column, column.astype(np.int64))
     assert later(trail).page.tolist() == np.repeat(np.arange(2, 20), 2).tolist()
     assert len(later(trail.rows(slice(0, 2)))) == 2  # a single step stays
 

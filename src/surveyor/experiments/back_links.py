@@ -27,8 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, FloatArray, IntArray
+from surveyor.arrays import BoolArray, FloatArray
 from surveyor.experiments.local_domains import real
+from surveyor.experiments.topic_webs import joined
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic import PRESETS, synthetic_web
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
@@ -100,7 +101,8 @@ class Scene:
         values = np.array(columns, np.float64).T
         deviation = values[inside].std(0)
         self.deviation, self.values = deviation[deviation > 0], values[:, deviation > 0]
-        self.starts = np.flatnonzero(_connected(neighbours, self.topic) & (graph.out_degrees > 2))
+        central = int(np.argmax(np.where(self.topic, degree, -1)))
+        self.starts = np.flatnonzero(joined(neighbours, self.topic, central, off=0) & (graph.out_degrees > 2))
         self.into = into
 
     def source(self, told: float, rng: np.random.Generator) -> Neighbours:
@@ -178,20 +180,6 @@ def _judged(found: list[tuple[float, float, Coverage, Coverage]]) -> dict[str, f
         "told_held": float(np.mean(held)), "true_known": float(known.mean()),
         "known_estimate": float(np.mean([one[3].value for one in found])),
     }  # fmt: skip
-
-
-def _connected(neighbours: Neighbours, topic: BoolArray) -> BoolArray:
-    """Return the pages on topic that are connected, by pages on topic, with the one that has the most neighbours."""
-    size = np.diff(neighbours.starts)
-    met = np.zeros(size.size, np.bool_)
-    new: IntArray = np.array([np.argmax(np.where(topic, size, -1))])
-    while new.size:
-        met[new] = True
-        first = neighbours.starts[new]
-        rows = np.arange(size[new].sum()) + np.repeat(first - (np.cumsum(size[new]) - size[new]), size[new])
-        near = neighbours.pages[rows]
-        new = np.unique(near[topic[near] & ~met[near]]).astype(np.int64)
-    return met
 
 
 def table(found: list[Measured]) -> Iterator[str]:

@@ -32,6 +32,7 @@ import numpy as np
 from surveyor.arrays import BoolArray, FloatArray
 from surveyor.experiments.chosen_domains import say
 from surveyor.experiments.community_tables import table
+from surveyor.experiments.sampled_runs import OURS, WALKS
 from surveyor.experiments.topic_data import real
 from surveyor.experiments.topic_webs import QUICK, TopicWeb, made_up
 from surveyor.kernels.binomial import beta_share
@@ -42,8 +43,7 @@ from surveyor.sampling.sizes import size
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import Looked, Until, looks
 
-METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
-WALKS, LAST = 8, 1 << 14  # and rounds at most
+LAST = 1 << 14  # rounds at most
 LEVEL, FAMILY = 0.95, 0.999
 PAGES = 60_000  # of the made-up web
 LOTS = 16  # of samples, dealt to processes
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the coverage of all cells."""
     options = _options(arguments)
     out, runs = sys.stderr if options.json else sys.stdout, options.runs or (60 if options.quick else 400)
-    methods = METHODS[:2] if options.quick else METHODS
+    methods = OURS[:2] if options.quick else OURS
     webs = list(_webs(options))
     count, goal = len(methods) * sum(len(properties(web)) + 1 for web in webs), Until.parse(options.until)
     print(f"# Coverage of 95 % intervals of {runs} samples, until {goal}\n", file=out)

@@ -10,7 +10,7 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.experiments.focused_fits import Fitted
 from surveyor.experiments.focused_tables import Compared
-from surveyor.experiments.sampled_runs import WALKS
+from surveyor.experiments.sampled_runs import PAPERS, WALKS
 from surveyor.report.svg import INK, LINES, SIZE, figure
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # bars of categories
 Series: TypeAlias = dict[str, tuple[FloatArray, FloatArray | None]]  # heights, and how far down and up runs go
-SHOWN = ("trial", "mixture", "hard-paper", "neighbourhood-paper", "trial-paper")
+SHOWN = ("trial", "mixture", *PAPERS)
 
 
 def distribution_plot(found: Fitted) -> str:

@@ -12,6 +12,7 @@ from surveyor.experiments.community_tables import table
 from surveyor.experiments.sampled_runs import OURS, PAPERS, WALKS, Runs, best, finite, interval, ratio, together
 from surveyor.experiments.topic_webs import TopicWeb
 
+RIVALS = {**{paper: (paper,) for paper in PAPERS}, "the best of them": PAPERS}
 GOAL = 0.7  # of the paper's error
 PAPER_PRECISION = {"hard-paper": "100 %", "neighbourhood-paper": "70 %", "trial-paper": "26 %"}
 
@@ -81,31 +82,29 @@ def ratio_table(all_found: Sequence[Compared], ours: str) -> str:
 
 def target_table(all_found: Sequence[Compared]) -> str:
     """Tell the geometric mean of the ratio of RMSE over all topics and statistics, for each pair of methods."""
-    rivals = [*((paper, (paper,)) for paper in PAPERS), ("the best of them", PAPERS)]
     rows = []
     for ours in OURS:
         cells = []
-        for _, papers in rivals:
+        for papers in RIVALS.values():
             ratios = [one for each in all_found for one in each.against(ours, papers).values()]
             cells.append(_told(together(ratios)) if ratios else "–")
         rows.append([ours, *cells])
-    return table(["RMSE as a part of that of", *(name for name, _ in rivals)], rows, 1)
+    return table(["RMSE as a part of that of", *RIVALS], rows, 1)
 
 
 def statistic_table(all_found: Sequence[Compared], ours: str) -> str:
     """Tell the same by statistic for one of our methods."""
-    rivals = [*((paper, (paper,)) for paper in PAPERS), ("the best of them", PAPERS)]
     kinds = {"shares of pages": ("subtopic", "camp", "blogspot"), "mean log out-degree": ("log out-degree",),
              "links that stay on topic": ("links that stay",)}  # fmt: skip
     rows = []
     for name, kind in kinds.items():
         cells = []
-        for _, papers in rivals:
+        for papers in RIVALS.values():
             told = [each.against(ours, papers) for each in all_found]
             ratios = [one for each in told for what, one in each.items() if what in kind]
             cells.append(_told(together(ratios)) if ratios else "–")
         rows.append([name, *cells])
-    return table([f"{ours}, RMSE as a part of that of", *(name for name, _ in rivals)], rows, 1)
+    return table([f"{ours}, RMSE as a part of that of", *RIVALS], rows, 1)
 
 
 def verdict(all_found: Sequence[Compared], ours: str) -> str:

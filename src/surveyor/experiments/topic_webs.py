@@ -82,11 +82,6 @@ class TopicWeb:
         """Return the mean of values over the pages to tell of."""
         return float(np.nanmean(values[self.target if among is None else among]))
 
-    def distribution(self, labels: npt.NDArray[np.generic]) -> dict[object, float]:
-        """Return the share of each category among the pages to tell of."""
-        names, counts = np.unique(labels[self.target], return_counts=True)
-        return dict(zip(names.tolist(), (counts / counts.sum()).tolist(), strict=True))
-
 
 def largest_part(neighbours: Neighbours, topic: BoolArray, off: int) -> BoolArray:
     """Return the largest set of pages on topic that are joined by links over at most so many pages off topic."""
