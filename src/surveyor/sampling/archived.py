@@ -26,20 +26,18 @@ if TYPE_CHECKING:
 ROOM = 20_000_000  # bytes that a body may decode to; what follows is left out
 
 
-def said(folder: Folder, page: int) -> Said:
-    """Return what a page of a survey said when it was last read; nothing if it never was."""
-    visit = folder.journal.last_visit(page, "read")
-    return Said() if visit is None else _kept(folder, visit)
+def page_of(folder: Folder, url: str, visit: Visit) -> SampledPage:
+    """Return a page as a visit found it; what it says is read when first asked for, from the archive if need be."""
+    named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
+    return SampledPage(url, int((named != visit.page).sum()), partial(_said, folder, visit))
 
 
 def pages_said(folder: Folder) -> Iterator[SampledPage]:
     """Yield the pages that were read and are neither gone nor moved, by number; each is parsed when first asked."""
     for page, url, latest in folder.pages():
         visit = folder.journal.last_visit(page, "read") if latest and latest.kind == "blocked" else latest
-        if visit is None or visit.kind != "read":
-            continue
-        named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
-        yield SampledPage(url, int((named != page).sum()), partial(_kept, folder, visit))
+        if visit is not None and visit.kind == "read":
+            yield page_of(folder, url, visit)
 
 
 def told(exchange: Exchange) -> Said:
@@ -51,7 +49,9 @@ def told(exchange: Exchange) -> Said:
     return Said(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 
-def _kept(folder: Folder, visit: Visit) -> Said:
+def _said(folder: Folder, visit: Visit) -> Said:
+    if visit.exchange is not None:  # it was fetched just now
+        return told(visit.exchange)
     if visit.warc is None:
         return Said(visit.title, visit.language)
     return told(folder.archive.read(visit.warc))

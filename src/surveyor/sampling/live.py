@@ -19,11 +19,12 @@ import numpy as np
 from surveyor.crawling import live
 from surveyor.crawling.derived import scope_of
 from surveyor.outcome import Outcome
+from surveyor.sampling.archived import page_of
 from surveyor.sampling.beginning import SampleFolder
 from surveyor.sampling.course import UNREADABLE, Course, Met, check_begun
 from surveyor.sampling.neighbours import Nobody, asked, name_of
 from surveyor.sampling.seen import seen_live
-from surveyor.sampling.walked import Done, MetPages, Walked, ground_of, is_on, page_of, walked
+from surveyor.sampling.walked import Done, MetPages, Walked, ground_of, is_on, walked
 from surveyor.sampling.walking import MANY
 from surveyor.stopping import Pages
 from surveyor.store.survey import Folder, damaged

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.sampling.archived import said, told
+from surveyor.sampling.archived import page_of
 from surveyor.sampling.course import Course, Plan
 from surveyor.sampling.diagnostics import stuck
 from surveyor.sampling.ground import OFF, ON, Ground
@@ -26,7 +25,6 @@ from surveyor.urls import host
 if TYPE_CHECKING:
     from surveyor.sampling.coverage import Seen
     from surveyor.urls import Urls
-    from surveyor.visit import Visit
 
 
 @dataclass(slots=True)
@@ -162,10 +160,3 @@ def is_on(topic: Topic, page: SampledPage) -> bool:
     except Exception as error:  # whatever a topic of the user's does
         problem = f"the topic {topic.text} failed on {page.url}: {type(error).__name__}: {error}"
         raise UsageError(problem, hint="mend it; run the same command again to go on") from error
-
-
-def page_of(folder: Folder, url: str, visit: Visit) -> SampledPage:
-    """Return a page as a visit found it; what it says is read when first asked for, from the archive if need be."""
-    named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
-    read = partial(said, folder, visit.page) if visit.exchange is None else partial(told, visit.exchange)
-    return SampledPage(url, int((named != visit.page).sum()), read)
