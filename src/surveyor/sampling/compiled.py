@@ -14,10 +14,8 @@ import numpy as np
 from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray, marked, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.sampling.methods import DEFAULT, HOSTS, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, PATIENCE, method_named
 from surveyor.sampling.trail import Trail
-
-PATIENCE = 1000  # steps that a walk takes to find the topic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +102,6 @@ class CompiledWalks:
         if window and hosts is None:
             raise UsageError("a window needs the hosts of pages", hint="give hosts, or window=0")
         reach = chosen.reach if reach is None else reach
-        self.method, self.rng = chosen, rng
         self._land = footing.Land(
             neighbours.starts, neighbours.pages, neighbours.links, kind,
             np.empty(0, np.int32) if hosts is None else hosts,

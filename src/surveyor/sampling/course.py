@@ -97,41 +97,12 @@ class Course:
         return self._first if self.walking is None else self.walking.asked
 
     @property
-    def steps(self) -> int:
-        """How many steps were taken."""
-        return 0 if self.walking is None else self.walking.steps
-
-    @property
     def unread(self) -> list[int]:
         """Pages where walks were to begin, and that cannot be read."""
         return [seed for seed in self.seeds if self.ground.kind_of.get(self._now(seed), OFF) == DEAD]
 
     def begin(self) -> list[int]:
-        """Return the first pages to be read."""
-        return self._start()
-
-    def learn(self, page: int, met: Met) -> list[int]:
-        """Take in a page that was asked for; return the pages that are asked for next, if it was the last of those."""
-        self.ground.learn(page, met.kind, met.links)
-        self.waits.discard(page)
-        if self.walking is None and met.moved >= 0:
-            self._moved[page] = met.moved
-        if self.waits or self.ending is not None:
-            return []
-        return self._start() if self.walking is None else self._go_on(self.walking)
-
-    def trail(self) -> Trail:
-        """Return all steps so far."""
-        return (self.walking or Walking(self.ground, [])).trail()
-
-    def _now(self, page: int) -> int:
-        """Return where a page is now."""
-        for _ in range(MOVES):
-            page = self._moved.get(page, page)
-        return page
-
-    def _start(self) -> list[int]:
-        """Find where walks begin."""
+        """Return the pages that must be read before walks can begin; if there are none, those that they need next."""
         starts = list(dict.fromkeys(self._now(seed) for seed in self.seeds))
         missing = [page for page in starts if not self.ground.has(page)]
         if len(self._first) + len(missing) > self.fetches:
@@ -144,7 +115,7 @@ class Course:
         alive = [page for page in starts if self.ground.kind_of[page] != DEAD]
         if len(alive) < self._wanted and self._others and len(self._first) < self.fetches:
             self.seeds.append(self._others.pop(0))  # instead of one that cannot be read
-            return self._start()
+            return self.begin()
         if not alive:
             self.ending = "lost"
             return []
@@ -155,6 +126,26 @@ class Course:
         )  # fmt: skip
         self.walking.asked.update(self._first)
         return self._go_on(self.walking)
+
+    def learn(self, page: int, met: Met) -> list[int]:
+        """Take in a page that was asked for; return the pages that are asked for next, if it was the last of those."""
+        self.ground.learn(page, met.kind, met.links)
+        self.waits.discard(page)
+        if self.walking is None and met.moved >= 0:
+            self._moved[page] = met.moved
+        if self.waits or self.ending is not None:
+            return []
+        return self.begin() if self.walking is None else self._go_on(self.walking)
+
+    def trail(self) -> Trail:
+        """Return all steps so far."""
+        return (self.walking or Walking(self.ground, [])).trail()
+
+    def _now(self, page: int) -> int:
+        """Return where a page is now."""
+        for _ in range(MOVES):
+            page = self._moved.get(page, page)
+        return page
 
     def _go_on(self, walking: Walking) -> list[int]:
         """Walk until pages are missing, or to the end."""

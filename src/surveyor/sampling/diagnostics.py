@@ -102,7 +102,7 @@ def diagnose(
     degree = float(every.degree.mean()), float(every.degree.size / every.weight.sum())
     return Diagnostics(
         ess, rhat, moves, len(trail), int(trail.on_topic.sum()), left_out, int(np.unique(trail.walk).size),
-        stuck(trail), _jumps(trail), *degree, top,
+        stuck(trail), jumps(trail), *degree, top,
     )  # fmt: skip
 
 
@@ -137,9 +137,8 @@ def split_rhat(walk: AnyIntArray, values: FloatArray) -> float:
     if not counts.size:
         return math.nan
     lengths = np.repeat(counts // 2, 2)
-    starts = np.column_stack(
-        [begins, begins + counts - counts // 2]
-    ).ravel()  # an odd step in the middle belongs to none
+    # An odd step in the middle belongs to no half.
+    starts = np.column_stack([begins, begins + counts - counts // 2]).ravel()
     sums, squares = (np.r_[0.0, np.cumsum(part)] for part in (scores, scores**2))
     means = (sums[starts + lengths] - sums[starts]) / lengths
     within = (squares[starts + lengths] - squares[starts] - lengths * means**2) / (lengths - 1)
@@ -209,7 +208,7 @@ def stuck(trail: Trail) -> tuple[int, ...]:
     return tuple(walk[begins[same & (counts > 1)]].tolist())
 
 
-def _jumps(trail: Trail) -> int:
+def jumps(trail: Trail) -> int:
     """Count the segments after the first of each walk."""
     order = walk_order(trail.walk)
     return int(np.maximum.reduceat(trail.segment[order], runs(trail.walk[order])[0]).sum())

@@ -14,6 +14,7 @@ from surveyor.errors import UsageError
 from surveyor.kernels import walks
 
 WALKS, HOSTS = 8, 50  # side by side, and hosts that one that is trapped may jump back to
+PATIENCE = 1000  # steps that a walk takes to find the topic
 
 
 @dataclass(frozen=True, slots=True)

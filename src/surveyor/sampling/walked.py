@@ -13,7 +13,7 @@ from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.archived import page_of
 from surveyor.sampling.course import Course, Plan
-from surveyor.sampling.diagnostics import stuck
+from surveyor.sampling.diagnostics import jumps, stuck
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.properties import Pages
@@ -118,9 +118,9 @@ class Walked:
             told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
         if self.ending == "exhausted":
             told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks")
-        if jumps := sum(int(trail.segment[trail.walk == walk].max()) for walk in np.unique(trail.walk).tolist()):
+        if jumped := jumps(trail):
             told.append(
-                f"walks jumped {jumps:,} times away from hosts that had half of the last moves, so that pages there"
+                f"walks jumped {jumped:,} times away from hosts that had half of the last moves, so that pages there"
                 " count too little: leave the window out (--window 0) if these hosts are no traps"
             )
         return tuple(told)

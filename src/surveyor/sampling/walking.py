@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.arrays import IntArray
 from surveyor.sampling.ground import Ground
-from surveyor.sampling.methods import DEFAULT, HOSTS, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, PATIENCE, method_named
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walks import Row, Walk
 
@@ -32,7 +32,7 @@ class Walking:
         reach: int | None = None,
         window: int = 0,
         hosts: int = HOSTS,
-        patience: int = 1000,
+        patience: int = PATIENCE,
     ) -> None:
         chosen = method_named(method)
         reach = chosen.reach if reach is None else reach

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from surveyor.kernels.footing import JUMP, below
 from surveyor.kernels.walks import COIN
 from surveyor.sampling.ground import DEAD, ON, Ground
-from surveyor.sampling.methods import HOSTS, Method
+from surveyor.sampling.methods import HOSTS, PATIENCE, Method
 
 Needs = Generator[list[int], None, None]
 Row = tuple[int, int, int, bool, int]  # walk, segment, page, on topic, degree
@@ -38,7 +38,7 @@ class Walk:
     write: Callable[[Row], None]
     window: int = 0
     hosts: int = HOSTS
-    patience: int = 1000
+    patience: int = PATIENCE
     here: int = -1
     segment: int = 0
     lost: bool = False
