@@ -71,12 +71,7 @@ def command(
 
 
 def _show(
-    output: Output,
-    rule: Topic,
-    rows: list[dict[str, Any]],
-    quality: Quality | None,
-    count: int,
-    places: tuple[str, ...],
+    output: Output, rule: Topic, rows: list[Row], quality: Quality | None, count: int, places: tuple[str, ...]
 ) -> None:
     from surveyor.report.numbers import counted, percent
     from surveyor.report.topics import counts_line, pages_table, quality_table

@@ -98,13 +98,8 @@ def file_page(path: Path) -> SampledPage:
 
 
 def _file_said(path: Path) -> Said:
-    try:
-        with path.open("rb") as file:
-            body = file.read(ROOM)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", hint="check the file and its rights") from error
     kind = "text/html" if path.suffix.lower() in HTML else "text/plain"
-    page = read_page(body, "", content_type=kind)
+    page = read_page(_content(path), "", content_type=kind)
     return Said(page.title, page.language, page.text[:MOST_TEXT])
 
 
@@ -171,8 +166,12 @@ def _table(path: Path) -> Iterator[tuple[str | Path, bool]]:
 
 
 def _text(path: Path) -> str:
+    return _content(path).decode("utf-8-sig", "replace")
+
+
+def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(ROOM).decode("utf-8-sig", "replace")
+            return file.read(ROOM)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", hint="check the file and its rights") from error

@@ -56,23 +56,19 @@ class Property:
 
     def rows(self, trail: Trail) -> npt.NDArray[Any]:
         """Return the value for each row; None off topic, where it counts for nothing."""
-        if self.of_rows is not None:
-            return self.of_rows(trail)
-        met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
-        values = np.empty(met.size, object)
-        values[:] = [self._of(page) for page in met.tolist()]
-        rows = np.full(len(trail), None, object)
-        rows[trail.on_topic] = values[place]
-        return rows
+        return self._laid_out(trail, self._of, np.full(len(trail), None, object))
 
     def numbers(self, trail: Trail) -> FloatArray:
         """Return values as numbers, one a row; NaN where there is none."""
+        return self._laid_out(trail, lambda page: self._number(self._of(page)), np.full(len(trail), np.nan))
+
+    def _laid_out(self, trail: Trail, value: Callable[[int], Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if self.of_rows is not None:
             return self.of_rows(trail)
         met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
-        numbers = np.array([self._number(self._of(page)) for page in met.tolist()], np.float64)
-        rows: FloatArray = np.full(len(trail), np.nan)
-        rows[trail.on_topic] = numbers[place]
+        values = np.empty(met.size, rows.dtype)
+        values[:] = [value(page) for page in met.tolist()]
+        rows[trail.on_topic] = values[place]
         return rows
 
     def _number(self, value: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,7 +52,7 @@ class Sample:
     watched: tuple[str, ...] = ()
     about: tuple[str, ...] = ()  # what else should be known
     where: str = ""
-    _asked: dict[int | str, Property] = field(default_factory=dict, repr=False)
+    _asked: dict[str, Property] = field(default_factory=dict, repr=False)
 
     @property
     def reached(self) -> bool:
@@ -201,10 +200,9 @@ class Sample:
         return self._asked[of]
 
     def __repr__(self) -> str:
-        told = Counter(self.trail.on_topic.tolist())
         return (
-            f"Sample of {self.topic}: {told[True]:,} steps of {self.walks} walks ({self.method}) on "
-            f"{self.distinct:,} pages, {self.fetches:,} asked for; ended by {self.ending}"
+            f"Sample of {self.topic}: {int(self.trail.on_topic.sum()):,} steps of {self.walks} walks ({self.method}) "
+            f"on {self.distinct:,} pages, {self.fetches:,} asked for; ended by {self.ending}"
         )
 
     def _repr_html_(self) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -96,15 +96,13 @@ class Until:
         return "width" if is_narrow and ess >= part * ENOUGH else ""
 
     def __str__(self) -> str:
-        words = {
-            "ess": "{:,.0f} effective pages",
-            "width": "width {:g} %",
-            "fetches": "{:,} fetches",
-            "steps": "{:,} steps",
-        }
-        told = [(one.name, getattr(self, one.name)) for one in fields(self)]
-        scaled = {name: 100 * value if name == "width" else value for name, value in told if value is not None}
-        return " or ".join(words.get(name, "{:,} " + name).format(value) for name, value in scaled.items())
+        told = (
+            ("{:,.0f} effective pages", self.ess),
+            ("width {:g} %", None if self.width is None else 100 * self.width),
+            ("{:,} fetches", self.fetches),
+            ("{:,} steps", self.steps),
+        )
+        return " or ".join(words.format(value) for words, value in told if value is not None)
 
 
 @dataclass(slots=True)
