@@ -17,7 +17,6 @@ from surveyor.sampling.coverage import (
     corrected,
     expected_visits,
     in_link_coverage,
-    is_biased,
     neighbour_coverage,
 )
 from surveyor.sampling.ground import Ground
@@ -78,7 +77,6 @@ def test_the_interval_is_wider_if_links_of_a_page_are_told_together() -> None:
 def test_nothing_seen_tells_nothing() -> None:
     empty = hand_made([], [], [])
     assert in_link_coverage(empty) == (0, 0, 1, 0)
-    assert is_biased(in_link_coverage(empty))
     assert neighbour_coverage(empty).low == 0
     assert expected_visits(empty).shape == (3,)
 
@@ -88,8 +86,6 @@ def test_all_told_or_none_has_an_interval_too() -> None:
     none = in_link_coverage(hand_made([0] * 60, [1] * 60, [0, 1, 2] * 20))
     assert every.value == every.high == 1
     assert every.low < 0.7
-    assert not is_biased(every)
-    assert is_biased(none)
     assert none.value == none.low == 0
     assert none.high > 0.3
 

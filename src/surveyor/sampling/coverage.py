@@ -24,7 +24,7 @@ The form was found by trying: `surveyor.experiments.back_links` measures what it
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +71,56 @@ class Coverage(NamedTuple):
     links: int
 
 
+WHOLE, NOTHING = Coverage(1.0, 1.0, 1.0, 0), Coverage(0.0, 0.0, 1.0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class InLinks:
+    """Links into the pages that walks stood on: how many were known, from where, and whether weights make up for it."""
+
+    how: str  # where they are known from
+    told: Coverage = WHOLE  # of the in-links, those that a source of back-links tells
+    known: Coverage = WHOLE  # of all neighbours, those in the lists that walks drew from
+    capped: int = 0  # pages of which the source told as many in-links as it was asked for: there may be more
+    corrected: bool = False  # weights make up for a part of what was not known
+
+    @property
+    def complete(self) -> bool:
+        """Whether all are known, and not only estimated to be."""
+        return self.told == WHOLE
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say that a sample is biased for want of in-links, if it is."""
+        said = []
+        if self.told.value < ENOUGH:
+            known = f"{self.told.value:.0%} of the in-links were told" if self.told.links else "no in-links were told"
+            more = "; weights make up for a part of it" if self.corrected else ""
+            said.append(
+                f"{known} ({self.how}): pages that many link to count too much, and intervals do not show it{more};"
+                " name a survey, graph or table that knows who links to a page (--in-links)"
+            )
+        if self.capped:
+            said.append(
+                f"of {self.capped:,} pages {self.how} told as many in-links as it was asked for, and may know more:"
+                " pages that many link to count too much; ask it for more of them"
+            )
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "how": self.how, "told": self.told._asdict(), "known": self.known._asdict(), "corrected": self.corrected,
+            "capped": self.capped, "complete": self.complete,
+        }  # fmt: skip
+
+
+def weighed(trail: Trail, seen: Seen, how: str, capped: int) -> tuple[Trail, InLinks]:
+    """Return steps with weights that make up for in-links not known, as far as they can, and how many were."""
+    told, known = in_link_coverage(seen), neighbour_coverage(seen)
+    return corrected(trail, seen), InLinks(how, told, known, capped, corrected=True)
+
+
 def in_link_coverage(seen: Seen) -> Coverage:
     """Estimate the share of in-links, of the pages that walks stood on, that the source of back-links tells.
 
@@ -85,7 +135,7 @@ def in_link_coverage(seen: Seen) -> Coverage:
     asked, told = seen.count(seen.earlier), seen.count(seen.earlier & seen.told)
     links = int(asked.sum())
     if not links:
-        return Coverage(0.0, 0.0, 1.0, 0)
+        return NOTHING
     value = pooled
     if LEAST <= pooled < 1:
         apart = float(seen.told.sum()) / max(float(_in_links(seen, pooled)[0].sum()), 1.0)
@@ -96,11 +146,6 @@ def in_link_coverage(seen: Seen) -> Coverage:
     else:  # all alike: links of a page may be so together, so that pages count
         worth = float((asked > 0).sum())
     return Coverage(value, *wilson(value, worth, 0.95), links)
-
-
-def is_biased(told: Coverage) -> bool:
-    """Say whether too few in-links are told, or too little is known of that, for weights to make up for it."""
-    return told.value < ENOUGH
 
 
 def neighbour_coverage(seen: Seen) -> Coverage:

@@ -14,11 +14,11 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.sampling import estimates, sizes
 from surveyor.sampling.burn_in import kept
+from surveyor.sampling.coverage import InLinks
 from surveyor.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.sampling.draws import uniform_draws
 from surveyor.sampling.estimates import Distribution, Estimate
 from surveyor.sampling.fit import Fit, fit
-from surveyor.sampling.in_links import InLinks
 from surveyor.sampling.methods import METHODS
 from surveyor.sampling.properties import Asked, Pages, Property, hosts_of, property_of
 from surveyor.sampling.trail import Trail

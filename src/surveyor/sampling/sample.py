@@ -18,8 +18,8 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.sampling.beginning import begin, check
 from surveyor.sampling.course import Plan
+from surveyor.sampling.coverage import NOTHING, InLinks, weighed
 from surveyor.sampling.diagnostics import moving
-from surveyor.sampling.in_links import NOTHING, InLinks, weighed
 from surveyor.sampling.live import run
 from surveyor.sampling.methods import DEFAULT, WALKS, method_named
 from surveyor.sampling.of_graph import walk_graph
