@@ -20,7 +20,7 @@ from surveyor.sampling.beginning import begin
 from surveyor.sampling.course import Course
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
 from surveyor.sampling.live import run
-from surveyor.sampling.methods import DEFAULT
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.walked import MetPages, Walked
@@ -156,7 +156,7 @@ def plain_walk(
         lambda page: host(truth.urls[page]),
     )
     starts = [place[seeds[walk % len(seeds)]] for walk in range(walks)]
-    walking = Walking(ground, starts, **{"method": DEFAULT, "rng": 5, "window": 100, "hosts": 50, **how})
+    walking = Walking(ground, starts, Plan(**{"rng": 5, "window": 100, **how}))
     while not walking.full and ground.round < rounds:
         for page in walking.missing(fetches):
             there = kind(truth.urls[page])

@@ -11,7 +11,7 @@ from pretend import Sites, Time, crawled, page
 from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.outcome import Outcome
-from surveyor.sampling.course import Plan
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.topics import Topic

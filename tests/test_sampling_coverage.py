@@ -20,6 +20,7 @@ from surveyor.sampling.coverage import (
     neighbour_coverage,
 )
 from surveyor.sampling.ground import Ground
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.seen import seen_live, seen_on_graph
 from surveyor.sampling.walking import Walking
 
@@ -108,7 +109,7 @@ def test_live_and_compiled_walks_have_seen_the_same(seed: int, told: float, meth
         return near
 
     ground = Ground(lambda page: row(page, 4))
-    walking = Walking(ground, starts, method=method, rng=seed)
+    walking = Walking(ground, starts, Plan(method, rng=seed))
     for _ in range(20):
         for page in walking.missing():
             ground.learn(page, int(kind[page]), row(page, 1))

@@ -13,7 +13,7 @@ import surveyor as sv
 from surveyor.errors import UsageError
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
 from surveyor.sampling.ground import DEAD, Ground
-from surveyor.sampling.methods import METHODS
+from surveyor.sampling.methods import METHODS, Plan
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walking import Walking
 
@@ -42,7 +42,7 @@ def in_plain_python(
 
     guess = (lambda page: int(kind[page])) if free else None
     ground = Ground(lambda page: row(page, 4), guess=guess, host=lambda page: int(hosts[page]))
-    walking = Walking(ground, starts, **how)
+    walking = Walking(ground, starts, Plan(**how))
     for _ in range(rounds):
         for page in walking.missing():
             ground.learn(page, int(kind[page]), row(page, 1))

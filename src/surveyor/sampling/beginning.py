@@ -20,8 +20,7 @@ from surveyor.config import Settings
 from surveyor.crawling.derived import SCOPE
 from surveyor.crawling.start import clean_seeds, start
 from surveyor.errors import UsageError
-from surveyor.sampling.course import Plan
-from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS, method_named
+from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS, Plan, method_named
 from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.walking import MANY

@@ -19,25 +19,13 @@ from dataclasses import dataclass
 
 from surveyor.errors import NothingFetched
 from surveyor.sampling.ground import DEAD, OFF, ON, Ground
-from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import looks
 from surveyor.sampling.walking import MANY, Walking
 
 IDLE = 10_000  # rounds in which walks came to no new page, after which they will hardly come to any
 MOVES = 20  # that a page where walks begin may have made
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How walks go, and how many."""
-
-    method: str = DEFAULT
-    walks: int = WALKS
-    rng: int = 7
-    reach: int | None = None  # as usual for the method
-    window: int = 0  # steps in which no host may have more than half; 0 for any
-    hosts: int = HOSTS  # to jump back to
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +107,8 @@ class Course:
         if not alive:
             self.ending = "lost"
             return []
-        plan, turns = self.plan, range(self.plan.walks)
-        self.walking = Walking(
-            self.ground, [alive[turn % len(alive)] for turn in turns], method=plan.method, rng=plan.rng,
-            reach=plan.reach, window=plan.window, hosts=plan.hosts,
-        )  # fmt: skip
+        dealt = [alive[turn % len(alive)] for turn in range(self.plan.walks)]
+        self.walking = Walking(self.ground, dealt, self.plan)
         self.walking.asked.update(self._first)
         return self._go_on(self.walking)
 
@@ -139,7 +124,7 @@ class Course:
 
     def trail(self) -> Trail:
         """Return all steps so far."""
-        return (self.walking or Walking(self.ground, [])).trail()
+        return (self.walking or Walking(self.ground, [], self.plan)).trail()
 
     def _now(self, page: int) -> int:
         """Return where a page is now."""

@@ -48,6 +48,19 @@ METHODS = {
 DEFAULT = "trial"
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How walks go, and how many."""
+
+    method: str = DEFAULT
+    walks: int = WALKS
+    rng: int = 7
+    reach: int | None = None  # as usual for the method
+    window: int = 0  # steps in which no host may have more than half; 0 for any
+    hosts: int = HOSTS  # to jump back to
+    patience: int = PATIENCE
+
+
 def method_named(name: str) -> Method:
     """Return a method.
 

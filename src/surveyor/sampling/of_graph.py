@@ -13,7 +13,7 @@ from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.sampling.compiled import CompiledWalks, Neighbours
-from surveyor.sampling.course import Plan
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.seen import seen_on_graph
 from surveyor.sampling.topics import Topic
@@ -115,7 +115,7 @@ def walk_graph(
     walks = CompiledWalks(
         neighbours, kind, starts_of(graph, kind, plan.walks, starts, plan.rng), method=plan.method, rng=plan.rng,
         reach=plan.reach, free=isinstance(topic, Topic) and topic.free, window=plan.window,
-        hosts=_hosts(graph, plan.window) if plan.window else None,
+        hosts=_hosts(graph, plan.window) if plan.window else None, patience=plan.patience,
     )  # fmt: skip
     pages = GraphPages(graph, kind)
     ending = _walk(walks, fetches, steps, lambda trail: done(trail, pages))

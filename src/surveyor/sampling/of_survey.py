@@ -18,8 +18,9 @@ from surveyor.crawling.derived import Derived, derive
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
-from surveyor.sampling.course import UNREADABLE, Course, Met, Plan, check_begun
+from surveyor.sampling.course import UNREADABLE, Course, Met, check_begun
 from surveyor.sampling.ground import ON
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.walked import Done, MetPages, Walked, ground_of, is_on, walked
 from surveyor.sampling.walking import MANY

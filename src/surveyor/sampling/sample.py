@@ -17,11 +17,10 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.sampling.beginning import begin, check
-from surveyor.sampling.course import Plan
 from surveyor.sampling.coverage import NOTHING, InLinks, weighed
 from surveyor.sampling.diagnostics import moving
 from surveyor.sampling.live import run
-from surveyor.sampling.methods import DEFAULT, WALKS, method_named
+from surveyor.sampling.methods import DEFAULT, WALKS, Plan, method_named
 from surveyor.sampling.of_graph import walk_graph
 from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage

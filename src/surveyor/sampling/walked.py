@@ -12,9 +12,10 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.sampling.archived import page_of
-from surveyor.sampling.course import Course, Plan
+from surveyor.sampling.course import Course
 from surveyor.sampling.diagnostics import jumps, stuck
 from surveyor.sampling.ground import OFF, ON, Ground
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.page import SampledPage
 from surveyor.sampling.properties import Pages
 from surveyor.sampling.topics import Topic

@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.arrays import IntArray
 from surveyor.sampling.ground import Ground
-from surveyor.sampling.methods import DEFAULT, HOSTS, PATIENCE, method_named
+from surveyor.sampling.methods import Plan
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.walks import Row, Walk
 
@@ -22,28 +22,12 @@ MANY = 1 << 62
 class Walking:
     """Walks over pages that are read as they are needed."""
 
-    def __init__(
-        self,
-        ground: Ground,
-        starts: Sequence[int],
-        *,
-        method: str = DEFAULT,
-        rng: int = 7,
-        reach: int | None = None,
-        window: int = 0,
-        hosts: int = HOSTS,
-        patience: int = PATIENCE,
-    ) -> None:
-        chosen = method_named(method)
-        reach = chosen.reach if reach is None else reach
+    def __init__(self, ground: Ground, starts: Sequence[int], plan: Plan) -> None:
         self.ground, self.full = ground, False
         self._rows: list[Row] = []
         self._fetches: list[int] = []
         self.asked: dict[int, None] = {}  # pages that were needed, in order
-        self.walks = [
-            Walk(number, start, ground, chosen, rng, reach, self._rows.append, window, hosts, patience)
-            for number, start in enumerate(starts)
-        ]
+        self.walks = [Walk(number, start, ground, plan, self._rows.append) for number, start in enumerate(starts)]
         self._running = [walk.needs() for walk in self.walks]
         self._needs = [next(walk) for walk in self._running]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from surveyor.kernels.footing import JUMP, below
 from surveyor.kernels.walks import COIN
 from surveyor.sampling.ground import DEAD, ON, Ground
-from surveyor.sampling.methods import HOSTS, PATIENCE, Method
+from surveyor.sampling.methods import Method, Plan, method_named
 
 Needs = Generator[list[int], None, None]
 Row = tuple[int, int, int, bool, int]  # walk, segment, page, on topic, degree
@@ -32,27 +32,26 @@ class Walk:
     number: int
     start: int
     ground: Ground
-    method: Method
-    rng: int
-    reach: int
+    plan: Plan
     write: Callable[[Row], None]
-    window: int = 0
-    hosts: int = HOSTS
-    patience: int = PATIENCE
     here: int = -1
     segment: int = 0
     lost: bool = False
+    method: Method = field(init=False)
+    reach: int = field(init=False)
     recent: deque[int | str] = field(init=False)
     last: dict[int | str, int] = field(default_factory=dict)  # the last page on each of the last hosts, latest last
 
     def __post_init__(self) -> None:
-        self.recent = deque(maxlen=self.window or 1)
+        self.method = method_named(self.plan.method)
+        self.reach = self.method.reach if self.plan.reach is None else self.plan.reach
+        self.recent = deque(maxlen=self.plan.window or 1)
 
     def needs(self) -> Iterator[list[int]]:
         """Walk; yield the pages that are needed for each micro-step."""
         unfocused = self.method.name == "webwalker"
         at, via = self.start, -1
-        for _ in range(self.patience + 1):
+        for _ in range(self.plan.patience + 1):
             yield [at]
             kind = self.ground.kind(at)
             if kind == ON or (unfocused and kind != DEAD):
@@ -157,7 +156,7 @@ class Walk:
 
     def _below(self, count: int, index: int) -> int:
         """Return a random number below count."""
-        return int(below(count, self.rng, self.number, self.ground.round, index))
+        return int(below(count, self.plan.rng, self.number, self.ground.round, index))
 
     def _pick(self, page: int, index: int = 0, but: int = -1) -> int:
         """Choose a neighbour of a frozen page, not `but` if there are others; a page without any is its own."""
@@ -181,16 +180,16 @@ class Walk:
         """Go to a page; if its host had too many of the last moves, jump to another one instead and say so."""
         if page == self.here:
             return False
-        if self.window and self.ground.host is not None:
+        if self.plan.window and self.ground.host is not None:
             host = self.ground.host(page)
-            if 2 * (self.recent.count(host) + 1) > self.window and len(self.last) > 1:
+            if 2 * (self.recent.count(host) + 1) > self.plan.window and len(self.last) > 1:
                 latest_first = list(reversed(self.last.values()))
                 self.here = latest_first[self._below(len(latest_first), JUMP)]
                 self.segment += 1
                 return True
             self.recent.append(host)
             self.last.pop(host, None)
-            if len(self.last) >= self.hosts:
+            if len(self.last) >= self.plan.hosts:
                 self.last.pop(next(iter(self.last)))
             self.last[host] = page
         self.here = page
