@@ -73,7 +73,7 @@ def path(tmp_path: Path) -> str:
         ([*QUICK, "--recall", "none.txt"], "none.txt"),
         ([*QUICK, "--recall", "empty.txt"], "empty.txt names no pages"),
         ([*QUICK, "--pages", "pages.txt"], "the name pages.txt tells no format"),
-        ([*QUICK, "--pages", "pages.npy"], "pages.npy has no room for URLs"),
+        ([*QUICK, "--pages", "pages.npy"], "the name pages.npy tells no format"),
         ([*QUICK, "--pages", "no/pages.csv"], "no/pages.csv cannot be written: there is no folder no"),
         ([*QUICK, "--report", "web.graph"], "web.graph is a folder"),
         ([*QUICK, "--plots", "empty.txt"], "empty.txt is no folder"),
@@ -100,6 +100,8 @@ def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sample", "--topic", "everything")
     assert (said.code, said.out) == (2, "")
     assert "nothing says where to walk" in said.err
+    said = Said(capsys, "sample", "nothing", "--topic", "arts")
+    assert "there is no graph or survey 'nothing'" in said.err
     for place, codes in (("nothing", (2, 4)), ("nothing.graph", (2, 4)), ("nothing.survey", (4,))):
         said = Said(capsys, "sample", place, "--topic", "everything")
         assert said.code in codes
@@ -114,6 +116,8 @@ def test_what_is_for_the_web_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
     assert said.code == 2
     assert "contact" not in said.err  # refused before anything is asked for
+    said = Said(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "intra")
+    assert (said.code, "which links stay on topic is not known" in said.err) == (2, True)
 
 
 # Samples that cannot be trusted say why

@@ -94,6 +94,10 @@ def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.Captu
     assert "(5-fold cross-validation)" in said.out
     assert "solar" in next(line for line in said.out.splitlines() if line.startswith("for "))
     assert f"surveyor sample {survey} --topic model:{kept}" in said.err
+    tested = Said(capsys, "topic", "test", "model:sun", str(survey))
+    assert tested.out.startswith("10 of 21 pages")
+    sampled = Said(capsys, "sample", str(survey), "--topic", "model:sun", "--until", "steps=200")
+    assert f"topic                  model:{kept}" in sampled.out
     again = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
     assert again.code == 2
     assert "exists already" in again.err

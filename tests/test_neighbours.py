@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_a_table(tmp_path: Path) -> None:
     assert asked(source, A) == [B, C]
     assert asked(source, A, 1) == [B]
     assert asked(source, D) == []
+    packed = tmp_path / "back.tsv.gz"
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    assert asked(neighbours_of(packed), A) == [B, C]
+    table.write_text("source\ttarget\n", "utf-8")
+    with pytest.raises(UsageError, match="names no links"):
+        neighbours_of(table)
 
 
 def test_a_graph(tmp_path: Path) -> None:

@@ -55,9 +55,24 @@ def test_steps_are_as_many_as_asked_for() -> None:
         assert sv.sample(GRAPH, "tld:test", until=f"steps={steps}").steps == steps
 
 
-@pytest.mark.parametrize("start", [[np.int64(3)], np.array([1, 2]), 3, "https://left.example/0"])
+@pytest.mark.parametrize("start", [[np.int64(3)], np.array([1, 2]), 3, np.int64(3), "https://left.example/0"])
 def test_walks_begin_at_names_and_numbers_of_any_kind(start: Any) -> None:
     assert ready(start=start).steps == 3000
+
+
+def test_what_no_page_has_does_not_hold_up_the_rest() -> None:
+    """Leaves of a star link nowhere: none of them has a share of links that stay on topic."""
+    star = sv.Graph.from_arrays(np.zeros(200, np.int64), np.arange(1, 201), nodes=201)
+    found = sv.sample(star, np.arange(1, 201), of="intra", until="ess=100, steps=100k")
+    assert found.ending == "ess"
+    assert found.to_dict()["estimates"] == {}
+    assert found._repr_html_().endswith("<table></table>")
+    alone = sv.sample(star, np.arange(1, 201), of="intra", until="width=3%, steps=20k")
+    assert alone.ending == "steps"
+
+
+def test_limits_may_be_as_large_as_one_likes() -> None:
+    assert sv.sample(GRAPH, "tld:test", until="fetches=9999999999999999999999, steps=500").steps == 500
 
 
 def words_nice(page: sv.SampledPage) -> bool:
@@ -80,6 +95,9 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: SAMPLE.distribution("language"), "told from what pages say"),
         (lambda: SAMPLE.relative_size(), "hardly leaves the topic"),
         (lambda: SAMPLE.recall("https://left.example/1"), "several URLs"),
+        (lambda: SAMPLE.size(level=2), "at level 2"),
+        (lambda: SAMPLE.draws(1.5), "1.5 pages"),  # type: ignore[arg-type]
+        (lambda: sv.sample(None, "tld:test"), "None is nothing to walk in"),  # type: ignore[arg-type]
         (lambda: SAMPLE.mean([1.0, 2.0]), "for 460 pages"),
         (lambda: SAMPLE.mean(np.zeros((460, 2))), "for 460 pages"),
         (lambda: SAMPLE.mean(lambda _: object()), "is no number"),
@@ -97,6 +115,7 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: ready(of=5), "has a name"),
         (lambda: ready(of=broken), "has a name"),
         (lambda: ready(walk=3), "nothing called walk"),
+        (lambda: sv.sample("https://a.example/", "arts", limit=500), "nothing called limit"),
         (lambda: sv.sample(GRAPH, "tld:test", until=None), "does not say when"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, (page for page in range(3))), "a generator is no topic"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, {1, 2}), "a set is no topic"),  # type: ignore[arg-type]

@@ -116,10 +116,11 @@ def test_few_rows_that_matter_leave_few_degrees_of_freedom() -> None:
 
 def test_skewness_is_that_of_the_sum_of_stretches() -> None:
     rows = np.array([1.0, 2.0, -1.0, -2.0, 4.0, 1.0, -5.0])
-    sums = stretches(rows, 3.0)  # of three rows each, the last of one
-    assert (5 * sums).tolist() == pytest.approx([2.0, 3.0, -5.0])
-    assert skewness(sums) == pytest.approx((8 + 27 - 125) / 38**1.5)
-    assert skewness(stretches(1e200 * rows, 3.0)) == pytest.approx(skewness(sums))
+    walk = np.array([0, 0, 0, 1, 1, 1, 1])
+    sums = stretches(walk, rows, 2.0)  # the first walk, and two halves of the second
+    assert (4 * sums).tolist() == pytest.approx([2.0, 2.0, -4.0])
+    assert skewness(sums) == pytest.approx((8 + 8 - 64) / 24**1.5)
+    assert skewness(stretches(walk, 1e200 * rows, 2.0)) == pytest.approx(skewness(sums))
     assert skewness(np.tile([1.0, -1.0], 50)) == 0
     assert skewness(np.zeros(3)) == 0
 
@@ -154,6 +155,19 @@ def test_intervals_of_skewed_means_miss_as_often_on_either_side() -> None:
     found = [mean(sample, values, burn=0) for values in np.random.default_rng(5).lognormal(0, 1, (1000, 200))]
     assert 0.02 <= np.mean([one.high < truth for one in found]) <= 0.045
     assert 0.005 <= np.mean([one.low > truth for one in found]) <= 0.02
+
+
+def test_how_walks_are_numbered_does_not_matter_where_they_disagree_for_good() -> None:
+    """Then each walk counts as one, and not pieces of two."""
+    values = np.random.default_rng(3).normal(size=(8, 60))
+    values[0] += 4
+    pages = np.arange(480).reshape(8, 60)
+    found = []
+    for first in range(8):
+        sample = trail_of(np.roll(pages, first, axis=0), np.ones(480))
+        told = mean(sample, values.ravel()[sample.page], burn=0)
+        found.append((told.low, told.high))
+    np.testing.assert_allclose(found, np.tile(found[0], (8, 1)))
 
 
 def test_blocks_divide_each_walk_evenly() -> None:

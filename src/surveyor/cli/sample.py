@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +85,12 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
     is fetched. The exit code is 3 if the goal was not reached, or something that was asked for cannot be told.
     """
     from surveyor.cli import sample_files, samples
+    from surveyor.cli.topics import kept_in
     from surveyor.report.samples import ending
 
     wish = samples.Wish(tuple(where), **{name: asked.pop(name) for name in samples.ASKED})
+    if wish.place == "survey":
+        wish = replace(wish, topic=kept_in(wish.where[0], wish.topic))
     given = settings.given(asked)
     samples.check(wish, given)
     sample_files.check(pages=pages, plots=plots, report=report, recall=wish.recall)

@@ -30,8 +30,8 @@ def check(*, pages: str | None, plots: str | None, report: str | None, recall: s
         if place and (other := taken.setdefault(Path(place).resolve(), name)) != name:
             raise UsageError(f"{other} and {name} name the same file, {place}", hint="give each a name of its own")
     if pages:
-        if pages.lower().endswith(".npy"):
-            raise UsageError(f"{pages} has no room for URLs", hint="end it in .csv, .csv.gz or .parquet")
+        if not pages.lower().endswith((".csv", ".csv.gz", ".parquet")):
+            raise UsageError(f"the name {pages} tells no format", hint="end it in .csv, .csv.gz or .parquet")
         check_file(pages)
     for place in filter(None, (pages, report)):
         check_place(place)

@@ -122,7 +122,7 @@ class Told:
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
     """Refuse what cannot work, before any of it is done."""
-    from surveyor.sampling.properties import NUMBERS
+    from surveyor.sampling.properties import NUMBERS, check_known
     from surveyor.sampling.topics import Topic
     from surveyor.sampling.until import Until
 
@@ -137,6 +137,8 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
             f"{worded.text} needs what pages say, and a graph has their names alone",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or walk in a survey or on the web",
         )
+    if here != "graph":
+        check_known((*wish.mean, *wish.watched), free=rules[0].free)
     if Until.parse(wish.goal).width is not None:
         _check_width(wish)
     fetching = {**given, **({"out": wish.out} if wish.out else {})}
@@ -154,9 +156,13 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
 
 
 def _check_where(wish: Wish) -> None:
-    """Refuse graphs and surveys among URLs: nobody means to fetch http://web.graph/."""
+    """Refuse what is not there, and graphs and surveys among URLs: nobody means to fetch http://web.graph/."""
     from surveyor.cli.ranked import is_survey
 
+    if wish.place == "graph" and not Path(wish.where[0]).exists():
+        raise UsageError(
+            f"there is no graph or survey {wish.where[0]!r}", hint="check the name; URLs begin with https://"
+        )
     for word in wish.where if wish.place == "web" else ():
         if "://" not in word and (is_survey(word) or _is_file(word)):
             raise UsageError(

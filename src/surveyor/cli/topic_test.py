@@ -47,13 +47,14 @@ def command(
     `surveyor sample --topic`. With --csv, all pages are listed.
     """
     from surveyor.cli.ranked import is_survey
-    from surveyor.cli.topics import Source, gathered
+    from surveyor.cli.topics import Source, gathered, kept_in
     from surveyor.errors import UsageError
     from surveyor.sampling.quality import Quality
     from surveyor.sampling.topics import Topic
 
-    rule = Topic.parse(f"model:{topic}" if topic.endswith(".json") and Path(topic).exists() else topic)
     surveys = [place for place in pages if is_survey(place)]
+    named = f"model:{topic}" if topic.endswith(".json") and Path(topic).exists() else topic
+    rule = Topic.parse(kept_in(next(iter(surveys), None), named))
     if len(surveys) > 1:
         raise UsageError("there are two surveys", hint="test one after the other")
     if not pages and not positive and not negative:
@@ -67,11 +68,11 @@ def command(
             progress("reading", len(rows), 0, "page")
     known = [row for row in rows if row["label"] is not None]
     quality = Quality.of([row["label"] for row in known], [row["on_topic"] for row in known]) if known else None
-    _show(output, rule, rows, quality, count, (*surveys, *files))
+    _show(output, rule, rows, quality, count, surveys[0] if surveys else None)
 
 
 def _show(
-    output: Output, rule: Topic, rows: list[Row], quality: Quality | None, count: int, places: tuple[str, ...]
+    output: Output, rule: Topic, rows: list[Row], quality: Quality | None, count: int, survey: str | None
 ) -> None:
     from surveyor.report.numbers import counted, percent
     from surveyor.report.topics import counts_line, pages_table, quality_table
@@ -95,5 +96,5 @@ def _show(
         output.line(counts_line(quality))
     if not found:
         output.warn("no page is on topic: a sample would find nothing to walk on; try other words, or train a model")
-    elif places:
-        output.next_steps({"sample it": ["surveyor", "sample", places[0], "--topic", rule.text]})
+    else:
+        output.next_steps({"sample it": ["surveyor", "sample", survey or "URL", "--topic", rule.text]})

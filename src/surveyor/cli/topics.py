@@ -54,3 +54,10 @@ def gathered(
         output.warn(f"{told} were not read in {source.survey}: {named}")
     if not pages:
         raise UsageError(f"{source.survey} has read no page yet", hint=f"go on with it: surveyor {source.survey}")
+
+
+def kept_in(survey: str | None, rule: str) -> str:
+    """Return a rule in which a model that a survey keeps by name is named by its file."""
+    kind, _, name = rule.partition(":")
+    path = Path(survey or "") / "topics" / f"{name}.json"
+    return f"model:{path}" if survey and kind == "model" and not Path(name).exists() and path.is_file() else rule

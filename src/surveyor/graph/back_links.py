@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
-from surveyor.errors import UsageError
+from surveyor.errors import InputError, UsageError
+from surveyor.graph.formats.streams import unpacked
 
 NOBODY = ("", "-")  # what logs put for a page that is not told
 MOST = 1_000_000  # links of a page that are told apart: one of more passes on as good as nothing
@@ -30,11 +32,13 @@ def from_file(path: Path | str) -> BackLinks:
     rows: dict[str, dict[str, None]] = {}
     degrees: dict[str, int] = {}
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            lines = ((number, line.strip()) for number, line in enumerate(file, 1))
+        with unpacked(Path(path)) as (file, _):
+            read = TextIOWrapper(file, "utf-8-sig", newline="")
+            lines = ((number, line.strip()) for number, line in enumerate(read, 1))
             told = [(number, text) for number, text in lines if text and not text.startswith("#")]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+    except (InputError, UnicodeDecodeError) as error:
+        why = error.problem if isinstance(error, InputError) else "it is not UTF-8 text"
+        why = why.removeprefix(f"{path} cannot be read: ")
         problem = f"the back-links in {path} cannot be read: {why}"
         raise UsageError(problem, hint="give a file with source and target in each line") from error
     for place, (number, text) in enumerate(told):

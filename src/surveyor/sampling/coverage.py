@@ -103,7 +103,7 @@ class InLinks:
         if self.capped:
             said.append(
                 f"of {self.capped:,} pages {self.how} told as many in-links as it was asked for, and may know more:"
-                " pages that many link to count too much; ask it for more of them"
+                " pages that many link to count too much"
             )
         return tuple(said)
 

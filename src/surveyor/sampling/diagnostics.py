@@ -157,7 +157,7 @@ def _warnings(told: Diagnostics) -> list[str]:
     if ess < ENOUGH:
         said.append(
             f"effective sample size {ess:.0f} ({name}): below {ENOUGH:.0f} intervals hold the truth less often than"
-            " they say; walk longer or use more walks"
+            " they say; walk longer"
         )
     name, rhat = max(told.rhat.items(), key=lambda item: -math.inf if math.isnan(item[1]) else item[1])
     if rhat > APART:

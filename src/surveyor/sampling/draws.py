@@ -18,8 +18,8 @@ from surveyor.sampling.trail import Trail
 
 def uniform_draws(trail: Trail, count: int, rng: int | np.random.Generator, *, burn: float = BURN) -> IdArray:
     """Return so many pages of the topic in the order of walks and time; a page may come more than once."""
-    if count < 1:
-        raise UsageError(f"{count} pages", hint="ask for one page at least")
+    if count != int(count) or count < 1:
+        raise UsageError(f"{count} pages", hint="ask for a whole number of pages, one at least")
     rows = chosen(trail, np.ones(len(trail), np.bool_), burn)
     if count > rows.walk.size:
         raise UsageError(

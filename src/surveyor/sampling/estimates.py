@@ -172,7 +172,7 @@ def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: flo
 
 def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
     found = _weighted(rows, values)
-    t = student(_level(level), round(found.tails, 1))
+    t = student(valid(level), round(found.tails, 1))
     low, high = (found.value - found.se * unskewed(end, found.skew) for end in (t, -t))
     if (values >= 0).all():  # such as counts
         low = max(low, 0.0)
@@ -304,7 +304,7 @@ def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
     variance = max(variance, to_and_fro(of_row.size) * float((of_row**2).sum()))  # where rows of a block cancel out
     if around <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # a constant, but for rounding
         return Weighted(value, 0.0, freedom, freedom, 0.0, _plain_ess(found, rows))
-    sums = stretches(influence, freedom)
+    sums = stretches(found.walk, influence, freedom)
     return Weighted(value, variance, freedom, tail_freedom(sums, freedom), skewness(sums), around / variance)
 
 
@@ -318,14 +318,14 @@ def share_of(rows: Rows, found: Weighted, level: float, seen: int) -> Estimate:
     value = min(max(found.value, 0.0), 1.0)
     plain = float(rows.weight.sum() ** 2 / (rows.weight**2).sum())
     found = found._replace(ess=min(found.ess, plain * max(1.0, seen / FEW)))
-    low, high = proportion(value, _trials(found, level), _level(level))
+    low, high = proportion(value, _trials(found, level), valid(level))
     how = "weighted share, Clopper and Pearson's interval at the effective sample size"
     return _told(rows, value, low, high, level, found.se, found.ess, how, share=True)
 
 
 def _trials(found: Weighted, level: float) -> float:
     """Return how many independent pages make an interval as long as Student's."""
-    return found.ess * (two_sided(_level(level)) / student(level, round(found.freedom, 1))) ** 2
+    return found.ess * (two_sided(valid(level)) / student(level, round(found.freedom, 1))) ** 2
 
 
 def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Estimate, ...]:
@@ -380,7 +380,8 @@ def _different(page: IdArray) -> int:
     return int(np.count_nonzero(np.bincount(page)))
 
 
-def _level(level: float) -> float:
+def valid(level: float) -> float:
+    """Return a level, if it is one."""
     if not 0 < level < 1:
         raise UsageError(f"an interval at level {level:g}", hint="give a level between 0 and 1, such as 0.95")
     return level

@@ -50,6 +50,8 @@ class InFile:
         for source, linking in from_file(path).items():
             for target in linking.targets:
                 self._into.setdefault(normalise(target) or target, {})[source] = None
+        if not self._into:
+            raise UsageError(f"{path} names no links", hint="give a file with source and target in each line")
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
         """Return the pages that the table names."""

@@ -6,7 +6,7 @@ read from the archive once, however often walks came by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,6 +22,15 @@ from surveyor.sampling.trail import Trail
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
 CATEGORIES = ("host", "domain", "tld", "language")
 Asked = str | Callable[[SampledPage], Any] | npt.NDArray[Any] | Sequence[float]
+
+
+def check_known(names: Iterable[str], *, free: bool) -> None:
+    """Refuse what is not known of the pages of a survey or of the web, unless URLs alone tell the topic."""
+    if "intra" in names and not free:
+        raise UsageError(
+            "which links stay on topic is not known, as most of the pages that they lead to were not read",
+            hint="choose a topic that URLs tell, or sample a graph",
+        )
 
 
 class Pages(Protocol):

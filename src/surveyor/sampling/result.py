@@ -119,7 +119,7 @@ class Sample:
         """Estimate which share of the topic a crawl or an index holds, given its URLs, however they are spelt."""
         if isinstance(urls, str):
             raise UsageError("recall is about several URLs", hint="give a list of them, or the pages of a survey")
-        held, name = {normalise(url) or url for url in urls}, self.source.url
+        held, name = {normalise(str(url)) or str(url) for url in urls}, self.source.url
         inside = Property("recall", lambda page: (normalise(name(page)) or name(page)) in held)
         return estimates.share(self.weighed, inside.numbers(self.trail), level=level)
 
@@ -206,7 +206,6 @@ class Sample:
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(str(self._estimate(name)))}</td></tr>" for name in self.watched
-        )
+        told = self.watching(self.trail) if self.telling else ()
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(self._estimate(name)))}</td></tr>" for name in told)
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from surveyor.sampling.methods import DEFAULT, WALKS, Plan, method_named
 from surveyor.sampling.of_graph import walk_graph
 from surveyor.sampling.of_survey import walk_survey
 from surveyor.sampling.page import SampledPage
+from surveyor.sampling.properties import check_known
 from surveyor.sampling.result import Sample
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.until import Say, Until, done_when
@@ -91,12 +92,15 @@ def sample(
         walked = walk_graph(where, _on_graph(topic), plan=plan, starts=start, told=told, done=done, **goal.limits)
         return sample_of(walked, goal, watched)
     about = Topic.of(topic)
+    check_known(watched, free=about.free)
     if isinstance(where, Survey) or (isinstance(where, (str, Path)) and _is_survey(where)):
         _refuse("a survey", settings | ({} if in_links is None else {"in_links": in_links}))
         folder = where.folder if isinstance(where, Survey) else where
         starts = None if start is None else [str(page) for page in start]
         done = done_when(goal, watched, say)
         return sample_of(walk_survey(folder, about, plan=plan, starts=starts, done=done, **goal.limits), goal, watched)
+    if not isinstance(where, Iterable):
+        raise UsageError(f"{where!r} is nothing to walk in", hint="give a graph, a survey, or URLs to begin at")
     seeds = [str(where)] if isinstance(where, (str, Path)) else where
     wish = {"method": method, "walks": walks, "reach": reach, "window": window, "in_links": in_links}
     return _live(seeds, about, goal, watched, say, wish, rng, **settings)
@@ -108,6 +112,7 @@ def _live(
     **settings: Any,
 ) -> Sample:  # fmt: skip
     """Sample the live web; what is fetched goes to a survey of its own, which is gone on with when asked again."""
+    _check_settings(settings)
     with begin(
         seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=Settings(**settings, rng=rng),
         origins=dict.fromkeys([*settings, "rng"], "argument"), **wish,
@@ -153,10 +158,15 @@ def _told(in_links: object) -> float | Graph:
 
 
 def _refuse(what: str, settings: Mapping[str, object]) -> None:
+    _check_settings(settings, "out", "in_links")
     for name in settings:
-        if name not in (one.name for one in fields(Settings)) and name not in ("out", "in_links"):
-            raise UsageError(f"a sample has nothing called {name}", hint="help(surveyor.sample) tells what it takes")
         raise UsageError(f"{name} is a setting of a live sample", hint=f"leave it out where {what} is sampled")
+
+
+def _check_settings(settings: Mapping[str, object], *more: str) -> None:
+    for name in settings:
+        if name not in (one.name for one in fields(Settings)) and name not in more:
+            raise UsageError(f"a sample has nothing called {name}", hint="help(surveyor.sample) tells what it takes")
 
 
 def _goal(until: object) -> Until:
@@ -177,6 +187,8 @@ def _watched(of: object) -> tuple[str, ...]:
 def _starts(start: object) -> Sequence[str | int] | None:
     if start is None:
         return None
+    if isinstance(start, np.integer):
+        start = int(start)
     return [start] if isinstance(start, (str, int)) else list(start)  # type: ignore[call-overload]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.sampling.burn_in import BURN
-from surveyor.sampling.estimates import LEVEL, Estimate, Rows, chosen, share
+from surveyor.sampling.estimates import LEVEL, Estimate, Rows, chosen, share, valid
 from surveyor.sampling.laws import poisson, student, two_sided
 from surveyor.sampling.spread import Blocks, blocks, runs, spread
 from surveyor.sampling.trail import Trail
@@ -35,7 +35,7 @@ HELD = 4_000_000  # counts of pages by stretch held at once
 
 def size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate how many pages the topic has, from pages that different walks have met."""
-    rows = chosen(trail, np.ones(len(trail), np.bool_), burn)
+    rows, level = chosen(trail, np.ones(len(trail), np.bool_), burn), valid(level)
     if rows.walks < 2:
         raise UsageError("one walk does not tell the size of its topic", hint="use two walks or more, better eight")
     group = np.repeat(np.arange(rows.walks), runs(rows.walk)[1]) * min(rows.walks, STRETCHES) // rows.walks

@@ -15,7 +15,6 @@ promise was tried on chains with a known truth; `tests/test_sampling_estimates.p
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -136,12 +135,13 @@ def to_and_fro(rows: int) -> float:
     return min(max(LEFT, KNOWN / rows), 1.0)
 
 
-def stretches(influence: FloatArray, freedom: float) -> FloatArray:
-    """Return the sums of one column over as many stretches as there are degrees of freedom, as parts of the largest.
+def stretches(walk: IntArray, influence: FloatArray, freedom: float) -> FloatArray:
+    """Return sums of one column over about as many stretches as there are degrees of freedom, as parts of the largest.
 
-    They are as good as independent.
+    They are as good as independent, and each lies within a walk.
     """
-    sums: FloatArray = np.add.reduceat(influence, np.arange(0, influence.size, math.ceil(influence.size / freedom)))
+    found = blocks(walk, round(freedom), least=1)
+    sums = found.sums(influence)
     largest = float(abs(sums).max())
     return sums / largest if largest > 0 else sums
 

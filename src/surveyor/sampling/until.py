@@ -68,30 +68,34 @@ class Until:
     @property
     def limits(self) -> dict[str, Any]:
         """How many pages may be asked for, and how many steps made."""
-        return {"fetches": self.fetches or MANY, "steps": self.steps or MANY}
+        return {"fetches": min(self.fetches or MANY, MANY), "steps": min(self.steps or MANY, MANY)}
 
     def met(self, trail: Trail, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
-        """Return which goal the steps so far meet, or which a part of all effective pages; empty if none."""
+        """Return which goal the steps so far meet, or which a part of all effective pages; empty if none.
+
+        What is watched and no page has does not hold up the rest.
+        """
         if self.ess is None and self.width is None:
             return ""
         if not (some := moving_rows(trail)).all():
             trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
         try:
             found = {LOG_DEGREE: mean(trail, np.log(trail.degree))}
-            if not self._met_by(found, part):  # far from it: what is watched takes more time
+            if not self._met_by(found, part, widest=0.0):  # far from it: what is watched takes more time
                 return ""
-            found |= {name: ratio(trail, values) for name, values in watched.items()}
-            met = self._met_by(found, part)
-            told = diagnose(trail, watched) if met else None
+            known = {name: one for name, one in watched.items() if not np.isnan(one[trail.on_topic]).all()}
+            found |= {name: ratio(trail, values) for name, values in known.items()}
+            widest = max((found[name].margin for name in known), default=math.inf)
+            met = self._met_by(found, part, widest)
+            told = diagnose(trail, known) if met else None
         except UsageError:  # too few steps on topic to tell anything
             return ""
         return met if told and not told.stuck and not any(rhat > AGREE for rhat in told.rhat.values()) else ""
 
-    def _met_by(self, found: Mapping[str, Estimate], part: float) -> str:
+    def _met_by(self, found: Mapping[str, Estimate], part: float, widest: float) -> str:
         ess = min(one.ess for one in found.values())
         if self.ess is not None and ess >= part * self.ess:
             return "ess"
-        widest = max((one.margin for name, one in found.items() if name != LOG_DEGREE), default=0.0)
         is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
         return "width" if is_narrow and ess >= part * ENOUGH else ""
 

@@ -17,7 +17,7 @@ from surveyor.sampling.diagnostics import jumps, stuck
 from surveyor.sampling.ground import OFF, ON, Ground
 from surveyor.sampling.methods import Plan
 from surveyor.sampling.page import SampledPage
-from surveyor.sampling.properties import Pages
+from surveyor.sampling.properties import Pages, check_known
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 from surveyor.store.survey import Folder
@@ -57,11 +57,7 @@ class MetPages:
     def intra(self, page: int) -> float:
         """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
         links, ground = self.ground.links.get(page, frozenset()), self.ground
-        if not ground.free:
-            raise UsageError(
-                "which links stay on topic is not known, as most of the pages that they lead to were not read",
-                hint="choose a topic that URLs tell, or sample a graph",
-            )
+        check_known(("intra",), free=ground.free)
         if not links:
             return float("nan")
         return sum(ground.kind(link) == ON for link in links) / len(links)
