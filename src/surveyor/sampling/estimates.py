@@ -146,6 +146,13 @@ def chosen(trail: Trail, known: BoolArray, burn: float) -> Rows:
     return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
 
 
+def _known(trail: Trail, values: npt.ArrayLike, burn: float) -> tuple[Rows, FloatArray]:
+    """Return the rows that count and whose values are known, and these."""
+    numbers = values_of(trail, values)
+    rows = chosen(trail, ~np.isnan(numbers), burn)
+    return rows, numbers[rows.place]
+
+
 def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic; of zeros and ones it is a share.
 
@@ -153,9 +160,7 @@ def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: fl
     ----------
     values : one per row; NaN where it is not known, which leaves the row out.
     """
-    numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn)
-    return estimate_of(rows, numbers[rows.place], level)
+    return estimate_of(*_known(trail, values, burn), level)
 
 
 def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimate:
@@ -165,9 +170,7 @@ def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimat
 
 def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic; its interval may be longer on one side."""
-    numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn)
-    return _mean(rows, numbers[rows.place], level)
+    return _mean(*_known(trail, values, burn), level)
 
 
 def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
@@ -205,9 +208,7 @@ def quantile(
     """Estimate the value that a share q of the pages of the topic does not exceed."""
     if not 0 < q < 1:
         raise UsageError(f"a quantile at {q:g}", hint="give a share between 0 and 1, such as 0.5 for the median")
-    numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn)
-    of_row = numbers[rows.place]
+    rows, of_row = _known(trail, values, burn)
     order = np.argsort(of_row, kind="stable")
     ordered, below = of_row[order], np.cumsum(rows.weight[order])
     below /= below[-1]
@@ -289,12 +290,7 @@ class Weighted(NamedTuple):
 
 
 def _weighted(rows: Rows, values: FloatArray) -> Weighted:
-    return weighted(blocks(rows.walk), rows, values)
-
-
-def weighted(found: Blocks, rows: Rows, values: FloatArray) -> Weighted:
-    """Return the weighted mean of values."""
-    total = float(rows.weight.sum())
+    found, total = blocks(rows.walk), float(rows.weight.sum())
     value = float((rows.weight * values).sum() / total)
     off = values - value
     around = float((rows.weight * off**2).sum() / total)

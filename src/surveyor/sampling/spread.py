@@ -38,11 +38,6 @@ class Blocks:
     begins: IntArray  # the first row of each block
     walk: IntArray  # of each block; walks are numbered in their order
 
-    @property
-    def walks(self) -> int:
-        """How many walks have rows."""
-        return int(self.walk[-1]) + 1
-
     def sums(self, values: FloatArray) -> FloatArray:
         """Add up values of rows."""
         summed: FloatArray = np.add.reduceat(values, self.begins)
