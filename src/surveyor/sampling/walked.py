@@ -108,9 +108,13 @@ class Walked:
         if searching := walks - lost - found:
             who = f"{searching} of {walks} walks {'has' if searching == 1 else 'have'}"
             told.append(f"{who} not found the topic so far: walk longer, or begin at pages on it")
-        if (still := len(stuck(trail))) and still < found:
-            who = "a walk was" if still == 1 else f"{still} walks were"
-            told.append(f"{who} left out that never moved: no neighbour of the first page is on topic; use other seeds")
+        if (still := stuck(trail)) and len(still) < found:
+            who = "a walk was" if len(still) == 1 else f"{len(still)} walks were"
+            steps = int(np.isin(trail.walk, still).sum())
+            told.append(
+                f"{who} left out that never moved: no neighbour of the first page is on topic ({steps:,} steps); use"
+                " other seeds"
+            )
         if self.ending == "longest":
             told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
         if self.ending == "exhausted":
