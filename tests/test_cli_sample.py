@@ -13,7 +13,7 @@ import pytest
 import surveyor as sv
 from console import Said
 from surveyor.cli import sample as command
-from surveyor.cli.samples import Wish, longer
+from surveyor.cli.sample_wish import Wish, longer
 from surveyor.sampling.methods import METHODS
 from surveyor.sampling.until import Until
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.cli.samples import Found, Told, Wish
+    from surveyor.cli.sample_wish import Wish
+    from surveyor.cli.samples import Found, Told
 
 #: Names of what there is to choose from, kept here so that help needs no import; a test compares them.
 OURS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
@@ -84,15 +85,15 @@ def command(output: Output, *, where: Sequence[str], pages: str | None, plots: s
     fetched, politely, into a survey of their own, and the same command goes on with it; in a survey or a graph nothing
     is fetched. The exit code is 3 if the goal was not reached, or something that was asked for cannot be told.
     """
-    from surveyor.cli import sample_files, samples
+    from surveyor.cli import sample_files, sample_wish, samples
     from surveyor.cli.topics import kept_in
     from surveyor.report.samples import ending
 
-    wish = samples.Wish(tuple(where), **{name: asked.pop(name) for name in samples.ASKED})
+    wish = sample_wish.Wish(tuple(where), **{name: asked.pop(name) for name in sample_wish.ASKED})
     if wish.place == "survey":
         wish = replace(wish, topic=kept_in(wish.where[0], wish.topic))
     given = settings.given(asked)
-    samples.check(wish, given)
+    sample_wish.check(wish, given)
     sample_files.check(pages=pages, plots=plots, report=report, recall=wish.recall)
     held = samples.held(wish.recall)
     found = samples.found(output, wish, given)
@@ -155,7 +156,7 @@ def _facts(output: Output, facts: dict[str, str]) -> None:
 
 def _steps(found: Found, wish: Wish, code: int, *, pages: str | None, report: str | None) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    from surveyor.cli.samples import BUDGETS, longer
+    from surveyor.cli.sample_wish import BUDGETS, longer
 
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}

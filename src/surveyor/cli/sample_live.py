@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.cli.samples import Found, Stopped, Wish
+from surveyor.cli.sample_wish import Wish
+from surveyor.cli.samples import Found, Stopped
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
