@@ -10,6 +10,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import UsageError
+from surveyor.sampling import estimates
 from test_sample import two_camps
 
 GRAPH, CAMP = two_camps()
@@ -69,6 +70,17 @@ def test_what_no_page_has_does_not_hold_up_the_rest() -> None:
     assert found._repr_html_().endswith("<table></table>")
     alone = sv.sample(star, np.arange(1, 201), of="intra", until="width=3%, steps=20k")
     assert alone.ending == "steps"
+
+
+def test_means_stay_where_they_can_be() -> None:
+    """Few steps have long intervals."""
+    sources, targets = np.random.default_rng(1).integers(0, 60, (2, 240))
+    web = sv.Graph.from_arrays(sources, targets, nodes=60)
+    few = sv.sample(web, np.arange(54), until="steps=12", walks=4, rng=0)
+    assert estimates.mean(few.weighed, few.values("intra")).high > 1
+    assert estimates.mean(few.weighed, few.values("degree")).low < 1
+    assert few.mean("intra").high == 1
+    assert few.mean("degree").low == 1
 
 
 def test_limits_may_be_as_large_as_one_likes() -> None:

@@ -6,6 +6,7 @@ read from the archive once, however often walks came by.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +21,8 @@ from surveyor.sampling.topics import Topic
 from surveyor.sampling.trail import Trail
 
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
+ANY = (-math.inf, math.inf)
+BOUNDS = {"degree": (1.0, math.inf), "intra": (0.0, 1.0)}  # which no mean of them can leave
 CATEGORIES = ("host", "domain", "tld", "language")
 Asked = str | Callable[[SampledPage], Any] | npt.NDArray[Any] | Sequence[float]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from surveyor.sampling.draws import uniform_draws
 from surveyor.sampling.estimates import Distribution, Estimate
 from surveyor.sampling.fit import Fit, fit
 from surveyor.sampling.methods import METHODS
-from surveyor.sampling.properties import Asked, Pages, Property, hosts_of, property_of
+from surveyor.sampling.properties import ANY, BOUNDS, Asked, Pages, Property, hosts_of, property_of
 from surveyor.sampling.trail import Trail
 from surveyor.sampling.until import Until
 from surveyor.urls import normalise
@@ -81,7 +81,9 @@ class Sample:
 
     def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages of the topic."""
-        return estimates.mean(self.weighed, self.values(of), level=level)
+        told = estimates.mean(self.weighed, self.values(of), level=level)
+        least, most = BOUNDS.get(of, ANY) if isinstance(of, str) else ANY
+        return replace(told, low=max(told.low, least), high=min(told.high, most))
 
     def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages of the topic."""
