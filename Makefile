@@ -1,6 +1,7 @@
 # Every target sets itself up: a virtual environment in .venv, wheels only, versions from constraints.txt.
 PYTHON ?= python3
 DATA ?= data
+INPUTS ?= 20000
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
@@ -9,7 +10,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 help:
 	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
 	@echo "make test         everything that must pass: lint, types, layers, tests"
-	@echo "make fuzz         the tests by random examples, each time with others"
+	@echo "make fuzz         the tests by random examples, each time with others, and a fuzzer per format (INPUTS=20000 each)"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
 	@echo "make experiments  the tables of the documentation (about two hours; DATA=folder of real graphs)"
@@ -32,6 +33,7 @@ unit: .venv/ready
 
 fuzz: .venv/ready
 	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=search
+	$(BIN)/python tests/attacks/fuzz/run.py all --inputs $(INPUTS)
 
 coverage: .venv/ready
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m "not compiled" -W "ignore:overflow:RuntimeWarning"
