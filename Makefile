@@ -66,6 +66,7 @@ experiments-large: .venv/ready
 
 docs: .venv/ready
 	$(BIN)/python -m surveyor.cli.reference
+	$(BIN)/python tests/attacks/page.py
 
 clean:
 	rm -rf .venv demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import ada_url
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,11 @@ def run(make: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return asyncio.run(asyncio.wait_for(make(), 10))
 
 
+@attack(
+    "private, loopback, link-local and other special IPv4 networks",
+    area="addresses",
+    must_hold="refused, with the kind of network as the reason",
+)
 @pytest.mark.parametrize(("address", "kind"), PRIVATE.items())
 def test_special_networks_are_forbidden(address: str, kind: str) -> None:
     assert forbidden(address) == kind
@@ -92,6 +98,11 @@ def carried(address: str) -> list[str]:
     ]
 
 
+@attack(
+    "special IPv4 addresses inside IPv6 (mapped, NAT64, 6to4, ISATAP: seven forms each)",
+    area="addresses",
+    must_hold="refused",
+)
 @pytest.mark.parametrize("address", PRIVATE)
 def test_ipv6_forms_of_special_networks_are_forbidden(address: str) -> None:
     assert [form for form in carried(address) if not forbidden(form)] == []
@@ -102,6 +113,7 @@ def test_ipv6_forms_of_public_addresses_are_not(address: str) -> None:
     assert [form for form in carried(address) if forbidden(form)] == []
 
 
+@attack("special IPv6 networks", area="addresses", must_hold="refused, with the kind of network as the reason")
 @pytest.mark.parametrize(
     ("address", "kind"),
     [
@@ -138,6 +150,11 @@ def test_nothing_is_public_that_python_calls_special(address: Any) -> None:
         assert forbidden(str(address))
 
 
+@attack(
+    "loopback written as a number, in octal, hexadecimal or full-width digits",
+    area="addresses",
+    must_hold="recognised as 127.0.0.1",
+)
 @pytest.mark.parametrize(
     "url",
     [
@@ -238,6 +255,7 @@ def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
     run(work)
 
 
+@attack("a name with one public and one private address", area="addresses", must_hold="the host is refused")
 def test_one_forbidden_address_refuses_the_host() -> None:
     async def work() -> None:
         book = AddressBook(Recorder(a_example=["1.1.1.1", "10.0.0.1"], b_example=["x"]), allow=["a.example:8080"])
@@ -263,6 +281,7 @@ def test_literal_addresses_are_judged_and_not_looked_up() -> None:
     run(work)
 
 
+@attack("local names and addresses behind a proxy", area="addresses", must_hold="refused before the proxy is asked")
 def test_what_a_proxy_will_look_up_is_judged_by_its_name() -> None:
     book = AddressBook(Recorder(), allow=["localhost:8000"])
     assert book.judge("a.example", 80) == Found()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack import attack
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParser  # type: ignore[import-untyped]
 
@@ -149,6 +150,7 @@ def test_whatever_was_sent_is_read_as_far_as_it_goes(fetched: dict[str, Any], fo
 # --- pages that stand for others ---
 
 
+@attack("canonical links to other domains", area="links and URLs", must_hold="ignored outside the own domain and scope")
 @pytest.mark.parametrize(
     ("named", "goal"),
     [
@@ -189,6 +191,9 @@ def test_of_two_pages_that_name_each_other_one_is_read(together: bool) -> None:
     assert (second.kind, f"{SEED}a" in world.names(second.links)) == ("read", True)
 
 
+@attack(
+    "redirects to nowhere, out of scope and to themselves", area="redirects", must_hold="an outcome with its reason"
+)
 @pytest.mark.parametrize(
     ("target", "kind", "reason"),
     [
@@ -209,6 +214,7 @@ def test_redirects(target: str | None, kind: str, reason: str) -> None:
     assert world.names(visit.out_of_scope) == (["https://other.org/"] if reason == LEFT else [])
 
 
+@attack("redirect rings", area="redirects", must_hold="the ring is a dead end, not a loop")
 def test_a_chain_of_redirects_is_followed_and_a_ring_is_a_dead_end() -> None:
     for ring in (False, True):
         world = World()
@@ -369,12 +375,14 @@ def test_what_is_not_to_be_kept_is_not(fetched: dict[str, Any]) -> None:
     assert World(sent=SENT).visit(SEED, **fetched).exchange is None
 
 
+@attack("a page with 10,000 links to as many hosts", area="links and URLs", must_hold="all are read as links")
 def test_a_page_with_ten_thousand_links_to_as_many_hosts() -> None:
     world = World("any")
     visit = world.visit(SEED, body=links(*(f"http://h{number}.example/" for number in range(10_500))))
     assert len(set(world.names(visit.links))) == 10_500
 
 
+@attack("binary data sent as a page", area="pages", must_hold="an outcome, no exception")
 def test_bytes_of_any_kind_make_a_visit() -> None:
     chance = random.Random(5)  # noqa: S311
     parts = [

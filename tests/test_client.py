@@ -16,6 +16,7 @@ import aiohappyeyeballs
 import pytest
 from aiohttp import web
 from aiohttp.resolver import ThreadedResolver
+from attack import attack
 
 from surveyor.sources import client as clients
 from surveyor.sources.http import Fetched, FetchRequest
@@ -50,6 +51,11 @@ def ask(url: str, resolver: Recorder | None = None, **changes: Any) -> Fetched:
     return fetched
 
 
+@attack(
+    "links to loopback, private, metadata and IPv6-embedded addresses",
+    area="addresses",
+    must_hold="no name is resolved and no socket connects",
+)
 @pytest.mark.parametrize(
     "url",
     [
@@ -79,6 +85,7 @@ def test_no_connection_is_made_to_a_forbidden_address(url: str, monkeypatch: pyt
     assert (resolver.asked, connections.made) == ([], [])
 
 
+@attack("names that resolve to a private address", area="addresses", must_hold="no socket connects")
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:7f00:1"])
 def test_nor_to_a_name_that_resolves_to_one(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections, resolver = Connections(monkeypatch), Recorder(a_example=["1.1.1.1", address])
@@ -86,6 +93,11 @@ def test_nor_to_a_name_that_resolves_to_one(address: str, monkeypatch: pytest.Mo
     assert (page.error, resolver.asked, connections.made) == ("forbidden-address", ["a.example"], [])
 
 
+@attack(
+    "DNS rebinding: a name that resolves to loopback at the second look-up",
+    area="addresses",
+    must_hold="only the first, public address is connected to",
+)
 def test_the_judged_addresses_are_the_ones_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     connections, resolver = Connections(monkeypatch), Recorder(a_example=["1.1.1.1"])
 
@@ -99,6 +111,7 @@ def test_the_judged_addresses_are_the_ones_connected_to(monkeypatch: pytest.Monk
     assert connections.made == ["1.1.1.1"]
 
 
+@attack("a resolver that returns an address which was not judged", area="addresses", must_hold="the socket is refused")
 def test_a_socket_is_only_made_for_a_judged_address(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -124,6 +137,9 @@ def test_a_socket_is_only_made_for_a_judged_address(monkeypatch: pytest.MonkeyPa
         clients._checked_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))
 
 
+@attack(
+    "redirects to private and metadata addresses", area="addresses", must_hold="the hop is refused without a connection"
+)
 @pytest.mark.parametrize(
     "target", ["http://169.254.169.254/", "http://a.example/", "http://127.0.0.1:1/", "http://[::1]/"]
 )
@@ -209,6 +225,7 @@ def test_hosts_without_an_address() -> None:
     assert (late.error, late.timings.total < 3) == ("dns", True)
 
 
+@attack("URLs that cannot be requested", area="links and URLs", must_hold="an error as data, no exception")
 @pytest.mark.parametrize(
     "url", ["ftp://a.example/", "file:///etc/passwd", "", "a.example", "http://a b/", "http://[::1"]
 )
@@ -303,6 +320,11 @@ async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.transport.abort()
 
 
+@attack(
+    "slow loris: no headers, a stalled body, a reset",
+    area="connections",
+    must_hold="the fetch ends at its time limit with a reason; bytes received are kept",
+)
 @pytest.mark.parametrize(
     ("answer", "changes", "error"),
     [

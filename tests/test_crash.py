@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attack import attack
 
 from crashing import MOODY, SHAPE, STEADY, Image, Setting, accounts, difference, ranks_of, read_urls, rows, sums
 from surveyor.crawling import live
@@ -58,6 +59,11 @@ def no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 # killed, so hosts with a delay wait longer than they would have; see test_delays_hold_over_a_crash.
 
 
+@attack(
+    "a process killed after any commit",
+    area="journal and archives",
+    must_hold="the resumed crawl equals one that was not interrupted",
+)
 @pytest.mark.usefixtures("no_checkpoints")
 @pytest.mark.parametrize(("web", "until"), [(STEADY, ALL), (HERE, SOME)], ids=["steady", "moody"])
 def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -> None:
@@ -177,6 +183,11 @@ def test_several_at_once(tmp_path: Path, web: WebSettings) -> None:
     assert in_flight > 5
 
 
+@attack(
+    "a write-ahead log torn at any place",
+    area="journal and archives",
+    must_hold="the survey opens at an earlier commit",
+)
 def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
     """A power cut may take the end of what was written: some batches are gone, the others are whole."""
     setting = Setting(STEADY)

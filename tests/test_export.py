@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from attack import attack
 
 import surveyor as sv
 from console import Said
@@ -22,6 +23,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return survey_of(tmp_path_factory.mktemp("export") / "a.survey")
 
 
+@attack("titles and URLs that are spreadsheet formulas", area="output", must_hold="exported CSV holds no formula")
 def test_csv_holds_pages_with_ranks_and_no_formulas(survey: Path, tmp_path: Path) -> None:
     with sv.open(survey) as opened:
         (path,) = opened.export(tmp_path / "pages.csv")

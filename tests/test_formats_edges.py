@@ -13,6 +13,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from attack import attack
 from hypothesis import HealthCheck, given, settings
 
 from surveyor.errors import GraphError, InputError, UsageError
@@ -246,6 +247,7 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
+@attack("NumPy arrays whose headers lie", area="files from elsewhere", must_hold="rejected in one sentence")
 def test_arrays_that_lie_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", **GOOD)
     assert named_links(read_graph(tmp_path / "g.npz")) == {("a", "b"), ("b", "a")}
@@ -259,6 +261,7 @@ def test_arrays_that_lie_are_refused(tmp_path: Path) -> None:
         read_graph(tmp_path / "g.npz")
 
 
+@attack("damaged graph archives", area="files from elsewhere", must_hold="rejected, or the same graph")
 @quick
 @given(data=st.data())
 def test_a_damaged_archive_is_refused_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
@@ -287,6 +290,7 @@ def test_repeated_names_are_noted(tmp_path: Path) -> None:
     assert "1 names occur more than once" in " ".join(read_graph(tmp_path / "x-edges.txt").provenance["notes"])
 
 
+@attack("random bytes as a Matrix Market file", area="files from elsewhere", must_hold="rejected in one sentence")
 @pytest.mark.parametrize(
     "start",
     [
@@ -302,6 +306,7 @@ def test_random_bytes_are_no_matrix(tmp_path: Path, start: bytes, body: bytes) -
         read_graph(write_text(tmp_path / "g.mtx", start + b"\xff" + body))
 
 
+@attack("impossible sizes of a matrix", area="files from elsewhere", must_hold="rejected in one sentence")
 @pytest.mark.parametrize("sizes", ["9 9", "9 9 1 1", "2147483648 2147483648 1", "9 9 99999999999", "3 3 10", "-1 2 3"])
 def test_impossible_sizes_of_a_matrix(tmp_path: Path, sizes: str) -> None:
     banner = "%%MatrixMarket matrix coordinate pattern general\n%\n\n"

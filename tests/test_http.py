@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from attack import attack
 
 from surveyor.errors import UsageError
 from surveyor.sources.client import HttpClient
@@ -143,6 +144,7 @@ def test_what_is_sent() -> None:
     assert "secret" not in repr(HttpSettings(AGENT, **settings))
 
 
+@attack("links with credentials and servers that set cookies", area="links and URLs", must_hold="neither is ever sent")
 def test_credentials_in_a_url_and_cookies_are_never_sent() -> None:
     async def work() -> None:
         seen: list[web.Request] = []
@@ -163,6 +165,11 @@ def test_credentials_in_a_url_and_cookies_are_never_sent() -> None:
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 
+@attack(
+    "replies that are not HTTP: SSH banners, binary, wrong lengths, broken chunks, huge headers, nothing",
+    area="headers and bodies",
+    must_hold="one reason each; what was received is kept",
+)
 @pytest.mark.parametrize(
     ("answer", "error", "body"),
     [
@@ -188,6 +195,11 @@ def test_answers_that_are_not_quite_http(answer: bytes, error: str, body: bytes 
     assert bool(page.detail) == bool(error)
 
 
+@attack(
+    "random mixtures of HTTP fragments",
+    area="headers and bodies",
+    must_hold="the fetch returns a status or a reason, never an exception",
+)
 def test_no_bytes_make_a_fetch_raise() -> None:
     rng = random.Random(7)  # noqa: S311
     parts = [
@@ -217,6 +229,9 @@ def test_no_bytes_make_a_fetch_raise() -> None:
     within(work())
 
 
+@attack(
+    "bodies larger than the limit, announced or not", area="headers and bodies", must_hold="reading stops at the limit"
+)
 @pytest.mark.parametrize(
     ("headers", "pieces"), [({"Content-Length": "5000"}, 5), ({}, 5), ({"Content-Length": "1001"}, 2)]
 )
@@ -241,6 +256,11 @@ def encoded(name: str, body: bytes) -> bytes:
     return gzip.compress(body) if name == "gzip" else zlib.compress(body)
 
 
+@attack(
+    "compression bombs, cut streams and false encodings (gzip, deflate, zstd, Brotli)",
+    area="headers and bodies",
+    must_hold="decoding stops at the limit in bounded memory",
+)
 @pytest.mark.parametrize("name", ["gzip", "deflate", "zstd", "br"])
 def test_encodings_are_undone_within_bounds(name: str) -> None:
     body = random.Random(7).randbytes(50_000) + PAGE * 2000  # noqa: S311
@@ -255,6 +275,11 @@ def test_encodings_are_undone_within_bounds(name: str) -> None:
     assert len(decoder_of(name).feed(encoded(name, bytes(20_000_000)), 100_000)) < 9_000_000  # type: ignore[union-attr]
 
 
+@attack(
+    "stacked, unknown and repeated content encodings",
+    area="headers and bodies",
+    must_hold="at most three layers; otherwise a reason",
+)
 def test_odd_encodings() -> None:
     raw = zlib.compress(PAGE)[2:-4]
     assert get(replying(raw, Content_Encoding="deflate")).body == PAGE
@@ -286,6 +311,11 @@ def test_bodies_of_other_types_are_not_waited_for() -> None:
     assert not accepts(("text/html",), "text/htmlx")
 
 
+@attack(
+    "Location headers that are missing, empty, relative or not URLs",
+    area="redirects",
+    must_hold="no exception; a target only if it is a URL",
+)
 @pytest.mark.parametrize(
     ("location", "target"),
     [

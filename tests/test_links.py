@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from ada_url import join_url
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,6 +182,7 @@ def test_only_html_is_parsed() -> None:
     assert read_page(b"x" * MOST_TEXT + b"y", URL, content_type="text/plain").cut
 
 
+@attack("a page with more links than the limit", area="pages", must_hold="links stop at the limit, reported as cut")
 def test_many_links_are_cut() -> None:
     page = read_page("".join(f"<a href=/{number}>x</a>" for number in range(100_000)).encode(), URL)
     assert page.cut
@@ -191,6 +193,11 @@ def test_many_links_are_cut() -> None:
     assert not read_page(b"<a href=x>", URL).cut
 
 
+@attack(
+    "a million nested elements, 100,000 attributes, unclosed comments and scripts",
+    area="pages",
+    must_hold="text and time are bounded",
+)
 @pytest.mark.parametrize(
     "html",
     [
@@ -219,6 +226,11 @@ def test_hostile_pages_are_bounded(html: str) -> None:
     assert time.process_time() - start < 20  # three at most on an idle machine; minutes or no memory without the limits
 
 
+@attack(
+    "pages beyond the limits of tags, attributes and text",
+    area="pages",
+    must_hold="what is left out is reported as cut",
+)
 @pytest.mark.parametrize(
     "html",
     [
@@ -265,6 +277,7 @@ def test_formatting_read_as_span_keeps_links_and_text() -> None:
     assert page.text == "abc " * 400 + "d e"
 
 
+@attack("zero bytes, lone brackets, invalid UTF-8", area="pages", must_hold="no exception and no invented link")
 @pytest.mark.parametrize("body", [b"", b"\0" * 999, b"<" * 999, b"&" * 999, b"<a href=", b"<!--" * 99, b"\xff" * 999])
 def test_broken_pages_are_read(body: bytes) -> None:
     assert read_page(body, URL).links == ()
@@ -279,6 +292,11 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
+@attack(
+    "random HTML fragments with random headers and base URLs",
+    area="pages",
+    must_hold="no exception; every link is an absolute http(s) URL",
+)
 @given(st.one_of(st.binary(), st.lists(PIECES).map(b"".join)), st.text(), st.text())
 @settings(max_examples=300, deadline=None)
 def test_nothing_raises(body: bytes, header: str, url: str) -> None:

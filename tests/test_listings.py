@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from attack import attack
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_what_is_no_list_is_none(body: bytes) -> None:
     assert read_listing(body) is None
 
 
+@attack("cut and damaged sitemaps", area="sitemaps and lists", must_hold="entries before the damage count")
 def test_what_comes_before_a_mistake_counts() -> None:
     cut = SITEMAP[: SITEMAP.index("</urlset>")].encode() + b"<url><loc>https://example.org/c"
     assert read_listing(cut) == Listing("sitemap", (A, B))
@@ -61,6 +63,11 @@ def test_what_comes_before_a_mistake_counts() -> None:
     assert read_listing(b"\x1f\x8bnonsense") == Listing("text")
 
 
+@attack(
+    "XML entities: billion laughs and external files",
+    area="sitemaps and lists",
+    must_hold="nothing is expanded, nothing is opened",
+)
 def test_entities_are_not_expanded_and_nothing_is_fetched() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     assert read_listing(f"{bomb}<urlset xmlns='{MAP}'><url><loc>&b;</loc></url></urlset>".encode()) is None
@@ -68,6 +75,11 @@ def test_entities_are_not_expanded_and_nothing_is_fetched() -> None:
     assert read_listing(f"{outside}<urlset xmlns='{MAP}'><url><loc>&a;</loc></url></urlset>".encode()) is None
 
 
+@attack(
+    "a compressed sitemap beyond the limit",
+    area="sitemaps and lists",
+    must_hold="cut at the limit; entries before it count",
+)
 def test_a_list_that_unpacks_to_gigabytes_is_cut() -> None:
     huge = gzip.compress(b"https://example.org/\n" + b"#" * (MOST_BYTES + 1000), 9)
     found = read_listing(huge)
@@ -75,6 +87,7 @@ def test_a_list_that_unpacks_to_gigabytes_is_cut() -> None:
     assert found.pages == ("https://example.org/",)
 
 
+@attack("random bytes as a sitemap", area="sitemaps and lists", must_hold="no exception")
 @given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: f"<urlset>{text}".encode()))
 def test_nothing_raises(body: bytes) -> None:
     found = read_listing(body, "https://example.org/")

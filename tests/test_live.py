@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attack import attack
 
 from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
 from surveyor.crawling.live import run
@@ -60,6 +61,11 @@ def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
     assert [event.detail["tries"] for event in events if event.kind == "retry"] == [1, 2, 3]
 
 
+@attack(
+    "pages that fail for ever in different ways",
+    area="traps and limits",
+    must_hold="a bounded number of attempts, then an outcome",
+)
 @pytest.mark.parametrize(
     ("answers", "kind", "asked"),
     [

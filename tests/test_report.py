@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def test_an_upper_bound_is_never_shown_smaller(bound: float) -> None:
     assert Decimal(bound) <= shown <= Decimal(bound) * Decimal("1.1")
 
 
+@attack("random text with terminal escapes", area="output", must_hold="nothing printed holds control characters")
 @settings(max_examples=40)
 @given(st.text())
 def test_printable_text_has_no_control_characters(text: str) -> None:
@@ -136,6 +138,7 @@ def test_the_page_is_shown_on_a_narrow_terminal(
     assert max(map(len, stream.getvalue().splitlines())) <= width
 
 
+@attack("names with terminal markup and escape sequences", area="output", must_hold="printed literally")
 def test_rich_table_takes_markup_and_escapes_literally() -> None:
     stream = io.StringIO()
     table = Table(("score", "page"), [("1", "[red]a[/red]\x1b[31m")], ("score", "page"), [(1, "a")])
@@ -187,6 +190,9 @@ def check_harmless(page: str) -> None:
     assert "@import" not in page
 
 
+@attack(
+    "page names with HTML and scripts (report of a ranking)", area="output", must_hold="no script, no external resource"
+)
 def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
     path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "report.html")
     page = path.read_text("utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
@@ -208,6 +209,7 @@ def test_2_3_1_2_five_redirects_are_followed_and_count_for_where_they_began(tmp_
     assert [url for url, _ in client.log][: hops + 1] == chain
 
 
+@attack("robots.txt redirects in a chain or a circle", area="robots.txt", must_hold="at most five are followed")
 @pytest.mark.parametrize("circle", [False, True])
 def test_2_3_1_2_after_more_than_five_redirects_there_is_no_file(tmp_path: Path, circle: bool) -> None:
     chain = [ROBOTS, *(f"http://h{number}.example/rules" for number in range(1 if circle else 6))]
@@ -226,6 +228,11 @@ def test_2_3_1_3_a_file_that_is_unavailable_permits_everything(tmp_path: Path, s
 UNREACHABLE = [500, 502, 503, 504, 599, 429, "dns", "refused", "timeout-connect", "reset", "tls", "decode"]
 
 
+@attack(
+    "robots.txt that fails: server errors, resets, timeouts",
+    area="robots.txt",
+    must_hold="no page of the host is requested",
+)
 @pytest.mark.parametrize("how", UNREACHABLE)
 def test_2_3_1_4_a_file_that_is_unreachable_forbids_everything(tmp_path: Path, how: int | str) -> None:
     down = Fetched(ROBOTS, how) if isinstance(how, int) else Fetched(ROBOTS, error=how)  # type: ignore[arg-type]
@@ -305,6 +312,11 @@ def test_beside_the_rfc_what_people_write_is_understood_as_they_mean_it() -> Non
 PIECES = st.sampled_from(["/", "a", "b", "ab", "*", "$", "?", "=", "%41", "é", ".php", "//"])
 
 
+@attack(
+    "random rules with wildcards and escapes",
+    area="robots.txt",
+    must_hold="the verdict equals that of an independent parser",
+)
 @settings(max_examples=400)
 @given(
     st.lists(st.tuples(st.booleans(), st.lists(PIECES, min_size=1, max_size=5)), max_size=5),

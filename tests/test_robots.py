@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def test_reasons_delay_and_sitemaps() -> None:
     assert Robots.from_text(b"User-agent: *\nCrawl-delay: soon").crawl_delay is None
 
 
+@attack("a robots.txt larger than the limit", area="robots.txt", must_hold="lines beyond it are not read")
 def test_what_is_beyond_the_limit_does_not_count() -> None:
     head = b"User-agent: *\nDisallow: /a\n"
     filler = b"# " + b"x" * 98 + b"\n"
@@ -74,6 +76,7 @@ def test_what_is_beyond_the_limit_does_not_count() -> None:
     assert rules.permits(SITE + "/b")
 
 
+@attack("random bytes as robots.txt", area="robots.txt", must_hold="no exception; a verdict for every path")
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=400), st.text(max_size=40))
 def test_nothing_that_a_server_sends_raises(body: bytes, path: str) -> None:

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_globs_match_as_those_of_files(glob: str, rest: str) -> None:
     assert matches == fnmatch.fnmatchcase(rest, glob)
 
 
+@attack("patterns of many wildcards", area="links and URLs", must_hold="matched without backtracking")
 def test_many_stars_take_no_time() -> None:
     scope = Scope("any", (), exclude=("*a" * 50 + "b",))
     start = time.process_time()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from attack import attack
 
 import surveyor as sv
 from console import Said
@@ -125,6 +126,7 @@ HOSTILE = [
 ]
 
 
+@attack("SQL that writes, attaches or reads files", area="output", must_hold="refused by both engines")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("query", HOSTILE)
 def test_nothing_but_the_tables_can_be_touched(survey: Path, engine: str, query: str, tmp_path: Path) -> None:
@@ -153,6 +155,7 @@ def test_the_guards_are_those_that_hold() -> None:
             database.close()
 
 
+@attack("a SQL query without end", area="output", must_hold="stopped at its time limit")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_query_without_end_is_stopped(survey: Path, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sql", str(survey), FOREVER, "--seconds", "0.2", "--engine", engine)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attack import attack
 
 import surveyor as sv
 from console import Said, process
@@ -80,6 +81,11 @@ def test_it_tells_what_a_survey_holds(made: Path, report: str) -> None:
     assert "goal: 99 %" in report
 
 
+@attack(
+    "titles and URLs with HTML and scripts (report of a survey)",
+    area="output",
+    must_hold="no script, no external resource",
+)
 def test_it_is_one_harmless_file(report: str) -> None:
     seen = Tags(report)
     assert not seen.tags & {"script", "img", "iframe", "link", "object", "embed", "form", "base"}
@@ -95,6 +101,7 @@ def test_it_is_one_harmless_file(report: str) -> None:
     assert "prefers-color-scheme: dark" in report
 
 
+@attack("javascript: and data: URLs in the report", area="output", must_hold="not a link")
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", " javascript:alert(1)", "data:text/html,x", "JAVASCRIPT:x", "//a.org", "https:x"]
 )
@@ -102,6 +109,7 @@ def test_what_is_not_of_the_web_is_no_link(url: str) -> None:
     assert "<a" not in html.link(url)
 
 
+@attack("URLs with quotes in the report", area="output", must_hold="the attribute stays closed")
 def test_a_link_cannot_leave_its_quotes() -> None:
     assert html.link('https://a.org/"><script>') == (
         '<a href="https://a.org/&quot;&gt;&lt;script&gt;" rel="noopener noreferrer">'

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ada_url import normalize_url
+from attack import attack
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,11 @@ def test_urls_are_spelt_as_browsers_do(url: str, expected: str) -> None:
     assert normalise(expected) == expected
 
 
+@attack(
+    "strings that are not http(s) URLs, too long, or without a host",
+    area="links and URLs",
+    must_hold="rejected, no exception",
+)
 @pytest.mark.parametrize(
     "url",
     [
@@ -108,6 +114,7 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
+@attack("random URLs", area="links and URLs", must_hold="normalisation is idempotent")
 @given(
     st.one_of(
         st.text(), st.lists(PIECES).map("".join), st.lists(PIECES).map(lambda x: "http://a.example/" + "".join(x))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,6 +109,7 @@ def test_begins_a_new_file_when_one_is_full(tmp_path: Path) -> None:
         assert path.stat().st_size < 3000 + 2000
 
 
+@attack("an archive with a torn tail", area="journal and archives", must_hold="cut back to what the journal holds")
 @pytest.mark.parametrize("tail", [0, 1, 200, 900])
 def test_cuts_off_what_the_journal_does_not_know(tmp_path: Path, tail: int) -> None:
     archive = Archive.open(tmp_path)
@@ -214,6 +216,11 @@ def test_filler_has_just_the_length_asked_for(length: int) -> None:
     gzip.decompress(filler)
 
 
+@attack(
+    "headers that contradict the stored body",
+    area="journal and archives",
+    must_hold="other tools read the record correctly",
+)
 def test_heads_do_not_belie_the_body() -> None:
     headers = [(b"Transfer-Encoding", b"chunked"), (b"Content-Length", b"99"), (b"A", b"b")]
     assert head(b"HTTP/1.1 200 OK", headers, 5) == (
@@ -224,6 +231,7 @@ def test_heads_do_not_belie_the_body() -> None:
     assert head(b"GET / HTTP/1.1", headers[:1]) == b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+@attack("damaged archive records", area="journal and archives", must_hold="an error, never wrong content")
 def test_damage_is_noticed(tmp_path: Path) -> None:
     archive = Archive.open(tmp_path)
     place = archive.write(exchange(0, os.urandom(5000)))

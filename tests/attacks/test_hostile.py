@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attack import attack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def gather(client: Sites, *places: str, **given: Any) -> Gathered:
 # --- robots.txt ---
 
 
+@attack("a group of 20,000 user agents and 20,000 rules", area="robots.txt", must_hold="each rule is stored once")
 def test_a_group_of_very_many_agents_costs_no_more_than_its_lines() -> None:
     text = b"useragent *\n" * 20_000 + b"useragent x\n" + b"disallow /a\n" * 20_000
     rules = Robots.from_text(text)
@@ -66,6 +68,9 @@ def test_a_group_of_very_many_agents_costs_no_more_than_its_lines() -> None:
     assert len(rules._group.rules) == 20_000
 
 
+@attack(
+    "a robots.txt redirect whose connection is cut", area="robots.txt", must_hold="the rules at its target are obeyed"
+)
 def test_a_redirect_that_is_cut_off_leads_to_the_rules_all_the_same(path: Path) -> None:
     rules = Fetched(f"{A}/r.txt", 200, body=b"User-agent: *\nDisallow: /")
     cut = Fetched(ROBOTS, 301, target=rules.url, error="reset")
@@ -74,12 +79,18 @@ def test_a_redirect_that_is_cut_off_leads_to_the_rules_all_the_same(path: Path) 
     assert asked(client) == [ROBOTS, rules.url]
 
 
+@attack("Retry-After on a missing robots.txt", area="robots.txt", must_hold="no request before that time")
 def test_a_retry_after_holds_though_there_is_no_robots_txt(path: Path) -> None:
     client = Sites(Time(), {ROBOTS: Fetched(ROBOTS, 404, retry_after=100.0), f"{A}/": page(f"{A}/")})
     crawled(path, [f"{A}/"], client)
     assert client.times(f"{A}/") == [100.1]
 
 
+@attack(
+    "a robots.txt that moves to another host when it expires",
+    area="robots.txt",
+    must_hold="expired rules permit nothing while the new ones are fetched",
+)
 def test_rules_that_have_expired_do_not_count_while_new_ones_are_asked_for_elsewhere(path: Path) -> None:
     later = Fetched(f"{X}/a.txt", 200, body=b"User-agent: *\nDisallow: /p")
     answers: dict[str, Answers] = {
@@ -95,6 +106,9 @@ def test_rules_that_have_expired_do_not_count_while_new_ones_are_asked_for_elsew
     assert asked(client) == [ROBOTS, f"{A}/", f"{A}/p", ROBOTS, later.url]
 
 
+@attack(
+    "a robots.txt that redirects to a closed port", area="robots.txt", must_hold="four attempts, then the crawl ends"
+)
 def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> None:
     """The redirect shows that the network is there, so the failure counts."""
     there = "https://a.org/robots.txt"
@@ -103,6 +117,11 @@ def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> 
     assert len(client.times(there)) == 4
 
 
+@attack(
+    "a robots.txt redirect to a host with a Retry-After of 300 years",
+    area="robots.txt",
+    must_hold="the crawl ends within a minute",
+)
 def test_nobody_waits_for_years_for_a_robots_txt_that_lies_elsewhere(path: Path) -> None:
     there = f"{X}/a.txt"
     client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, 503, retry_after=1e10)})
@@ -114,6 +133,11 @@ def test_nobody_waits_for_years_for_a_robots_txt_that_lies_elsewhere(path: Path)
 # --- hosts to which a robots.txt leads ---
 
 
+@attack(
+    "robots.txt files of many hosts that redirect to one victim",
+    area="robots.txt",
+    must_hold="the victim gets one request at a time, with its delay",
+)
 def test_a_host_that_is_asked_for_the_rules_of_others_is_asked_for_nothing_else_meanwhile(path: Path) -> None:
     """Behind a proxy, where no gate of an address holds."""
     answers = {
@@ -159,12 +183,18 @@ def test_a_slow_answer_makes_the_very_next_request_wait(path: Path) -> None:
 # --- lists of pages ---
 
 
+@attack("a robots.txt that redirects to an excluded host", area="robots.txt", must_hold="that host gets no request")
 def test_a_guest_does_not_follow_robots_txt_to_a_host_to_avoid() -> None:
     client = Sites(Alone(), {ROBOTS: moved(ROBOTS, "http://never.org/r.txt")})
     assert not gather(client, avoid=("never.org",)).urls
     assert asked(client) == [ROBOTS]
 
 
+@attack(
+    "a redirect with a Retry-After of 300 years",
+    area="sitemaps and lists",
+    must_hold="it is not followed and nothing waits for it",
+)
 @pytest.mark.parametrize("url", [ROBOTS, f"{A}/sitemap.xml"])
 def test_a_guest_does_not_wait_for_ever(url: str) -> None:
     client = Sites(Alone(), {url: Fetched(url, 302, target=f"{A}/x", retry_after=1e10)})
@@ -173,6 +203,11 @@ def test_a_guest_does_not_wait_for_ever(url: str) -> None:
     assert f"{A}/x" not in asked(client)
 
 
+@attack(
+    "a sitemap that lists pages of another site",
+    area="sitemaps and lists",
+    must_hold="only pages of its own site count; the others are counted as foreign",
+)
 def test_lists_of_a_site_name_its_pages_wherever_they_lie_and_no_others() -> None:
     lists = {f"{X}/1": f"{A}/x", f"{X}/2": f"{X}/y"}
     answers: dict[str, Answers] = {
@@ -185,6 +220,11 @@ def test_lists_of_a_site_name_its_pages_wherever_they_lie_and_no_others() -> Non
     assert (list(found.urls), found.foreign) == ([f"{A}/x"], 1)
 
 
+@attack(
+    "a robots.txt that names twice as many sitemaps as the limit",
+    area="sitemaps and lists",
+    must_hold="requests stop at the limit",
+)
 def test_a_site_may_not_name_lists_without_end() -> None:
     named = "".join(f"Sitemap: /{number}\n" for number in range(2 * MOST_LISTS))
     client = Sites(Alone(), {ROBOTS: Fetched(ROBOTS, 200, body=named.encode())})
@@ -195,6 +235,11 @@ def test_a_site_may_not_name_lists_without_end() -> None:
 ONE = b"<urlset><url><loc>http://a.org/1</loc></url>"
 
 
+@attack(
+    "XML bombs: two million nested elements, default attributes, long namespaces",
+    area="sitemaps and lists",
+    must_hold="reading ends at a bound; entries before it count",
+)
 @pytest.mark.parametrize(
     ("bomb", "pages"),
     [
@@ -218,6 +263,11 @@ def test_what_is_usual_is_read() -> None:
     assert listing.pages == ("http://a.org/",)
 
 
+@attack(
+    "JSON feeds whose URLs are not strings",
+    area="sitemaps and lists",
+    must_hold="the entry is skipped, the rest is read",
+)
 @pytest.mark.parametrize("url", ["5", "[1]", "{}", "null", '""'])
 def test_a_feed_names_its_pages_by_texts(url: str) -> None:
     listing = read_listing(b'{"items": [{"url": %s}, {"url": "http://a.org/"}]}' % url.encode())
@@ -242,6 +292,11 @@ def anything(url: str, names: list[str], chance: random.Random) -> Fetched:
     return Fetched(url, 200, body=b"User-agent: *\nDisallow: /p1\nCrawl-delay: %d" % chance.choice([0, 5, 70]))
 
 
+@attack(
+    "random webs of redirects, errors, delays and excluded hosts",
+    area="traps and limits",
+    must_hold="every crawl ends within 40 requests per URL, and no excluded host is asked",
+)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=True), st.sampled_from([1, 2, 64]), st.sampled_from([0.0, 1.0]))
 def test_every_crawl_ends(
@@ -265,6 +320,11 @@ def test_every_crawl_ends(
     assert not [url for url in asked(client) if "never.org" in url]
 
 
+@attack(
+    "four hosts whose robots.txt redirects ten times with a long Retry-After",
+    area="traps and limits",
+    must_hold="all 20 pages of the honest host are fetched within a minute",
+)
 def test_hosts_that_lead_astray_keep_nobody_else_waiting(path: Path) -> None:
     answers: dict[str, Answers] = {f"{A}/": page(f"{A}/", *(f"/p{number}" for number in range(20)))}
     answers |= {f"{A}/p{number}": page(f"{A}/p{number}") for number in range(20)}
@@ -279,6 +339,7 @@ def test_hosts_that_lead_astray_keep_nobody_else_waiting(path: Path) -> None:
     assert max(times) < 60
 
 
+@attack("a Retry-After on a nested sitemap", area="sitemaps and lists", must_hold="the crawl obeys it")
 def test_what_a_host_asked_for_while_lists_were_read_holds_for_the_crawl() -> None:
     place = f"{A}/map.xml"
     answers: dict[str, Answers] = {

@@ -1,0 +1,48 @@
+"""Write docs/reference/attacks.md from the table of attacks: `python tests/attacks/page.py` (part of `make docs`)."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from attack import Attack
+
+from table import table
+
+PAGE = Path(__file__).parent.parent.parent / "docs/reference/attacks.md"
+HEAD = """\
+# Attacks, and what holds under them
+
+What hostile or broken servers, and files from elsewhere, may send, and what surveyor guarantees then. Each row is a
+test of that attack, which runs in `make test` and fails if the guarantee does not hold; this page is generated from
+those tests by `make docs`. All traffic of the tests stays on this machine.
+"""
+TAIL = """
+## Fuzzing
+
+`make fuzz` sends mutated inputs to everything that parses what servers or files contain: URLs, headers, robots.txt,
+HTML, sitemaps, content encodings, graph formats, journals and archives. The targets are in `tests/attacks/fuzz/`.
+They call the parsers beneath the boundary that turns an unexpected exception of a parser into the outcome *blocked*,
+so that each exception is a finding.
+"""
+
+
+def cell(text: str) -> str:
+    """Return text as one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def page(rows: list[Attack]) -> str:
+    """Return the page as Markdown."""
+    lines = [HEAD]
+    for area, attacks in groupby(rows, key=lambda row: row.area):
+        lines += [f"## {area[0].upper()}{area[1:]}", "", "| attack | inputs | what must hold |", "|---|--:|---|"]
+        lines += [f"| {cell(row.name)} | {row.inputs:,} | {cell(row.must_hold)} |" for row in attacks]
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n" + TAIL
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(table()), "utf-8")
+    sys.stdout.write(f"wrote {PAGE}\n")
