@@ -304,3 +304,33 @@ def test_nothing_raises(body: bytes, header: str, url: str) -> None:
     page = read_page(body, URL, content_type=header, headers=headers)
     assert all(link.url.startswith(("https://", "http://")) for link in page.links)
     assert isinstance(read_page(body, url, headers=headers), Page)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        b'<svg><a xlink:href="/x">x</a></svg>',
+        b"<svg><a xlink:href>x</a></svg>",
+        b"<svg><iframe xlink:src=a></iframe><link xlink:href=a rel=canonical><base xlink:href=x></svg>",
+        b"<math><a xlink:href=x href>x</a></math><svg><title>x</title></svg><html xml:lang>",
+        b"<area href><a href><frame src><meta name><meta content><link rel=next href>",
+        b"<a href=&#xD800;><a href='\xed\xa0\x80'><title>&#xDFFF;&#0;</title>",
+        b"<base href='http://['><a href='http://a.org:99999/'><a href='https://xn--a/'>",
+    ],
+)
+def test_attributes_that_a_selector_finds_need_not_be_there(html: bytes) -> None:
+    page = read_page(html + b"<p><a href=/last>x</a>", URL)
+    assert page.links[-1].url == "https://example.org/last"
+
+
+@pytest.mark.parametrize("value", ['</>; rel=""', "<>; rel=", "<http://[>; rel=canonical", "</>;rel", '</>; rel="'])
+def test_a_link_header_may_say_nothing(value: str) -> None:
+    page = read_page(b"<a href=/x>x</a>", URL, headers={"Link": value})
+    assert (page.canonical, len(page.links)) == (None, 1)
+
+
+@pytest.mark.parametrize("label", ["UTF-88", "hex", "zip", "idna", "undefined", "unicode_escape", "rot13", "\x00", ""])
+def test_labels_of_codecs_that_are_none_of_the_web_are_not_used(label: str) -> None:
+    for html, kind in (("é", f"text/html; charset={label}"), (f"<meta charset='{label}'>é", "text/html")):
+        page = read_page(html.encode(), URL, content_type=kind)
+        assert (page.charset, page.text) == ("utf-8", "é")

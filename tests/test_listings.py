@@ -92,3 +92,15 @@ def test_a_list_that_unpacks_to_gigabytes_is_cut() -> None:
 def test_nothing_raises(body: bytes) -> None:
     found = read_listing(body, "https://example.org/")
     assert found is None or all(isinstance(url, str) for url in (*found.pages, *found.lists))
+
+
+@pytest.mark.parametrize("label", ["UTF-88", "hex", "zip", "idna", "undefined", "mbcs", "x" * 1000, "UTF-8", "utf-16"])
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_declared_encoding_that_is_unknown_is_read_as_utf_8(label: str, quote: str) -> None:
+    text = f"<?xml version='1.0' encoding={quote}{label}{quote}?>{SITEMAP.partition('?>')[2]}"
+    assert read_listing(text.encode()) == Listing("sitemap", (A, B))
+
+
+def test_a_declared_encoding_of_the_web_is_used() -> None:
+    text = "<?xml version='1.0' encoding='windows-1251'?><rss><item><link>http://a.org/ж</link></item></rss>"
+    assert read_listing(text.encode("cp1251")) == Listing("feed", ("http://a.org/ж",))

@@ -9,9 +9,6 @@ who does not believe it must not pass importance to it either.
 `surveyor` and from X-Robots-Tag headers for all or for `surveyor`; of several, the strictest counts. Several headers
 of one name are joined by newlines; where commas join them, an agent's name holds until the next name.
 
-**Charset**: byte order mark, then Content-Type, then meta tag; else UTF-8 if the bytes are valid UTF-8, else a guess
-from the first 64 KB, else UTF-8 with replacements.
-
 **Hostile pages.** Nothing here raises, and time is bounded. The HTML rules let a few kilobytes cost hours or all
 memory: nested blocks take quadratic time, so a page of more than 30,000 tags (three seconds at the worst) is read in
 pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is also cut where
@@ -34,6 +31,7 @@ from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from surveyor.charsets import decode
 from surveyor.references import Addresses, resolve
 
 AGENT = "surveyor"
@@ -45,7 +43,6 @@ PIECE = 1_000  # tags after which a larger one is divided, where it can be; at t
 MOST_FORMATTING = 400  # tags; where there are more, they are read as span
 MANY_TAGS = 1_000  # in a page worth searching for formatting
 MANY_LETTERS = 100_000  # in a page worth searching for crowded tags
-GUESSED = 1 << 16  # bytes that the charset is guessed from
 
 _SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
 _NO_FOLLOW = frozenset(("nofollow", "ugc", "sponsored"))
@@ -69,38 +66,9 @@ _CROWDED = re.compile(
     r"<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     r"""(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+){1000}"""
 )
-_META_CHARSET = re.compile(
-    rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|<\?xml\b[^>]{0,100}?\bencoding\s*=\s*["']"""
-    rb"""([\w.:-]{1,40})""",
-    re.IGNORECASE,
-)
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _REFRESH = re.compile(r"""[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL)
 _WISH = re.compile(r"(?:[^,:]+:\s*)?unavailable_after\s*:\s*(?:[a-z]+,)?[^,]*|[^,]+", re.IGNORECASE)
 _CANONICAL_HEADER = re.compile(r"""<([^<>]*)>([^<>]*)""")
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_GUESSES = [
-    *(f"cp{number}" for number in range(1250, 1258)),
-    "iso8859_2",
-    "koi8_r",
-    "euc_jp",
-    "cp932",
-    "gb18030",
-    "big5",
-    "cp949",
-]
-_CHARSETS = {  # what browsers take a label for
-    **{f"windows-{number}": f"cp{number}" for number in (874, 949, *range(1250, 1259))},
-    **{f"iso-8859-{number}": f"iso8859-{number}" for number in (*range(2, 9), 10, 13, 14, 15, 16)},
-    **{name: name for name in ("utf-8", "utf-16-be", "koi8-r", "koi8-u", "gb18030", "euc-jp", "mac-cyrillic")},
-    **dict.fromkeys(("iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "ascii", "us-ascii"), "cp1252"),
-    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j"), "cp932"),
-    **dict.fromkeys(("euc-kr", "euckr", "ks_c_5601-1987", "ksc5601"), "cp949"),
-    "utf8": "utf-8", "utf-16": "utf-16-le", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be",
-    "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5hkscs", "big5-hkscs": "big5hkscs", "iso-2022-jp": "iso2022-jp",
-    "latin2": "iso8859-2", "iso-8859-8-i": "iso8859-8", "iso-8859-9": "cp1254", "latin5": "cp1254",
-    "iso-8859-11": "cp874", "tis-620": "cp874", "ibm866": "cp866", "macintosh": "mac-roman",
-}  # fmt: skip
 
 
 class Link(NamedTuple):
@@ -154,11 +122,11 @@ def read_page(
     language = known.get("content-language", "").partition(",")[0]
     kind = content_type.partition(";")[0].strip()
     if kind and "html" not in kind and "xml" not in kind:
-        plain, charset = _decode(body, content_type, is_html=False) if kind.startswith("text/") else ("", "")
+        plain, charset = decode(body, content_type, declares=False) if kind.startswith("text/") else ("", "")
         shown = " ".join(plain[:MOST_TEXT].split())
         cut, language = len(plain) > MOST_TEXT, _tag(language)
         return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **wishes.asked())
-    html, charset = _decode(body, content_type, is_html=True)
+    html, charset = decode(body, content_type)
     pieces, cut = _tame(html)
     found, shown, long = _Found(url), "", False
     for piece in pieces:
@@ -229,7 +197,7 @@ def _linked(header: str, url: str) -> str | None:
     """Return the canonical address that a Link header names."""
     for match in _CANONICAL_HEADER.finditer(header[:10_000]):
         rel = re.search(r"""\brel\s*=\s*(?:"([^"]*)"|([^\s;,]+))""", match[2], re.IGNORECASE)
-        if rel and "canonical" in (rel[1] or rel[2]).lower().split():
+        if rel and "canonical" in (rel[1] or rel[2] or "").lower().split():
             return resolve(match[1].strip(), url)
     return None
 
@@ -250,21 +218,21 @@ class _Found:
             tag, told = node.tag, node.attributes
             if tag in ("a", "area"):
                 rel = told.get("rel")
-                self.named.append((told["href"] or "", rel is None or _NO_FOLLOW.isdisjoint(rel.lower().split())))
+                self.named.append((told.get("href") or "", rel is None or _NO_FOLLOW.isdisjoint(rel.lower().split())))
             elif tag in ("frame", "iframe"):
-                self.named.append((told["src"] or "", True))
+                self.named.append((told.get("src") or "", True))
             elif tag == "link":
                 rels = (told.get("rel") or "").lower().split()
                 if "canonical" in rels and self.canonical is None:
-                    self.canonical = told["href"] or ""
+                    self.canonical = told.get("href") or ""
                 if not {"next", "prev"}.isdisjoint(rels):
-                    self.named.append((told["href"] or "", True))
+                    self.named.append((told.get("href") or "", True))
             elif tag == "meta":
                 self._meta(told, wishes)
             elif tag == "html":
                 self.language = self.language or told.get("lang") or told.get("xml:lang") or ""
             elif tag == "base" and not self._has_base:
-                self._has_base, self.base = True, resolve(told["href"] or "", self.url) or self.url
+                self._has_base, self.base = True, resolve(told.get("href") or "", self.url) or self.url
             elif tag == "title" and not self._has_title:
                 self._has_title, self.title = True, " ".join(node.text()[:10_000].split())[:1_000]
 
@@ -354,30 +322,3 @@ def _first_tags(html: str, count: int) -> str:
     """Return the part before a tag too many."""
     last = next(islice(_TAG.finditer(html), count, None), None) if html.count("<") > count else None
     return html[: last.start()] if last else html
-
-
-def _decode(body: bytes, content_type: str, *, is_html: bool) -> tuple[str, str]:
-    """Return the text of a body and the charset it was read in."""
-    for mark, charset in _MARKS:
-        if body.startswith(mark):
-            return body[len(mark) :].decode(charset, "replace"), charset
-    told = re.search(r"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", content_type)
-    charset = _CHARSETS.get(told[1], "") if told else ""
-    if not charset and is_html and (match := _META_CHARSET.search(_COMMENT.sub(b"", body[:2_048]))):
-        charset = _CHARSETS.get((match[1] or match[2]).decode("ascii", "replace").lower(), "")
-        charset = "utf-8" if charset.startswith("utf-16") else charset  # it could not have been read otherwise
-    if charset:
-        return body.decode(charset, "replace"), charset
-    try:
-        return body.decode(), "utf-8"
-    except UnicodeDecodeError as error:
-        broken_off = error.start >= len(body) - 3  # in the middle of a character
-        charset = "utf-8" if broken_off else _guess(body[:GUESSED])
-        return body.decode(charset, "replace"), charset
-
-
-def _guess(body: bytes) -> str:
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(body, cp_isolation=_GUESSES).best()
-    return best.encoding if best else "utf-8"

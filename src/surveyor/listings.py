@@ -19,6 +19,8 @@ from typing import Any, Literal
 from urllib.parse import urljoin
 from xml.parsers import expat
 
+from surveyor.charsets import HEAD, named
+
 MOST_BYTES = 100_000_000  # of a list, unpacked: twice what sitemaps may have
 MOST_PAGES = 1_000_000
 DEEPEST, LONGEST_SPACE = 100, 1_000  # elements within each other; characters of a namespace
@@ -77,6 +79,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _as_utf8(body: bytes) -> bytes:
+    """Return XML in UTF-8, out of the charset that it declares if that is one of the web."""
+    charset = named(body[:HEAD])
+    return body if charset in ("", "utf-8") else body.decode(charset, "replace").encode("utf-8", "replace")
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads XML as it comes."""
@@ -89,13 +97,13 @@ class _Reader:
     urls: dict[str, None] = field(default_factory=dict)
 
     def read(self, body: bytes) -> Listing | None:
-        parser = expat.ParserCreate(namespace_separator=" ")
+        parser = expat.ParserCreate("utf-8", " ")  # whatever it declares: of Python's codecs expat takes any
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler, parser.StartNamespaceDeclHandler = self._characters, self._space
         parser.EntityDeclHandler = parser.AttlistDeclHandler = self._refuse
         parser.buffer_text = True
         with suppress(expat.ExpatError, ValueError):  # what came before counts
-            parser.Parse(body, True)  # noqa: FBT003  # takes no name
+            parser.Parse(_as_utf8(body), True)  # noqa: FBT003  # takes no name
         if self.kind is None:
             return None
         found = tuple(self.urls)[:MOST_PAGES]

@@ -1,0 +1,83 @@
+"""Which charset a body is in, and its text.
+
+The order is: byte order mark, then Content-Type, then what the document declares; else UTF-8 if the bytes are valid
+UTF-8, else a guess from the first 64 KB, else UTF-8 with replacements. A label counts only if it is in the table of
+labels that browsers know: Python has codecs (hex, zip, idna, …) that no server may choose.
+"""
+
+from __future__ import annotations
+
+import re
+
+GUESSED = 1 << 16  # bytes that the charset is guessed from
+HEAD = 2_048  # bytes in which a document may declare its charset
+MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+CHARSETS = {  # what browsers take a label for
+    **{f"windows-{number}": f"cp{number}" for number in (874, 949, *range(1250, 1259))},
+    **{f"iso-8859-{number}": f"iso8859-{number}" for number in (*range(2, 9), 10, 13, 14, 15, 16)},
+    **{name: name for name in ("utf-8", "utf-16-be", "koi8-r", "koi8-u", "gb18030", "euc-jp", "mac-cyrillic")},
+    **dict.fromkeys(("iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "ascii", "us-ascii"), "cp1252"),
+    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("euc-kr", "euckr", "ks_c_5601-1987", "ksc5601"), "cp949"),
+    **dict.fromkeys(("utf-16", "utf-16le"), "utf-16-le"),
+    **dict.fromkeys(("gbk", "gb2312"), "gb18030"),
+    **dict.fromkeys(("big5", "big5-hkscs"), "big5hkscs"),
+    **dict.fromkeys(("iso-8859-9", "latin5"), "cp1254"),
+    **dict.fromkeys(("iso-8859-11", "tis-620"), "cp874"),
+    "utf8": "utf-8",
+    "utf-16be": "utf-16-be",
+    "iso-2022-jp": "iso2022-jp",
+    "latin2": "iso8859-2",
+    "iso-8859-8-i": "iso8859-8",
+    "ibm866": "cp866",
+    "macintosh": "mac-roman",
+}
+GUESSES = [
+    *(f"cp{number}" for number in range(1250, 1258)),
+    "iso8859_2",
+    "koi8_r",
+    "euc_jp",
+    "cp932",
+    "gb18030",
+    "big5",
+    "cp949",
+]
+_PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.ASCII)
+_DECLARED = re.compile(
+    rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|<\?xml\b[^>]{0,100}?\bencoding\s*=\s*["']"""
+    rb"""([\w.:-]{1,40})""",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+
+
+def decode(body: bytes, content_type: str = "", *, declares: bool = True) -> tuple[str, str]:
+    """Return the text of a body and the charset that it was read in; `declares` if the body itself may name one."""
+    for mark, charset in MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(charset, "replace"), charset
+    if charset := named(body, content_type, declares=declares):
+        return body.decode(charset, "replace"), charset
+    try:
+        return body.decode(), "utf-8"
+    except UnicodeDecodeError as error:
+        broken_off = error.start >= len(body) - 3  # in the middle of a character
+        charset = "utf-8" if broken_off else _guess(body[:GUESSED])
+        return body.decode(charset, "replace"), charset
+
+
+def named(body: bytes, content_type: str = "", *, declares: bool = True) -> str:
+    """Return the charset that the content type names, or the document; empty if none is known."""
+    found = _PARAMETER.search(content_type.lower())
+    charset = CHARSETS.get(found[1], "") if found else ""
+    if not charset and declares and (match := _DECLARED.search(_COMMENT.sub(b"", body[:HEAD]))):
+        charset = CHARSETS.get((match[1] or match[2]).decode("ascii", "replace").lower(), "")
+        charset = "utf-8" if charset.startswith("utf-16") else charset  # it could not have been read otherwise
+    return charset
+
+
+def _guess(body: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(body, cp_isolation=GUESSES).best()
+    return best.encoding if best else "utf-8"
