@@ -139,7 +139,7 @@ def domain(host: str) -> str:
     >>> domain("news.bbc.co.uk"), domain("10.0.0.1"), domain("db.intern")
     ('bbc.co.uk', '10.0.0.1', 'db.intern')
     """
-    return _suffixes().domain(host)
+    return _suffixes().domain(host) or host
 
 
 @cache

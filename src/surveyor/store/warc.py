@@ -108,10 +108,10 @@ class Archive:
             (about, message), (_, request) = records
             at = datetime.fromisoformat(about("WARC-Date")).timestamp()
             whole = len(data) == place.length and len(message) == int(about("Content-Length"))
-        except (_warcio().exceptions.ArchiveLoadFailed, zlib.error, ValueError, TypeError) as error:
+        except (_warcio().exceptions.ArchiveLoadFailed, zlib.error, ValueError, TypeError, OverflowError) as error:
             raise lost from error
         first, end, body = message.partition(b"\r\n\r\n")
-        if not whole or about("WARC-Type") != "response":
+        if not whole or about("WARC-Type") != "response" or not about("WARC-Target-URI"):
             raise lost
         ip, truncated = about("WARC-IP-Address", ""), about("WARC-Truncated", "")
         return Exchange(about("WARC-Target-URI"), request, first + end, body, at, ip, truncated)
