@@ -102,3 +102,96 @@ def test_the_line_that_decides(text: str, path: str, told: str) -> None:
     rule = Robots.from_text(text.encode()).rule_for(SITE + path)
     assert ("" if rule is None else f"{rule.line} {rule}") == told
     assert Robots("absent").rule_for(SITE) is Robots("unreachable").rule_for(SITE) is None
+
+
+# --- one rule at a time, as the oracle of the index ---
+
+
+def matches(pattern: str, target: str) -> bool:
+    """Compare character by character; a wildcard may stand for any text."""
+    body, ends = pattern.removesuffix("$"), pattern.endswith("$")
+    reached = {0}  # how much of the target may have been used
+    for character in body:
+        if character == "*":
+            reached = set(range(min(reached, default=len(target) + 1), len(target) + 1))
+        else:
+            reached = {at + 1 for at in reached if target[at : at + 1] == character}
+    return len(target) in reached if ends else bool(reached)
+
+
+def oracle(rules: list[tuple[bool, str]], target: str) -> str:
+    """The line that decides: the longest, then one that allows, then the first."""
+    found = [
+        (len(pattern), allows, -line) for line, (allows, pattern) in enumerate(rules, 2) if matches(pattern, target)
+    ]
+    return f"{-max(found)[2]}" if found else ""
+
+
+RULE = st.lists(
+    st.sampled_from(["/", "a", "b", "ab", "abc", "abcabd", "*", "**", ".html", "?", "="]), min_size=1, max_size=7
+)
+
+
+@settings(deadline=None, max_examples=1_000)
+@given(
+    st.lists(st.tuples(st.booleans(), RULE.map("".join), st.sampled_from(["", "", "$"])), max_size=40),
+    st.lists(
+        st.lists(st.sampled_from(["/", "a", "b", "ab", "abc", "abd", ".html", "?", "="]), max_size=9).map("".join),
+        min_size=1,
+        max_size=5,
+    ),
+)
+def test_the_index_finds_the_rule_that_comparing_all_finds(
+    lines: list[tuple[bool, str, str]], paths: list[str]
+) -> None:
+    rules = [(allows, f"/{pattern}{end}") for allows, pattern, end in lines]
+    text = "\n".join(["User-agent: *", *(f"{'Allow' if allows else 'Disallow'}: {rule}" for allows, rule in rules)])
+    robots = Robots.from_text(text.encode())
+    for path in paths:
+        rule = robots.rule_for(f"{SITE}/{path}")
+        spelt = {f"/{path}", f"/{path.partition('?')[0]}{path.partition('?')[1]}{escaped(path.partition('?')[2])}"}
+        expected = max((oracle(rules, target) for target in spelt), key=lambda line: weigh(rules, line))
+        assert ("" if rule is None else f"{rule.line}") == expected
+
+
+def escaped(query: str) -> str:
+    """Delimiters in a query are the same, escaped or not."""
+    return query.replace("/", "%2F").replace("?", "%3F")
+
+
+def weigh(rules: list[tuple[bool, str]], line: str) -> tuple[int, bool, int]:
+    return (len(rules[int(line) - 2][1]), rules[int(line) - 2][0], -int(line)) if line else (0, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "told"),
+    [
+        ("Disallow: /a*\nAllow: /a", "/a", "Disallow: /a*"),  # a wildcard counts as an octet
+        ("Disallow: /a****\nAllow: /abc", "/abcd", "Disallow: /a****"),
+        ("Allow: /a*$\nDisallow: /ab", "/abc", "Allow: /a*$"),
+        ("Disallow: /*ab\nDisallow: /a*b", "/ab", "Disallow: /*ab"),  # of equals, the first
+        ("Disallow: /a*b\nAllow: /a**b", "/ab", "Allow: /a**b"),
+        ("Disallow: *", "/a", "Disallow: *"),
+        ("Disallow: *$\nAllow: /", "/a", "Disallow: *$"),
+        ("Disallow: /ab*ba$", "/aba", ""),
+        ("Disallow: /ab*ba$", "/abba", "Disallow: /ab*ba$"),
+        ("Disallow: /%7Ea\nAllow: /~a\nDisallow: /~a", "/~ab", "Allow: /~a"),
+    ],
+)
+def test_which_rule_counts_most(text: str, path: str, told: str) -> None:
+    assert str(Robots.from_text(f"User-agent: *\n{text}".encode()).rule_for(SITE + path) or "") == told
+
+
+SPELT = ("Disallow:/a", "Disallow : /a", " \tDisallow\t:\t/a", "Disallow /a", "Disallow\t /a", "DISALLOW: /a#b")
+
+
+@pytest.mark.parametrize("line", [*SPELT, "Disallow:   /a "])
+def test_spellings_of_a_line(line: str) -> None:
+    assert not permits(f"User-agent: *\n{line}", "/a")
+
+
+@pytest.mark.parametrize(
+    "line", ["Disallowed: /a", "Disallow\t/a", "x Disallow: /a", "Disallow:# /a", "Di\u017fallow: /a"]
+)
+def test_lines_that_are_no_rules(line: str) -> None:
+    assert permits(f"User-agent: *\n{line}", "/a")

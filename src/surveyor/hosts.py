@@ -226,6 +226,8 @@ class Hosts:
         """Take in what robots.txt says, until it is to be read again; `trouble` is why it could not be read."""
         host = self._all[number]
         host.rules[origin] = Rules(robots, until, trouble=trouble)
+        if robots.limit and host.name not in self.manners.permitted:
+            self.remarks.append(f"{origin}: {robots.limit}, so none of its pages is fetched")
         delays = [rules.robots.crawl_delay or 0.0 for rules in host.rules.values() if rules.robots is not None]
         before, host.least = host.least, max(self.manners.delay, *delays)
         if host.least == before:

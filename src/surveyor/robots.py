@@ -16,11 +16,12 @@ to mean us, or let an unknown line end a group; docs/reference/robots.md goes th
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
-from urllib.parse import quote
+from typing import Literal
+
+from surveyor.robot_rules import Rule, RuleSet, Verdict
 
 TOKEN = "surveyor"  # noqa: S105  # our product token
 LARGEST = 500 * 1024  # bytes that are read of a robots.txt: what the RFC asks for at least
@@ -28,52 +29,24 @@ MISSPELT = {"dissallow", "dissalow", "disalow", "diasllow", "disallaw"}
 KINDS = {"user-agent": "agent", "useragent": "agent", "sitemap": "sitemap", "crawl-delay": "delay"} | {
     "allow": "allow", "disallow": "disallow", "request-rate": "rate", **dict.fromkeys(MISSPELT, "disallow")
 }  # fmt: skip
-ENDS = re.compile(r"\r\n|\r|\n")
+# lines that mean something, with their values; a forgotten colon is forgiven, if a space stands there
+LINE = re.compile(
+    rf"^[^\S\n]*+({'|'.join(KINDS)})(?:[^\S\n]*+:|[^\S\n ]*+(?=[ #\n]|\Z))([^#\n]*)", re.MULTILINE | re.IGNORECASE
+)
 ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+OCTETS = [chr(octet) if 0x20 < octet < 0x7F else f"%{octet:02X}" for octet in range(256)]
 SPECIAL = {"*": "%2A", "$": "%24"}  # what stands for itself in a URL, and for something else in a rule
 DELIMITERS = {mark: f"%{ord(mark):02X}" for mark in ":/?#[]@"}  # in a query, escaped or not they mean the same
 
 Standing = Literal["rules", "absent", "unreachable"]
 
 
-class Rule(NamedTuple):
-    """One line that allows or disallows."""
-
-    allows: bool
-    value: str  # as written
-    pieces: tuple[str, ...]  # of its pattern, as compared; whatever may stand between them
-    is_whole: bool  # the URL must end with the last one
-    line: int = 0  # of the file, from 1
-
-    @property
-    def weight(self) -> tuple[int, bool]:
-        """How much it counts: by the octets of its pattern, and then if it allows."""
-        return sum(map(len, self.pieces)) + len(self.pieces) - 1 + self.is_whole, self.allows
-
-    def matches(self, target: str) -> bool:
-        """Say whether a path with its query begins like the pattern; each piece is looked for from the left."""
-        first, *rest = self.pieces
-        if not target.startswith(first):
-            return False
-        at = len(first)
-        for piece in rest[: len(rest) - self.is_whole]:
-            if (found := target.find(piece, at)) < 0:
-                return False
-            at = found + len(piece)
-        if not self.is_whole:
-            return True
-        return target.endswith(rest[-1]) and len(target) - len(rest[-1]) >= at if rest else target == first
-
-    def __str__(self) -> str:
-        return f"{'Allow' if self.allows else 'Disallow'}: {self.value}"
-
-
 @dataclass(slots=True)
 class Group:
     """What a file says to some agent."""
 
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[tuple[bool, str, str, int]] = field(default_factory=list)  # fields of Rule, in the order of the file
     delay: float | None = None
 
 
@@ -107,16 +80,22 @@ class Robots:
         return not self.why(url)
 
     def rule_for(self, url: str) -> Rule | None:
-        """Return the rule that decides about a URL; None if none matches."""
-        if self.standing != "rules":
-            return None
-        targets = _spellings(url)
-        return next((rule for rule in self._group.rules if any(map(rule.matches, targets))), None)
+        """Return the rule that decides about a URL; None if none matches, or if there are too many to find it."""
+        return self.verdict(url).rule
+
+    def verdict(self, url: str) -> Verdict:
+        """Return the rule that decides about a URL, or the limit that kept it from being found, and what that cost."""
+        return Verdict() if self.standing != "rules" else self._ours[0].decide(_spellings(url))
 
     @property
     def crawl_delay(self) -> float | None:
         """Seconds between two requests that the file asks for, by Crawl-delay or Request-rate."""
-        return self._group.delay if self.standing == "rules" else None
+        return self._ours[1] if self.standing == "rules" else None
+
+    @property
+    def limit(self) -> str:
+        """Why no rule of the file is matched, and nothing permitted; empty if they are."""
+        return self._ours[0].limit if self.standing == "rules" else ""
 
     @property
     def sitemaps(self) -> list[str]:
@@ -129,30 +108,31 @@ class Robots:
             return ""
         if self.standing == "unreachable":
             return "robots.txt could not be read, so nothing may be"
-        rule = self.rule_for(url)
+        rule, limit, _ = self.verdict(url)
+        if limit:
+            return f"{limit}, so it may not be read"
         return "" if rule is None or rule.allows else f"robots.txt disallows it ({rule})"
 
     @cached_property
-    def _group(self) -> Group:
-        """All that the file says to us; the rules that count most come first."""
+    def _ours(self) -> tuple[RuleSet, float | None]:
+        """The rules for us, merged and indexed, and the delay."""
         ours = self.token.lower()
         groups = _groups(self.text, {ours, "*"})
         group = groups.get(ours) or groups.get("*") or Group()
-        group.rules.sort(key=lambda rule: rule.weight, reverse=True)
-        return group
+        return RuleSet(group.rules), group.delay
 
 
-def _lines(text: str) -> list[tuple[int, str, str]]:
-    """Return number, kind and value of each line that means something; a forgotten colon is forgiven."""
-    lines = []
-    for number, line in enumerate(ENDS.split(text), 1):
-        said = line.partition("#")[0].strip()
-        name, colon, value = said.partition(":")
-        if not colon or name.strip().lower() not in KINDS:
-            name, _, value = said.partition(" ")
-        if (kind := KINDS.get(name.strip().lower())) is not None:
-            lines.append((number, kind, value.strip()))
-    return lines
+def _lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield number, kind and value of each line that means something."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    number, before = 1, 0
+    for found in LINE.finditer(text):
+        start = found.start()
+        number += text.count("\n", before, start)
+        before = start
+        name, value = found.groups()
+        if (kind := KINDS.get(name.lower())) is not None:  # else it is spelt with letters that look alike
+            yield number, kind, value.strip()
 
 
 def _groups(text: str, tokens: Set[str]) -> dict[str, Group]:
@@ -172,8 +152,8 @@ def _groups(text: str, tokens: Set[str]) -> dict[str, Group]:
             is_open = True
         elif kind in ("allow", "disallow"):
             is_open = False
-            if value:
-                rule = _rule(value, line, allows=kind == "allow")
+            if value and listed:
+                rule = kind == "allow", value, _pattern(value), line
                 for group in listed.values():
                     group.rules.append(rule)
         elif kind in ("delay", "rate") and (seconds := _seconds(kind, value)) is not None:
@@ -200,14 +180,15 @@ def _seconds(kind: str, value: str) -> float | None:
     return int(found[2]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[3]] / int(found[1])
 
 
-def _rule(value: str, line: int, *, allows: bool) -> Rule:
-    """Make a rule; one that does not begin with a slash is taken as if it did, whole URLs by their path."""
-    pattern = re.sub(r"^https?://[^/]*", "", value)
-    if not pattern.startswith(("/", "*")):
-        pattern = f"/{pattern}"
-    is_whole = pattern.endswith("$")
-    pieces = pattern[: len(pattern) - is_whole].replace("$", SPECIAL["$"]).split("*")
-    return Rule(allows, value, tuple(map(_canonical, pieces)), is_whole, line)
+def _pattern(value: str) -> str:
+    """Return what a rule compares; one that does not begin with a slash as if it did, whole URLs by their path."""
+    if value[0] not in "/*":
+        value = re.sub(r"^https?://[^/]*", "", value)
+        if not value.startswith(("/", "*")):
+            value = f"/{value}"
+    if "$" in value:
+        value = value[:-1].replace("$", SPECIAL["$"]) + value[-1]
+    return _canonical(value)
 
 
 def _canonical(text: str) -> str:
@@ -217,7 +198,11 @@ def _canonical(text: str) -> str:
         character = chr(int(found[1], 16))
         return character if character in PLAIN else found[0].upper()
 
-    return ESCAPE.sub(once, quote(text, safe="!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~", errors="replace"))
+    if "%" in text:
+        text = ESCAPE.sub(once, text)
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
+    return "".join(map(OCTETS.__getitem__, text.encode("utf-8", "replace")))
 
 
 def _target(url: str) -> str:

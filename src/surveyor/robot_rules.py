@@ -1,0 +1,196 @@
+r"""The rules of one robots.txt, merged and indexed: which one decides about a URL, at a cost that is bounded.
+
+Of the rules that match, the longest decides, of equals the one that allows, of those the first of the file. A host may
+send tens of thousands of rules, so none is compared that cannot matter:
+
+- Rules without wildcards lie in a sorted list. The longest that a URL begins with is found by bisection, and each knows
+  the best of all that it begins with itself. Rules that end in `$` lie in a dict.
+- Rules with wildcards lie in an index by a *gram*: three characters, or one, that a URL must hold to match. Each rule
+  takes the one of its grams that fewest others took. Those whose gram is in the URL are compared, best first.
+- Rules that match the same URLs are merged: the one that counts most stays.
+
+**Limits.** Every verdict counts its steps, each about a nanosecond at worst. One that would take more than `STEPS`, and
+any about a file with more than `WILDCARDS` different wildcard rules, is not made: nothing is permitted then, and the
+verdict says so (`Verdict.limit`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+WILDCARDS = 10_000  # rules with wildcards, after merging, that are matched
+STEPS = 1_600_000  # of one verdict: less than two milliseconds
+PER_GRAM, PER_RULE, PER_MATCH, PER_PIECE = 80, 300, 600, 150  # steps: per gram of a URL, rule taken up, text searched
+GRAM, PIECES, LONG, CROWD = 3, 8, 64, 4  # its characters; pieces and characters looked at; rules that crowd one
+HIGHEST = (1 << 32) - 1  # numbers of lines are smaller
+STARS = re.compile(r"\*{2,}")
+NO_RULE = -1  # below the rank of every rule
+
+
+class Rule(NamedTuple):
+    """One line that allows or disallows."""
+
+    allows: bool
+    value: str  # as written
+    pattern: str  # as compared: octets in the one spelling, `*`, and `$` at the end
+    line: int = 0  # of the file, from 1
+
+    @property
+    def weight(self) -> tuple[int, bool]:
+        """How much it counts: by the octets of its pattern, and then if it allows."""
+        return len(self.pattern), self.allows
+
+    def __str__(self) -> str:
+        return f"{'Allow' if self.allows else 'Disallow'}: {self.value}"
+
+
+class Verdict(NamedTuple):
+    """The rule that decides about a URL, if any, or the limit that kept it from being found."""
+
+    rule: Rule | None = None
+    limit: str = ""
+    steps: int = 0
+
+
+class RuleSet:
+    """All rules that one file has for us."""
+
+    def __init__(self, rules: Iterable[tuple[bool, str, str, int]]) -> None:
+        """Merge and index rules, given by their fields; there may be many, and few are ever needed as objects."""
+        self.limit = ""  # why nothing is matched
+        self._rules: dict[int, tuple[bool, str, str, int]] = {}  # by rank
+        self._exact: dict[str, int] = {}  # rank of the best rule for this text and no other
+        prefixes: dict[str, int] = {}
+        wild: dict[str, int] = {}
+        for rule in rules:
+            allows, _, text, line = rule
+            rank = (2 * len(text) + allows) << 32 | (HIGHEST - line)
+            table = self._exact
+            if "*" in text:
+                table, text = _reduced(text, prefixes, wild)
+            elif text[-1] == "$":
+                text = text[:-1]
+            else:
+                table = prefixes
+            if (before := table.get(text, NO_RULE)) < rank:
+                table[text] = rank
+                self._rules[rank] = rule
+                if before != NO_RULE:
+                    del self._rules[before]
+        if len(wild) > WILDCARDS:
+            self.limit = f"robots.txt has more than {WILDCARDS:,} rules with wildcards"
+            self._rules, self._exact, prefixes, wild = {}, {}, {}, {}
+        self._index_prefixes(prefixes)
+        self._index_wild(wild)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def decide(self, targets: set[str]) -> Verdict:
+        """Return the rule that decides about a path with its query, given in all its spellings."""
+        if self.limit:
+            return Verdict(None, self.limit)
+        best = max((max(self._exact.get(target, NO_RULE), self._prefix(target)) for target in targets), default=NO_RULE)
+        above = bisect_left(self._wild_ranks, -best)  # so many wildcard rules count more
+        steps = 0
+        if above:
+            candidates, steps = self._candidates(targets, above)
+            for place in sorted(candidates) if steps <= STEPS else ():
+                least, pattern = self._wild[place]
+                for target in targets:
+                    if least <= len(target) and steps <= STEPS:
+                        is_match, cost = match(pattern, target, STEPS - steps)
+                        steps += cost
+                        if is_match:
+                            return Verdict(Rule(*self._rules[-self._wild_ranks[place]]), steps=steps)
+        if steps > STEPS:
+            return Verdict(None, "robots.txt has too many rules with wildcards that may apply to this URL", steps)
+        return Verdict(None if best == NO_RULE else Rule(*self._rules[best]), steps=steps)
+
+    def _prefix(self, target: str) -> int:
+        """Return the rank of the best rule without wildcards that a target begins with."""
+        place = bisect_right(self._prefixes, target) - 1  # a rule that it begins with is this one, or begins this one
+        while place >= 0 and not target.startswith(self._prefixes[place]):
+            place = self._parents[place]
+        return self._best[place] if place >= 0 else NO_RULE
+
+    def _candidates(self, targets: set[str], above: int) -> tuple[set[int], int]:
+        """Return the wildcard rules, of the first so many, whose gram is in a target; and the steps it took."""
+        candidates: set[int] = set()
+        steps = PER_GRAM * sum(map(len, targets))
+        if steps > STEPS:
+            return candidates, steps
+        found = set[str]().union(*targets) & self._grams[1].keys()
+        if self._grams[GRAM]:
+            cuts = {target[at : at + GRAM] for target in targets for at in range(len(target) - GRAM + 1)}
+            found |= cuts & self._grams[GRAM].keys()
+        for gram in found:
+            places = self._grams[len(gram)][gram]
+            count = bisect_left(places, above)
+            if (steps := steps + PER_RULE * count) > STEPS:
+                break
+            candidates.update(places[:count])
+        return candidates, steps
+
+    def _index_prefixes(self, prefixes: dict[str, int]) -> None:
+        """Sort rules without wildcards, and let each know the next shorter one that it begins with."""
+        self._prefixes = sorted(prefixes)
+        self._parents: list[int] = []
+        self._best: list[int] = []
+        above: list[int] = []  # those that the last one begins with, and itself
+        for place, prefix in enumerate(self._prefixes):
+            while above and not prefix.startswith(self._prefixes[above[-1]]):
+                above.pop()
+            parent = above[-1] if above else NO_RULE
+            self._parents.append(parent)
+            self._best.append(max(prefixes[prefix], self._best[parent] if above else NO_RULE))
+            above.append(place)
+
+    def _index_wild(self, wild: dict[str, int]) -> None:
+        """Sort wildcard rules, best first, and put each under one of its grams."""
+        patterns = sorted(wild, key=wild.__getitem__, reverse=True)
+        self._wild_ranks = [-wild[pattern] for pattern in patterns]
+        self._wild = [(len(pattern) - pattern.count("*") - (pattern[-1] == "$"), pattern) for pattern in patterns]
+        self._grams: dict[int, dict[str, list[int]]] = {GRAM: {}, 1: {}}
+        for place, pattern in enumerate(patterns):
+            pieces = pattern.removesuffix("$").split("*", PIECES)[:PIECES]  # of half a million, a few will do
+            long = [piece[:LONG] for piece in pieces if len(piece) >= GRAM]
+            table = self._grams[GRAM if long else 1]
+            grams = [piece[-GRAM:] for piece in long] or [character for piece in pieces[1:] for character in piece]
+            if long and min([len(table.get(gram, ())) for gram in grams]) > CROWD:
+                grams = [piece[at : at + GRAM] for piece in long for at in range(len(piece) - GRAM + 1)]
+            fewest = min(grams, key=lambda gram: len(table.get(gram, ())))
+            table.setdefault(fewest, []).append(place)
+
+
+def match(pattern: str, target: str, most: int = STEPS) -> tuple[bool, int]:
+    """Say whether a target matches a pattern with wildcards, and the steps it took; too many of them are no match.
+
+    Each piece of text is looked for from the left, where the one before it ended: no choice is ever taken back.
+    """
+    is_whole = pattern[-1] == "$"
+    first, *rest = pattern[: len(pattern) - is_whole].split("*")
+    steps = PER_MATCH
+    if not target.startswith(first):
+        return False, steps
+    at = len(first)
+    last = rest.pop() if is_whole else ""
+    for piece in rest:
+        steps += PER_PIECE + max(0, len(target) - at - len(piece) + 1) * len(piece)  # the worst that a search may cost
+        if steps > most or (found := target.find(piece, at)) < 0:
+            return False, steps
+        at = found + len(piece)
+    return target.endswith(last) and len(target) - len(last) >= at, steps
+
+
+def _reduced(pattern: str, prefixes: dict[str, int], wild: dict[str, int]) -> tuple[dict[str, int], str]:
+    """Return the shortest pattern that matches the same URLs, and its table: `/a*$` is the prefix `/a`."""
+    body = pattern.removesuffix("$")
+    if body[-1] == "*":
+        body = pattern = body.rstrip("*")
+        if "*" not in body:
+            return prefixes, body
+    return wild, STARS.sub("*", pattern) if "**" in pattern else pattern
