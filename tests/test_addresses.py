@@ -33,7 +33,9 @@ PRIVATE = {
     "192.168.1.1": "private",
     "127.0.0.1": "loopback",
     "127.255.255.254": "loopback",
-    "169.254.169.254": "link-local",
+    "169.254.1.1": "link-local",
+    "169.254.169.254": "cloud agent",
+    "168.63.129.16": "cloud agent",
     "100.64.0.1": "shared",
     "100.127.255.255": "shared",
     "0.0.0.0": "unspecified",  # noqa: S104
@@ -109,8 +111,10 @@ def test_ipv6_forms_of_special_networks_are_forbidden(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_ipv6_forms_of_public_addresses_are_not(address: str) -> None:
-    assert [form for form in carried(address) if forbidden(form)] == []
+def test_ipv6_forms_of_public_addresses_are_refused_unless_they_are_globally_reachable(address: str) -> None:
+    """NAT64 reaches the IPv4 internet, and ISATAP may lie in any network; the other forms reach nothing."""
+    refused = [form for form in carried(address) if forbidden(form)]
+    assert refused == [form for form in carried(address) if not form.startswith(("64:ff9b::", "2a00:"))]
 
 
 @attack("special IPv6 networks", area="addresses", must_hold="refused, with the kind of network as the reason")
@@ -271,7 +275,7 @@ def test_literal_addresses_are_judged_and_not_looked_up() -> None:
     async def work() -> None:
         resolver = Recorder()
         book = AddressBook(resolver, allow=["127.0.0.1:8000", "::1"])
-        assert (await book.find("169.254.169.254", 80)).detail == "169.254.169.254 is a link-local address"
+        assert (await book.find("169.254.169.254", 80)).detail == "169.254.169.254 is a cloud agent address"
         assert (await book.find("[::ffff:a00:1]", 80)).error == "forbidden-address"
         assert (await book.find("127.0.0.1", 80)).error == "forbidden-address"
         assert (await book.find("127.0.0.1", 8000)).addresses == ("127.0.0.1",)

@@ -18,6 +18,7 @@ from surveyor.cli import lazy, options, pages
 from surveyor.cli.reference import reference, settings_reference
 from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
+from surveyor.sources import special
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,6 +62,8 @@ def test_reference_is_up_to_date() -> None:
     assert page == reference(), "run: python -m surveyor.cli.reference"
     page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
     assert page == settings_reference(), "run: python -m surveyor.cli.reference"
+    page = (ROOT / "docs" / "reference" / "addresses.md").read_text("utf-8")
+    assert page == special.page(), "run: python -m surveyor.cli.reference"
 
 
 def test_reference_is_written_where_the_documentation_is(tmp_path: Path) -> None:

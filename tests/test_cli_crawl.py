@@ -152,9 +152,9 @@ def test_a_seed_that_robots_forbid(web: EmbeddedWeb, capsys: pytest.CaptureFixtu
 
 
 def test_an_address_of_this_network(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "crawl", f"http://127.0.0.1:{web.port}/", "--contact", "me@example.org")
+    said = Said(capsys, "crawl", "http://169.254.169.254/", "--contact", "me@example.org")
     assert said.code == 5
-    assert "127.0.0.1 is a loopback address." in said.err
+    assert "169.254.169.254 is a cloud agent address." in said.err
     assert "--allow" in said.err
 
 

@@ -60,7 +60,7 @@ def command(
     """
     from surveyor.config import load
     from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import clean_seeds, folder_for, start
+    from surveyor.crawling.start import clean_seeds, folder_for, named, start
     from surveyor.sources.http import run as run_loop
 
     chosen, origins = load(settings.given(given))
@@ -68,6 +68,7 @@ def command(
         chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
     start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
+    chosen, origins = named(chosen, origins, [*(start_at if urls else ()), *lists])
     waits: dict[str, float] = {}
     if lists or sitemap:
         found = run_loop(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))

@@ -1,4 +1,4 @@
-"""Write docs/reference/commands.md and settings.md from the commands and settings: `python -m surveyor.cli.reference`.
+"""Write the reference pages of commands, settings and addresses: `python -m surveyor.cli.reference`.
 
 A test fails when a file and what it describes differ.
 """
@@ -13,6 +13,7 @@ import click
 
 from surveyor.cli.lazy import LazyGroup, surveyor
 from surveyor.config import FIELDS
+from surveyor.sources import special
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,3 +187,4 @@ def _entries(command: click.Command, path: str, parent: click.Context | None) ->
 if __name__ == "__main__":
     (FOLDER / "commands.md").write_text(reference(), "utf-8")
     (FOLDER / "settings.md").write_text(settings_reference(), "utf-8")
+    (FOLDER / "addresses.md").write_text(special.page(), "utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from surveyor.config import Settings
 from surveyor.crawling.live import Watch, run
-from surveyor.crawling.start import clean_seeds, folder_for, start
+from surveyor.crawling.start import clean_seeds, folder_for, named, start
 from surveyor.crawling.survey import Survey
 from surveyor.sources import http
 from surveyor.stopping import Rule, parse
@@ -45,7 +45,8 @@ def crawl(
         settings["until"] = until
     start_at = clean_seeds(seeds)
     path = folder_for(start_at, out, fresh=fresh)
-    folder, chosen = start(path, start_at, Settings(**settings), dict.fromkeys(settings, "argument"), again=again)
+    chosen, origins = named(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
+    folder, chosen = start(path, start_at, chosen, origins, again=again)
     with folder:
         rule = until if isinstance(until, Rule) else parse(chosen.until)
         ending = finished(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))

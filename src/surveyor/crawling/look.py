@@ -14,7 +14,7 @@ from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.crawling.derived import scope_of
 from surveyor.crawling.guest import Guest, visiting
-from surveyor.crawling.start import clean_seeds
+from surveyor.crawling.start import clean_seeds, named
 from surveyor.hosts import Hosts
 from surveyor.links import Page, read_page
 from surveyor.scope import IN_SCOPE, Scope
@@ -131,6 +131,7 @@ async def looked(
 ) -> Look:
     """Look at one page; `say` is told of long waits."""
     seed = clean_seeds(url)[0]
+    settings, _ = named(settings, {}, [seed])
     async with visiting(settings, client=client, resolver=resolver, hosts=hosts, wait=wait, say=say) as guest:
         return await _Looker(guest, settings, seed).look()
 

@@ -19,7 +19,7 @@ from surveyor.crawling import budgeting
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
-from surveyor.sources.addresses import host_key
+from surveyor.sources.addresses import host_key, named_entry
 from surveyor.sources.http import HttpSettings
 from surveyor.stopping import parse
 from surveyor.store.survey import Folder, Manifest
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
+SEED = "seed"  # the origin of an `allow` that follows from a seed URL
 KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
 
 
@@ -62,6 +63,19 @@ def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = Fa
     numbers = chain([""], (f"-{number}" for number in count(2)))
     names = (path.with_name(f"{stem}{number}{ending}") for number in numbers)
     return next(name for name in names if not name.exists())
+
+
+def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
+    """Permit the local hosts of URLs that the user named just now, each with its port alone (`allow`, origin "seed").
+
+    To be called with URLs from the command line or from Python, never with those of a file, a list or a survey.
+    """
+    entries = [entry for url in urls if (entry := named_entry(url)) and entry not in settings.allow]
+    if not entries:
+        return settings, dict(origins)
+    before = origins.get("allow", "default")
+    origin = SEED if before == "default" else f"{before}, {SEED}"
+    return replace(settings, allow=(*settings.allow, *dict.fromkeys(entries))), {**origins, "allow": origin}
 
 
 def start(
@@ -98,6 +112,8 @@ def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mappin
         before = folder.manifest
         given = {name for name in KEPT if origins.get(name, "default") != "default"}
         stored = {name: before.settings[name] for name in KEPT if name in before.settings and name not in given}
+        if origins.get("allow") == SEED:  # it adds to what was permitted before, and takes nothing away
+            stored["allow"] = tuple(dict.fromkeys([*before.settings.get("allow", ()), *settings.allow]))
         settings = replace(settings, **stored)
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(

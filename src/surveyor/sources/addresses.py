@@ -5,12 +5,11 @@ becomes addresses here, once, and every one of them is judged; the connection is
 and never to what a second look-up might answer (DNS rebinding).
 
     >>> forbidden("10.1.2.3"), forbidden("::ffff:169.254.169.254"), forbidden("93.184.215.14")
-    ('private', 'link-local', '')
+    ('private', 'cloud agent', '')
 
-Refused are all addresses that are not of the public internet: private, loopback, link-local (among them the metadata
-services of clouds), shared (carrier-grade NAT), multicast, unspecified and reserved ones, and IPv6 forms that carry
-such an IPv4 address (mapped, compatible, translated, 6to4, NAT64, ISATAP). One such address among several refuses the
-host: nobody who means well mixes them. Hosts that the user named (`allow`, "host" or "host:port") are not judged.
+Refused are all addresses that are not globally reachable, and the agents of clouds: the tables are in `special.py`.
+IPv6 forms that hold such an IPv4 address (NAT64, ISATAP, …) are refused too. One such address among several refuses the
+host: no honest host mixes them. Hosts that the user named (`allow`, "host" or "host:port") are not checked.
 
 `AddressBook` remembers answers and failures for a while, asks once however many wait for the same host, and asks
 whatever `Resolver` it is given.
@@ -24,46 +23,32 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from queue import SimpleQueue
+from threading import Thread
+from typing import Literal, NamedTuple, Protocol
 
 import ada_url
 
 from surveyor.errors import UsageError
+from surveyor.sources import special
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-KINDS_4 = {  # of special-purpose networks (RFC 6890 and the registries that continue it); the first match counts
-    "unspecified": ["0.0.0.0/8"],
-    "private": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
-    "shared": ["100.64.0.0/10"],
-    "loopback": ["127.0.0.0/8"],
-    "link-local": ["169.254.0.0/16"],
-    "multicast": ["224.0.0.0/4"],
-    "reserved": [
-        *["192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"],
-        "240.0.0.0/4",
-    ],
-}
-KINDS_6 = {
-    "unspecified": ["::/128"],
-    "loopback": ["::1/128"],
-    "private": ["fc00::/7", "fec0::/10", "64:ff9b:1::/48"],
-    "link-local": ["fe80::/10"],
-    "multicast": ["ff00::/8"],
-    "reserved": ["2001::/23", "2001:db8::/32", "3fff::/20"],
-}
-NETWORKS_4 = [(ipaddress.IPv4Network(text), kind) for kind, texts in KINDS_4.items() for text in texts]
-NETWORKS_6 = [(ipaddress.IPv6Network(text), kind) for kind, texts in KINDS_6.items() for text in texts]
-CARRIERS = [  # IPv6 networks whose addresses carry an IPv4 address, and how many bits stand behind it
-    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),  # mapped
-    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),  # translated
-    (ipaddress.IPv6Network("64:ff9b::/96"), 0),  # NAT64
-    (ipaddress.IPv6Network("::/96"), 0),  # compatible
-    (ipaddress.IPv6Network("2002::/16"), 80),  # 6to4
+NETWORKS_4 = [
+    (ipaddress.IPv4Network(block.network), block.kind)
+    for block in (*special.CLOUDS, *special.IPV4)
+    if "." in block.network and not block.reachable
 ]
-GLOBAL_6 = ipaddress.IPv6Network("2000::/3")  # the only part of IPv6 that is given out to the public
+NETWORKS_6 = [
+    (ipaddress.IPv6Network(block.network), block.kind)
+    for block in (*special.CLOUDS, *special.IPV6)
+    if ":" in block.network and not block.reachable
+]
+CARRIERS = [(ipaddress.IPv6Network(network), behind) for network, behind in special.CARRIERS]
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+GLOBAL_6 = ipaddress.IPv6Network(special.GLOBAL_6)
 NO_HOST = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}  # what does not pass with time
 OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 PLAIN = re.compile(  # URLs that are written as WHATWG URLs are, beyond doubt: most, and parsing takes 30 µs
@@ -71,7 +56,7 @@ PLAIN = re.compile(  # URLs that are written as WHATWG URLs are, beyond doubt: m
     r"(?::([1-9]\d{3}|[1-5]\d{4}))?(?!.*(?:/\.|%2[Ee]))/[A-Za-z0-9/._~!$&()*+,;=:@%?-]*",
     re.ASCII,
 )
-ISATAP = {0x00005EFE, 0x02005EFE}  # the third 32 bits of an address that ends in an IPv4 address
+LOCAL_LOOKUP = 2.0  # seconds that a look-up beside a proxy may take
 
 
 def forbidden(text: str) -> str:
@@ -88,14 +73,16 @@ def _kind_4(address: ipaddress.IPv4Address) -> str:
 
 
 def _kind_6(address: ipaddress.IPv6Address) -> str:
+    for network, behind in CARRIERS:
+        if address in network and (kind := _kind_4(ipaddress.IPv4Address(int(address) >> behind & 0xFFFFFFFF))):
+            return "loopback" if int(address) == 1 else kind
     if kind := next((kind for network, kind in NETWORKS_6 if address in network), ""):
         return kind
-    for network, behind in CARRIERS:
-        if address in network:
-            return _kind_4(ipaddress.IPv4Address(int(address) >> behind & 0xFFFFFFFF))
+    if address in NAT64:
+        return ""
     if address not in GLOBAL_6:
         return "reserved"
-    if int(address) >> 32 & 0xFFFFFFFF in ISATAP:
+    if int(address) >> 32 & 0xFFFFFFFF in special.ISATAP:
         return _kind_4(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     return ""
 
@@ -166,20 +153,68 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """Asks the system, in threads of its own: the loop's few are soon busy with names that do not answer."""
+    """Asks the system, in threads of its own: those of the loop are soon busy with names that do not answer.
+
+    A look-up cannot be interrupted. The threads are daemons, so that one that hangs does not hold up the end of the
+    process (a `ThreadPoolExecutor` joins its threads there).
+    """
 
     def __init__(self, threads: int = 16) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+        self._most = threads
+        self._threads: list[Thread] = []
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._open = 0  # look-ups that were asked for and have not ended
 
     async def resolve(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host in the order that the system prefers."""
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, _ask_system, host, port)
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        job = _Job(loop, loop.create_future(), host, port)
+        self._open += 1
+        if len(self._threads) < min(self._most, self._open):
+            self._threads.append(Thread(target=_work, args=(self._jobs,), name="resolve", daemon=True))
+            self._threads[-1].start()
+        self._jobs.put(job)
+        try:
+            return await job.answer
+        finally:
+            self._open -= 1
 
     def close(self) -> None:
-        """Let the threads go."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End the threads, each after the look-up that it is busy with."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+
+class _Job(NamedTuple):
+    """A host to look up, and who waits for it."""
+
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[list[str]]
+    host: str
+    port: int
+
+
+def _work(jobs: SimpleQueue[_Job | None]) -> None:
+    """Look hosts up, one after the other, until there is a None."""
+    while (job := jobs.get()) is not None:
+        if job.answer.cancelled():
+            continue
+        answer: list[str] | Exception
+        try:
+            answer = list(dict.fromkeys(str(entry[4][0]) for entry in _ask_system(job.host, job.port)))
+        except Exception as error:  # whoever waits gets it
+            answer = error
+        with suppress(RuntimeError):  # the loop is closed: there is no one to return it to
+            job.loop.call_soon_threadsafe(_settle, job.answer, answer)
+
+
+def _settle(future: asyncio.Future[list[str]], answer: list[str] | Exception) -> None:
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 def _ask_system(host: str, port: int) -> list[tuple[object, object, object, object, tuple[object, ...]]]:
@@ -225,20 +260,47 @@ class AddressBook:
         return host in self._allow or f"{host}:{port}" in self._allow
 
     async def find(self, host: str, port: int) -> Found:
-        """Return the addresses of the host of a URL, all of them judged."""
+        """Return the addresses of the host of a URL, all of them checked."""
+        if by_name := self._refused_by_name(host, port):
+            return by_name
         known = await self._know(host, port)
         if known.verdict and not self.allows(host, port):
             return Found((), "forbidden-address", f"{host} {known.verdict}")
         return known.found
 
     def judge(self, host: str, port: int) -> Found:
-        """Judge a host that a proxy will look up: an address or a local name can be; others are left to the proxy."""
-        is_local = host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost")
+        """Check a host that a proxy will look up by what its name says: an address, or a name of this machine."""
+        if by_name := self._refused_by_name(host, port):
+            return by_name
+        is_local = _is_localhost(host)
         address = literal(host) or ("127.0.0.1" if is_local else "")
         verdict = _verdict([address], is_literal=not is_local) if address else ""
         if verdict and not self.allows(host, port):
             return Found((), "forbidden-address", f"{host} {verdict}")
         return Found()
+
+    async def judge_behind_proxy(self, host: str, port: int) -> Found:
+        """Check a host that a proxy will look up, also by the addresses that it has here, if it has any.
+
+        A host that does not resolve here, or not soon, is left to the proxy. Names that exist nowhere are not looked
+        up: a query for them would leave the machine for nothing.
+        """
+        judged = self.judge(host, port)
+        is_name = not literal(host) and not _is_localhost(host) and _top_level(host) not in special.UNRESOLVED
+        if judged.error or not is_name or self.allows(host, port):
+            return judged
+        try:
+            async with asyncio.timeout(LOCAL_LOOKUP):
+                verdict = (await self._know(host, port)).verdict
+        except TimeoutError:
+            return judged
+        return Found((), "forbidden-address", f"{host} {verdict}") if verdict else judged
+
+    def _refused_by_name(self, host: str, port: int) -> Found | None:
+        cloud = special.METADATA_NAMES.get(host.rstrip("."))
+        if cloud is None or self.allows(host, port):
+            return None
+        return Found((), "forbidden-address", f"{host} is the address of a metadata service ({cloud})")
 
     async def find_any(self, host: str, port: int) -> Found:
         """Return the addresses of a host that the user chose, such as a proxy; they are not judged."""
@@ -276,6 +338,32 @@ class AddressBook:
         if len(self._known) > self._size:
             del self._known[next(iter(self._known))]
         return known
+
+
+def named_entry(url: str) -> str:
+    """Return what a seed URL permits by being named ("host:port"); empty unless its host is spelled as a local one.
+
+    A name that only resolves to a private address permits nothing: its owner, not the user, decides where it leads.
+
+    >>> named_entry("http://localhost:8000/a"), named_entry("https://[::1]/"), named_entry("http://192.168.1.5/")
+    ('localhost:8000', '[::1]:443', '192.168.1.5:80')
+    >>> named_entry("http://169.254.169.254/"), named_entry("https://example.org/")
+    ('', '')
+    """
+    place = locate(url)
+    if place is None:
+        return ""
+    address = literal(place.host)
+    is_local = forbidden(address) in special.NAMED_KINDS if address else _is_localhost(place.host)
+    return f"{place.host}:{place.port}" if is_local else ""
+
+
+def _is_localhost(host: str) -> bool:
+    return _top_level(host) == special.LOCALHOST
+
+
+def _top_level(host: str) -> str:
+    return host.rstrip(".").rpartition(".")[2].lower()
 
 
 def _failure(error: Exception | None) -> tuple[Literal["dns", "no-host"], str]:

@@ -5,8 +5,8 @@ and for the page as a whole. Waiting for a free connection counts for none of th
 
 The addresses of a host are found and judged before aiohttp is asked (`addresses.AddressBook`). aiohttp then gets just
 those from its resolver, and every socket is checked against them once more when it is made, so neither a second
-look-up nor a way around the resolver leads anywhere else. Behind a proxy it is the proxy that looks names up: only
-hosts that are addresses, or local by name, can be refused here.
+look-up nor a way around the resolver leads anywhere else. Behind a proxy it is the proxy that connects: refused here
+are hosts that are addresses, local by name, or that resolve here to an address that is refused.
 
 Bodies are decoded here, piece by piece, because a few kilobytes can decode to gigabytes: no decoder is let to produce
 more than there is room for. A request goes out twice only where a connection from before turns out to be closed.
@@ -152,7 +152,7 @@ class HttpClient:
     async def _find(self, place: Place) -> Found:
         if self._proxy is None:
             return await self._book.find(place.host, place.port)
-        judged = self._book.judge(place.host, place.port)
+        judged = await self._book.judge_behind_proxy(place.host, place.port)
         return judged if judged.error else await self._book.find_any(self._proxy.host, self._proxy.port)
 
     async def _ask(self, place: Place, request: FetchRequest, attempt: _Attempt) -> None:
