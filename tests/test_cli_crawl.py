@@ -151,7 +151,7 @@ def test_a_seed_that_robots_forbid(web: EmbeddedWeb, capsys: pytest.CaptureFixtu
     assert not [request for request in web.log if request.path.startswith("/private/1") and request.host == host]
 
 
-def test_an_address_of_this_network(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_of_this_network(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "crawl", "http://169.254.169.254/", "--contact", "me@example.org")
     assert said.code == 5
     assert "169.254.169.254 is a cloud agent address." in said.err

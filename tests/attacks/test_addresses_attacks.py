@@ -13,6 +13,7 @@ from typing import Any
 import aiohappyeyeballs
 import pytest
 from aiohttp import web
+from attack import attack
 
 import surveyor as sv
 from surveyor.config import Settings
@@ -81,6 +82,11 @@ def beyond(network: str) -> list[str]:
     return [str(kind(number)) for number in numbers if 0 <= number < 1 << block.max_prefixlen]
 
 
+@attack(
+    "addresses of every block of the IANA registries and cloud agents",
+    area="addresses",
+    must_hold="refused at both ends and in the middle",
+)
 @pytest.mark.parametrize("block", REFUSED, ids=lambda block: block.network)
 def test_every_block_of_the_registries_is_refused_at_both_ends(block: special.Block) -> None:
     network = ipaddress.ip_network(block.network)
@@ -111,6 +117,11 @@ def test_blocks_that_are_globally_reachable_are_not_refused(block: special.Block
         assert not forbidden(str(network[-1]))
 
 
+@attack(
+    "refused addresses in decimal, octal, hexadecimal, IPv6 and Unicode, and metadata host names, also by proxy",
+    area="addresses",
+    must_hold="no connection, no look-up of metadata names",
+)
 @pytest.mark.parametrize("host", [*SPELLINGS, *NAMES])
 @pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
 def test_no_spelling_of_a_refused_address_is_connected_to(
@@ -124,6 +135,11 @@ def test_no_spelling_of_a_refused_address_is_connected_to(
     assert not set(resolver.asked) & set(special.METADATA_NAMES)
 
 
+@attack(
+    "a host with one private address among public ones, with and without a proxy",
+    area="addresses",
+    must_hold="no connection",
+)
 @pytest.mark.parametrize("bad", ["10.0.0.1", "168.63.129.16", "::1", "fd00:ec2::254", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
 def test_one_refused_address_among_public_ones_refuses_the_host(
@@ -136,6 +152,11 @@ def test_one_refused_address_among_public_ones_refuses_the_host(
     assert (connector.made, resolver.asked) == ([], ["evil.org"])
 
 
+@attack(
+    "DNS rebinding",
+    area="addresses",
+    must_hold="only the address that was checked is connected to",
+)
 def test_a_name_that_changes_its_address_is_connected_to_as_it_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """DNS rebinding: public when it is looked up, private from then on."""
 
@@ -247,6 +268,11 @@ def crawl_local(tmp_path: Path, pages: dict[str, str], monkeypatch: pytest.Monke
     return result
 
 
+@attack(
+    "a local seed whose pages, robots.txt, redirects, base or canonical lead to another local port or host",
+    area="addresses",
+    must_hold="no request there",
+)
 @pytest.mark.parametrize(
     "pages",
     [
@@ -291,6 +317,11 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
     within(serve(), 60)
 
 
+@attack(
+    "a local seed URL in a project file",
+    area="addresses",
+    must_hold="refused; only one on the command line is allowed",
+)
 def test_a_seed_in_a_project_file_permits_nothing_and_one_on_the_command_line_does(tmp_path: Path) -> None:
     async def surveyor(*words: str) -> int:
         words = (sys.executable, "-m", "surveyor", "crawl", *words, "--pause", "0.01", "--delay", "0", "--quiet")
