@@ -126,7 +126,7 @@ def rules(origin: str, text: str, status: int = 200, **fetched: Any) -> dict[str
 def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[Folder, Settings]:
     """Begin or go on with a survey."""
     given = {"contact": CONTACT, "rng": 7, **settings}
-    return start(path, seeds, Settings(**given), dict.fromkeys(given, "test"))
+    return start(path, seeds, Settings(**given), dict.fromkeys(given, "test"), add_seeds=True)
 
 
 def crawled(

@@ -86,12 +86,12 @@ def test_a_goal_that_cannot_be_reached_is_said_and_ends_with_3(
     assert "surveyor top c.survey --blocked" in said.err
 
 
-def test_nothing_left_to_read_is_no_failure_if_pages_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_left_to_read_before_the_goal_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     with running(WebSettings.plain(web="small")) as plain:
         words = [plain.seeds[0], *polite(plain, "--scope", "host", "--out", "d.survey", "--until", "pages=100000")]
         said = Said(capsys, "crawl", *words)
-        assert said.code == 0
-        assert "No page is left to read" in said.out
+        assert said.code == 3
+        assert "No page is left to read before the goal (100,000 pages)" in said.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

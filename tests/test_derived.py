@@ -16,7 +16,8 @@ from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.crawling.derived import Derived, derive, save, scope_of, to_graph
-from surveyor.crawling.start import clean_seeds, folder_for, start
+from surveyor.crawling.naming import folder_for
+from surveyor.crawling.start import clean_seeds, start
 from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
@@ -269,7 +270,7 @@ def test_a_folder_is_named_after_the_first_host_and_a_fresh_one_beside_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = [folder_for([url], None).name for url in ("https://a.example:8080/", "http://[::1]:8080/")]
-    assert names == ["a.example.survey", "--1.survey"]
+    assert names == ["a.example_8080.survey", "1_8080_02f9113511.survey"]
     for out in (None, "a.example.survey", "plain", tmp_path / "deep" / "x.survey"):
         path = folder_for(["https://a.example/"], out)
         assert folder_for(["https://a.example/"], out, fresh=True) == path  # nobody has it yet
@@ -286,7 +287,7 @@ def test_settings_stay_until_others_are_given(tmp_path: Path) -> None:
     path = tmp_path / "a.survey"
 
     def opened(seeds: list[str], **given: Any) -> tuple[Folder, Settings]:
-        return start(path, seeds, Settings(**given), dict.fromkeys(given, "--flag"))
+        return start(path, seeds, Settings(**given), dict.fromkeys(given, "--flag"), add_seeds=True)
 
     with opened(SEEDS[:1], delay=2.5, exclude=("*/x",), contact="me@example.org", headers={"X-A": "b"})[0] as folder:
         assert folder.manifest.origins["delay"] == "--flag"
@@ -362,7 +363,7 @@ def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> Non
 
     settings = Settings(contact="me@example.org", scope="any", rng=1)
     for seeds in (["http://a.example/"], ["http://b.example/"]):
-        folder, _ = start(tmp_path / "a.survey", seeds, settings, {})
+        folder, _ = start(tmp_path / "a.survey", seeds, settings, {}, add_seeds=True)
         with folder:
             urls = ["http://a.example/", "http://c.example/", "http://b.example/"][folder.journal.url_count :]
             folder.commit([Outcome(0, "read", np.array([1], np.int32))], urls)

@@ -160,7 +160,7 @@ def test_a_crawl_from_a_sitemap(
     assert said.json()["pages_read"] == 6
     assert "map.xml.gz: 5 pages" in said.err
     assert log[:2] == ["/robots.txt", "/map.xml.gz"]
-    with sv.open("127.0.0.1.survey") as survey:
+    with sv.open(f"127.0.0.1_{root.rpartition(':')[2]}.survey") as survey:
         assert len(survey.manifest.seeds) == 6
         assert survey.manifest.settings["scope"] == "host"
     other = Said(capsys, "crawl", "--seeds", f"{root}/map.xml.gz", *words, "--out", "b.survey")

@@ -244,6 +244,23 @@ def parse(text: str) -> Rule:
     return either[0] if len(either) == 1 else Either(tuple(either))
 
 
+def rule_of(until: object) -> Rule:
+    """Return a rule given as such or in words; anything else is an error.
+
+    >>> rule_of("pages=5") == rule_of(Pages(5))
+    True
+    """
+    if isinstance(until, Rule):
+        return until
+    if isinstance(until, str):
+        return parse(until)
+    number = until if isinstance(until, int) and not isinstance(until, bool) and until > 0 else 5
+    raise UsageError(
+        f"until must be a stopping rule or its text, not {until!r}",
+        hint=f'such as sv.Pages({number}) or "pages={number}"; also coverage, minutes and bytes',
+    )
+
+
 def _rule(text: str) -> Rule:
     key, equals, value = (part.strip().lower() for part in text.partition("="))
     if not equals:

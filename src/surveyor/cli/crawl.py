@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     help="Start from a list too, a file or URL: a sitemap, a feed, or text with one URL a line; - is stdin.",
 )
 @click.option("--sitemap", is_flag=True, help="Start from all pages in the sitemaps of the hosts of URL... too.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [HOST.survey]")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [by host, port and path]")
 @click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
+@click.option("--add-seeds", is_flag=True, help="Let URL... be new seeds of a survey that exists.")
 @click.option("--again", is_flag=True, help="Give another try to what could not be read so far.")
 @settings.all_options
 def command(
@@ -49,24 +50,31 @@ def command(
     sitemap: bool,
     out: str | None,
     fresh: bool,
+    add_seeds: bool,
     again: bool,
     **given: Any,
 ) -> int:
     """Crawl from URL... in order of importance until a share of it is certain to be captured.
 
-    Everything is kept in a folder, the survey. Stopping is safe at any time: the same command goes on. robots.txt
-    is obeyed, and hosts are asked one page at a time. Settings, and seeds, may also stand in surveyor.toml or in
-    SURVEYOR_… variables.
+    Everything is kept in a folder, the survey. Stopping is safe at any time: the same command resumes, and so does
+    `surveyor crawl` with the folder in place of URL... . robots.txt is obeyed, and hosts are asked one page at a time.
+    Settings, and seeds, may also stand in surveyor.toml or in SURVEYOR_… variables. The exit code is 0 if the goal
+    was reached by any of its rules, 3 if the crawl ended for another reason.
     """
     from surveyor.config import load
+    from surveyor.crawling.naming import folder_for
     from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import clean_seeds, folder_for, named, start
+    from surveyor.crawling.start import clean_seeds, is_survey, named, start, survey_named
     from surveyor.sources.http import run as run_loop
 
     chosen, origins = load(settings.given(given))
     if urls or lists:
         chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
-    start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
+    existing = None if lists or sitemap or fresh or chosen.seeds else survey_named(urls, out)
+    if existing is not None:
+        start_at, out = [], str(existing)
+    else:
+        start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
     chosen, origins = named(chosen, origins, [*(start_at if urls else ()), *lists])
     waits: dict[str, float] = {}
@@ -75,9 +83,9 @@ def command(
         start_at, waits = clean_seeds([*start_at, *found.urls]), found.waits
         if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
-    path = folder_for(start_at, out, fresh=fresh)
-    is_new = not (path / "survey.toml").is_file()
-    folder, chosen = start(path, start_at, chosen, origins, again=again)
+    path = folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
+    is_new = not is_survey(path)
+    folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
     with folder:
         for host, until in waits.items():
             folder.note("wait", host=host, until=until, why="Retry-After")

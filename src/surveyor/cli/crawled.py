@@ -20,41 +20,19 @@ TOP = 10
 
 
 def nothing(survey: Survey, *, is_new: bool) -> Exception:
-    """Say why not one page could be read; a survey that never held anything goes."""
-    from surveyor.errors import NothingFetched
-    from surveyor.urls import host
+    """Return the error of a crawl that fetched nothing; a survey that never held anything is removed."""
+    from surveyor.crawling.nothing import nothing_fetched
 
-    failed = {url: visit.reason for _, url, visit in survey.pages() if visit is not None}
-    seeds = survey.manifest.seeds
-    first = next((seed for seed in seeds if seed in failed), seeds[0])
-    why = failed.get(first, "there was no answer before the crawl ended")
-    told = why if why.startswith(host(first)) else f"{first}: {why}"
-    others = f"All {len(seeds)} seeds failed" if len(seeds) > 1 else "Other seeds: none"
+    error = nothing_fetched(survey)
     if is_new:
         shutil.rmtree(survey.folder, ignore_errors=True)
-    return NothingFetched(f"{told}.", hint=f"{advice(why)} {others}, so nothing was fetched.")
-
-
-def advice(reason: str) -> str:
-    """Say what to do about a page that could not be read."""
-    if "no such host" in reason:
-        return "Check the spelling."
-    if reason.startswith("robots.txt could not be read"):
-        return "Without its robots.txt nothing of a site may be read; try again later."
-    if reason.startswith("robots"):
-        return "The site does not want to be crawled there; start elsewhere, or ask its owner."
-    if "ertificate" in reason or "SSL" in reason:
-        return "Check the certificate; --ca-file trusts one of your own."
-    if "address" in reason:
-        return "--allow HOST permits a host in a private network."
-    return "Try again later, or check the address in a browser."
+    return error
 
 
 def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, seconds: float) -> int:
     """Say how the crawl ended, and show the best pages."""
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, duration
-    from surveyor.stopping import goal_of
 
     name, coverage = str(survey.folder), survey.coverage
     reached = ending == "reached"
@@ -66,17 +44,16 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         output.next_steps({"go on": ["surveyor", *_again()], **look})
         return code
     larger = larger_budgets(survey, survey.blocked())
+    left = "within the budgets " * bool(larger)
     words = {
         "reached": f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
-        "empty": "No page is left to read" + " within the budgets" * bool(larger),
-        "interrupted": "Stopped",
+        "empty": f"No page is left to read {left}before the goal ({rule})",
     }
-    output.line(f"{words[ending]}: {interval(coverage)}, {pages}, {duration(seconds)}.")
+    output.line(f"{words.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(seconds)}.")
     output.line()
     _show_top(output, survey)
-    asked = goal_of(rule)
-    failed = not reached and asked is not None
+    failed = not reached
     output.next_steps({
         "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),

@@ -27,15 +27,26 @@ Made from `surveyor COMMAND --help` by `python -m surveyor.cli.reference`.
 Results go to stdout; progress, warnings and suggestions go to stderr. On a terminal progress is a bar;
 elsewhere it is a line every ten seconds. `--quiet` leaves the data asked for, warnings and errors.
 
+One rule holds for the exit code of every command: 0 if what was asked for was done. A command with a goal returns 0 if
+any rule of the goal was met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for another reason.
+
 | exit code | meaning |
 |--:|---|
-| 0 | done |
+| 0 | done; of a command with a goal: the goal was reached by one of its rules |
 | 1 | a bug in surveyor (or `doctor` found something wrong) |
 | 2 | wrong usage, or an input that cannot be read |
-| 3 | done, but without the guarantee asked for |
+| 3 | ended without reaching the goal; what was found is printed and kept |
 | 4 | a survey that does not exist; a graph or survey that is damaged, locked or written by a newer version |
 | 5 | nothing could be fetched |
-| 130, 143 | interrupted; what was crawled is saved |
+| 130, 143 | interrupted by Ctrl-C or SIGTERM; what was crawled is saved |
+
+| command | its goal | exit code 3 |
+|---|---|---|
+| `crawl` | `--until` | no page is left before the goal, though all of the site was fetched; too much is blocked |
+| `sample` | `--until` | a budget or dead end came first, or something asked for cannot be estimated |
+| `community` | an estimate | no page outside could be fetched, and none was known before |
+| `simulate` | `--until` | a strategy did not reach it |
+| `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` came first |
 
 `--json` prints one object. It always has `schema` (now 1; raised when a field changes its meaning or goes)
 and `command`.
@@ -47,7 +58,7 @@ and `command`.
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
 | `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
 | `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `in_links`, `read` (and `true_share`) |
-| `goal`, `ending`, `reached` | `crawl` | what was asked for; reached, hopeless, empty or interrupted |
+| `goal`, `ending`, `reached` | `crawl` | the goal; reached, hopeless, empty or interrupted; whether it was reached |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
 | `report`, `bytes`, `plots` | `report` | where the file is, its size, whether it has plots |

@@ -68,6 +68,6 @@ def advise(output: Output, found: Look) -> None:
     elif target is not None:
         output.next_steps({"look at where it leads": ["surveyor", "try", target]})
     elif not found.hops or found.hops[-1].status is None:
-        from surveyor.cli.crawled import advice
+        from surveyor.crawling.nothing import advice
 
         output.say(f"  hint: {advice(found.reason)}")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from surveyor.communities.copied import Choice, Copy, Start, choose
 from surveyor.communities.local import Rule, digest_of
 from surveyor.config import Settings
+from surveyor.crawling.naming import shortened
 from surveyor.crawling.start import KEPT
 from surveyor.crawling.start import start as start_survey
 from surveyor.errors import UsageError
@@ -160,8 +161,8 @@ class Wish:
 def folder_for(base: Path, local: Given) -> Path:
     """Return where the community of a survey lies, unless the user says so."""
     given = (local.partition(":")[2] or local) if isinstance(local, str) else digest_of(local)
-    words = re.sub(r"[^\w.-]+", "-", given).strip("-.")
-    return base.with_name(f"{base.name.removesuffix('.survey')}-community{'-' * bool(words)}{words[:60]}.survey")
+    words = shortened(re.sub(r"[^\w.-]+", "-", given).strip("-."), given)
+    return base.with_name(f"{base.name.removesuffix('.survey')}-community{'-' * bool(words)}{words}.survey")
 
 
 def _own(settings: Settings, origins: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:

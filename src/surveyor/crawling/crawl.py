@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from surveyor.config import Settings
 from surveyor.crawling.live import Watch, run
-from surveyor.crawling.start import clean_seeds, folder_for, named, start
+from surveyor.crawling.naming import folder_for
+from surveyor.crawling.nothing import nothing_fetched
+from surveyor.crawling.start import clean_seeds, named, start, survey_named
 from surveyor.crawling.survey import Survey
 from surveyor.sources import http
-from surveyor.stopping import Rule, parse
+from surveyor.stopping import Rule, parse, rule_of
 
 if TYPE_CHECKING:
     from surveyor.sources.addresses import Resolver
@@ -28,6 +30,7 @@ def crawl(
     until: Rule | str | None = None,
     out: Path | str | None = None,
     fresh: bool = False,
+    add_seeds: bool = False,
     again: bool = False,
     resolver: Resolver | None = None,
     client: Client | None = None,
@@ -37,21 +40,30 @@ def crawl(
     """Crawl from seeds in order of importance until a rule is met, and open the survey.
 
     The settings are those of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
-    concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is gone on with,
-    and with `again` what could not be read gets another try.
-    `survey.ending` says how it ended: reached, hopeless (too much may not be read), or empty (no page is left).
+    concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is resumed; `seeds`
+    may also be that folder, and seeds that are new in it need `add_seeds`. With `again`, what could not be read is
+    retried.
+
+    `survey.goal_reached` says whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
+    hopeless (too much may not be read), or empty (no page is left). If nothing was fetched in the whole survey,
+    `NothingFetched` is raised; its folder remains.
     """
+    asked = None if until is None else rule_of(until)
     if isinstance(until, str):
         settings["until"] = until
-    start_at = clean_seeds(seeds)
-    path = folder_for(start_at, out, fresh=fresh)
+    existing = None if fresh else survey_named(seeds, out)
+    start_at = [] if existing else clean_seeds(seeds)
     chosen, origins = named(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
-    folder, chosen = start(path, start_at, chosen, origins, again=again)
+    path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
+    folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
     with folder:
-        rule = until if isinstance(until, Rule) else parse(chosen.until)
+        rule = parse(chosen.until) if asked is None else asked
         ending = finished(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))
     survey = Survey(path)
-    survey.ending = ending
+    survey.ending, survey.goal = ending, rule
+    if ending != "interrupted" and not survey.pages_read:
+        with survey:
+            raise nothing_fetched(survey)
     return survey
 
 

@@ -1,15 +1,15 @@
 """Begin a survey, or go on with one: seeds, settings and goals against what the folder holds.
 
-Repeating a command goes on. Settings that are given count from then on, those that are not stay as they were; seeds
-that are new are added. Another strategy or damping is a replay under it; another scope judges all links anew.
+Repeating a command resumes. Settings that are given count from then on, those that are not stay as they were; new
+seeds are added only on request. Another strategy or damping is a replay under it; another scope judges all links anew.
 """
 
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import surveyor
 from surveyor.config import Settings
 from surveyor.crawling import budgeting
 from surveyor.crawling.derived import SCOPE, scope_of
+from surveyor.crawling.naming import unused
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
 from surveyor.sources.addresses import host_key, named_entry
@@ -53,16 +54,17 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
     return list(clean)
 
 
-def folder_for(seeds: Sequence[str], out: Path | str | None, *, fresh: bool = False) -> Path:
-    """Return where a survey of these seeds lies; with `fresh`, a name beside it that is not taken."""
-    path = Path(out) if out is not None else Path(f"{host(seeds[0]).strip('[]').replace(':', '-')}.survey")
-    if not fresh:
-        return path
-    stem = path.name.removesuffix(".survey")
-    ending = path.name[len(stem) :]
-    numbers = chain([""], (f"-{number}" for number in count(2)))
-    names = (path.with_name(f"{stem}{number}{ending}") for number in numbers)
-    return next(name for name in names if not name.exists())
+def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | None) -> Path | None:
+    """Return the existing survey that is named in place of seeds, by its folder alone; None if there is none."""
+    given = [seeds] if isinstance(seeds, str | Path) else list(seeds)
+    if len(given) == 1 and out is None and "://" not in str(given[0]) and is_survey(Path(given[0])):
+        return Path(given[0])
+    return Path(out) if not given and out is not None and is_survey(Path(out)) else None
+
+
+def is_survey(path: Path) -> bool:
+    """Return whether a folder holds a survey."""
+    return (path / "survey.toml").is_file()
 
 
 def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
@@ -85,14 +87,16 @@ def start(
     origins: Mapping[str, str],
     *,
     again: bool = False,
+    add_seeds: bool = False,
     fill: Callable[[Journal], None] | None = None,
 ) -> tuple[Folder, Settings]:
-    """Open a survey to go on with it, or make it; return it with the settings that now hold.
+    """Open a survey to resume it, or make it; return it with the settings that now hold.
 
-    With `again`, what could not be read so far gets another try. A new one begins with what `fill` writes.
+    With `again`, what could not be read so far gets another try. Seeds that an existing survey does not have are an
+    error unless `add_seeds`. A new one begins with what `fill` writes.
     """
-    if (path / "survey.toml").is_file():
-        folder, settings = _go_on(path, seeds, settings, origins)
+    if is_survey(path):
+        folder, settings = _go_on(path, seeds, settings, origins, add_seeds=add_seeds)
         if again:
             folder.note("again")
         return folder, settings
@@ -106,10 +110,14 @@ def start(
     return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
-def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> tuple[Folder, Settings]:
+def _go_on(
+    path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
+) -> tuple[Folder, Settings]:
     folder = Folder.open(path)
     try:
         before = folder.manifest
+        if not add_seeds:
+            _check_seeds(path, seeds, before.seeds)
         given = {name for name in KEPT if origins.get(name, "default") != "default"}
         stored = {name: before.settings[name] for name in KEPT if name in before.settings and name not in given}
         if origins.get("allow") == SEED:  # it adds to what was permitted before, and takes nothing away
@@ -131,6 +139,22 @@ def _go_on(path: Path, seeds: Sequence[str], settings: Settings, origins: Mappin
         folder.close()
         raise
     return folder, settings
+
+
+def _check_seeds(path: Path, seeds: Sequence[str], before: Sequence[str]) -> None:
+    """Refuse to mix the survey of one site with another."""
+    new = [seed for seed in seeds if seed not in before]
+    if not new:
+        return
+    shown = ", ".join(before[:2]) + (f" and {len(before) - 2:,} more" if len(before) > 2 else "")
+    named = new[0] + (f" and {len(new) - 1:,} more seeds" if len(new) > 1 else "")
+    crawl = ["surveyor", "crawl", new[0] if len(new) == 1 else "URL...", "--out"]
+    adding = shlex.join([*crawl, str(path), "--add-seeds"])
+    another = shlex.join([*crawl, str(unused(path))])
+    raise UsageError(
+        f"{path} is a survey of {shown}, and {named} would be new in it",
+        hint=f"`{adding}` adds to it, `{another}` begins another survey (in Python: add_seeds=True, or another out)",
+    )
 
 
 def _change(folder: Folder, now: Manifest) -> None:

@@ -29,6 +29,7 @@ from surveyor.progress import Progress, silent
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.scope import IN_SCOPE
+from surveyor.stopping import Rule, parse
 from surveyor.store.journal import Journal
 from surveyor.store.survey import Folder, Manifest
 from surveyor.visit import Visit
@@ -49,7 +50,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """What a crawl could say after each page that it read."""
+    """What a crawl could guarantee after each page that it read, before the next one; it ends at the latest state."""
 
     pages: IntArray  # of the journal, in the order in which they were read
     at_least: FloatArray
@@ -61,9 +62,8 @@ class Survey:
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = Folder.open(Path(folder), write=False)
-        self.ending = (
-            ""  # of the crawl that made it, if that was in this process: reached, hopeless, empty, interrupted
-        )
+        self.ending = ""  # of the crawl, if it ran in this process: reached, hopeless, empty, interrupted
+        self.goal: Rule | None = None  # of that crawl; by default, the rule that the survey keeps
 
     @property
     def folder(self) -> Path:
@@ -88,6 +88,14 @@ class Survey:
     def coverage(self) -> CoverageInterval:
         """How much of all importance the pages read hold, at least and at most."""
         return self._derived.crawl.ledger.coverage()
+
+    @property
+    def goal_reached(self) -> bool:
+        """Whether any rule of the goal is met; of a survey opened later, by its pages, bytes and coverage."""
+        if self.ending:
+            return self.ending == "reached"
+        rule = self.goal or parse(self.manifest.settings["until"])
+        return rule.done(self._derived.crawl.standing(self._derived.tally))
 
     @property
     def unsettled(self) -> float:
@@ -216,12 +224,16 @@ class Survey:
         bounds: list[tuple[float, float]] = []
 
         def note(state: Derived, outcome: Outcome) -> None:
+            now = state.crawl.ledger.coverage()
             if outcome.kind == "read":
-                now = state.crawl.ledger.coverage()
                 pages.append(outcome.page)
                 bounds.append((now.at_least, now.at_most))
+            elif bounds:  # a page that moved, failed or is gone changes what is captured, too
+                bounds[-1] = (now.at_least, now.at_most)
 
         derive(self._folder, watch=note)
+        if bounds:  # and so do the last pushes, when no page is left
+            bounds[-1] = (self.coverage.at_least, self.coverage.at_most)
         both = np.array(bounds, np.float64).reshape(-1, 2)
         return History(np.array(pages, np.int64), both[:, 0], both[:, 1])
 

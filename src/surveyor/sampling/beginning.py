@@ -18,6 +18,7 @@ import numpy as np
 
 from surveyor.config import Settings
 from surveyor.crawling.derived import SCOPE
+from surveyor.crawling.naming import shortened, site_name
 from surveyor.crawling.start import clean_seeds, start
 from surveyor.errors import UsageError
 from surveyor.sampling.methods import DEFAULT, HOSTS, WALKS, Plan, method_named
@@ -25,7 +26,6 @@ from surveyor.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighb
 from surveyor.sampling.topics import Topic
 from surveyor.sampling.walking import MANY
 from surveyor.store.survey import Folder, Manifest, damaged
-from surveyor.urls import host
 from surveyor.visit import Event
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def begin(
 
 def folder_for(seeds: Sequence[str], topic: str) -> Path:
     """Return where the sample of a topic lies, unless the user says so."""
-    words = re.sub(r"[^\w.-]+", "-", topic).strip("-.")
-    return Path(f"{host(seeds[0]).strip('[]').replace(':', '-')}-sample{'-' * bool(words)}{words[:60]}.survey")
+    words = shortened(re.sub(r"[^\w.-]+", "-", topic).strip("-."), topic)
+    return Path(f"{site_name(seeds[0])}-sample{'-' * bool(words)}{words}.survey")
 
 
 def check(given: Mapping[str, Any]) -> None:

@@ -1,0 +1,54 @@
+"""A site on loopback from a dictionary, for tests that need a real server and port."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Pages = Mapping[str, str | int]  # HTML, or a status
+
+
+@contextmanager
+def served(pages: Pages, log: list[str] | None = None) -> Iterator[str]:
+    """Serve pages by path; yield the URL of the site, with a slash at its end."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if log is not None:
+                log.append(self.path)
+            answer = pages.get(self.path, 404)
+            status, body = (answer, b"") if isinstance(answer, int) else (200, answer.encode())
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def linked(*links: str, title: str = "A page", text: str = "Some words that are worth reading. " * 8) -> str:
+    """Return a page of HTML with text and links."""
+    anchors = "".join(f'<p><a href="{link}">a link</a></p>' for link in links)
+    return f"<!doctype html><html><head><title>{title}</title></head><body><p>{text}</p>{anchors}</body></html>"
+
+
+SMALL: dict[str, str | int] = {
+    "/": linked("/a", "/b", "/c"),
+    "/a": linked("/", "/b"),
+    "/b": linked("/", "/c"),
+    "/c": linked("/"),
+}
+QUICK = ["--contact", "me@example.org", "--allow", "127.0.0.1", "--delay", "0", "--pause", "0.02"]

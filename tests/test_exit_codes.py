@@ -1,0 +1,131 @@
+"""One rule for exit codes: 0 if any rule of the goal was met, 3 if the command ended for another reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surveyor as sv
+from console import LINKS, Said
+from loopback import QUICK, SMALL, linked, served
+from surveyor.stopping import rule_of
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+FORBIDDEN = "User-agent: *\nDisallow: /"
+PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "pause": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("until", "code", "ending"),
+    [
+        ("pages=2", 0, "reached"),
+        ("coverage=0.5", 0, "reached"),
+        ("coverage=0.999,pages=2", 0, "reached"),
+        ("pages=2,coverage=0.999", 0, "reached"),
+        ("coverage=0.1&pages=2", 0, "reached"),
+        ("pages=100", 3, "empty"),
+        ("coverage=0.5&pages=100", 3, "empty"),
+        ("minutes=60", 3, "empty"),
+        ("bytes=1GB", 3, "empty"),
+    ],
+)
+def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, ending: str) -> None:
+    with served(SMALL) as url:
+        said = Said(capsys, "crawl", url, *QUICK, "--until", until, "--json", "--out", "a.survey")
+        told = said.json()
+        assert (said.code, told["ending"], told["reached"]) == (code, ending, code == 0)
+        with sv.crawl(url, until=until, out="b.survey", **PYTHON) as survey:
+            assert (survey.ending, survey.goal_reached) == (ending, code == 0)
+    with sv.open("a.survey") as survey:
+        assert survey.goal_reached == (code == 0)
+
+
+def test_a_site_that_was_fetched_whole_but_cannot_be_certified_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = {"/": linked("/a", "/private/1"), "/a": linked("/"), "/robots.txt": "User-agent: *\nDisallow: /private"}
+    with served(pages) as url:
+        said = Said(capsys, "crawl", url, *QUICK, "--until", "coverage=0.99")
+        assert said.code == 3
+        assert "99 %" in said.out
+        assert "2 pages" in said.out
+        again = Said(capsys, "crawl", url, *QUICK, "--until", "coverage=0.99")  # nothing is left, and it says so again
+        assert again.code == 3
+
+
+def test_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS))
+    table = [
+        (["rank", "links.tsv"], 0),
+        (["rank", "links.tsv", "--max-sweeps", "1", "--tolerance", "1e-12"], 3),
+        (["top", "links.tsv", "--max-sweeps", "1", "--tolerance", "1e-12"], 3),
+        (["explain", "links.tsv", "home", "--max-sweeps", "1", "--tolerance", "1e-12"], 3),
+        (["simulate", "links.tsv", "--seed", "home", "--until", "pages=2"], 0),
+        (["simulate", "links.tsv", "--seed", "home", "--until", "coverage=0.999,pages=2"], 0),
+        (["simulate", "links.tsv", "--seed", "home", "--until", "pages=100"], 3),
+        (["sample", "links.tsv", "--topic", "everything", "--until", "steps=200"], 0),
+        (["domains", "links.tsv"], 0),
+        (["rank", "nothing.tsv"], 2),
+        (["status", "nothing.survey"], 4),
+    ]
+    found = [(words, Said(capsys, *words).code) for words, _ in table]
+    assert found == table
+
+
+@pytest.mark.parametrize(
+    ("pages", "why"),
+    [
+        ({**SMALL, "/robots.txt": FORBIDDEN}, "robots"),
+        ({"/": 500}, "500"),
+        ({"/": 404}, "404"),
+        ({**SMALL, "/robots.txt": 500}, "robots.txt could not be read"),
+    ],
+)
+def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: str) -> None:
+    with served(pages) as url:
+        with pytest.raises(sv.NothingFetched, match=why):
+            sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
+        with sv.open("a.survey") as survey:  # what was learnt is kept
+            assert (survey.visits > 0, survey.pages_read) == (True, 0)
+        with pytest.raises(sv.NothingFetched, match=why):
+            sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
+        resumed = Said(capsys, "crawl", "a.survey", *QUICK)
+        assert (resumed.code, why in resumed.err, Path("a.survey").is_dir()) == (5, True, True)
+        assert Said(capsys, "crawl", url, *QUICK, "--out", "b.survey").code == 5
+        assert not Path("b.survey").exists()
+
+
+def test_a_name_that_does_not_exist() -> None:
+    with pytest.raises(sv.NothingFetched, match="no such host"):
+        sv.crawl("http://nowhere.invalid/", until="pages=2", out="a.survey", **PYTHON)
+
+
+def test_a_survey_that_holds_pages_has_fetched_something() -> None:
+    pages = dict(SMALL)
+    with served(pages) as url:
+        sv.crawl(url, until="pages=2", out="a.survey", **PYTHON).close()
+        pages.update(dict.fromkeys(pages, 500))
+        with sv.crawl(url, until="pages=4", out="a.survey", **PYTHON) as survey:
+            assert (survey.pages_read, survey.goal_reached) == (2, False)
+
+
+@pytest.mark.parametrize("wrong", [5, 0.9, 0, True, ["pages=5"], b"pages=5"])
+def test_until_is_a_rule(wrong: Any) -> None:
+    with pytest.raises(sv.UsageError, match=r"until must be a stopping rule or its text, not .*") as caught:
+        sv.crawl("http://127.0.0.1:9/", until=wrong, **PYTHON)
+    assert 'sv.Pages(5) or "pages=5"' in caught.value.hint
+    assert not list(Path().iterdir())
+    assert rule_of("pages=5") == sv.Pages(5)
+
+
+@pytest.mark.parametrize("until", ["pages=1", "pages=3", "pages=100", "coverage=0.5", "coverage=0.9999"])
+def test_the_curve_ends_at_the_headline(until: str) -> None:
+    pages: dict[str, str | int] = {
+        **SMALL, "/": linked("/a", "/gone", "/b", "/broken"), "/c": linked("/", "/gone", "/private/1", "/late"),
+        "/broken": 500, "/robots.txt": "User-agent: *\nDisallow: /private",
+    }  # fmt: skip
+    with served(pages) as url, sv.crawl(url, until=until, out="a.survey", **PYTHON) as survey:
+        history = survey.history()
+        assert (history.at_least[-1], history.at_most[-1]) == (survey.coverage.at_least, survey.coverage.at_most)
+        assert (history.at_least <= history.at_most).all()
+        assert history.pages.size == survey.pages_read
