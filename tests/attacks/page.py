@@ -19,6 +19,12 @@ test of that attack, which runs in `make test` and fails if the guarantee does n
 those tests by `make docs`. All traffic of the tests stays on this machine.
 """
 TAIL = """
+## A crawl among hostile hosts
+
+`python -m surveyor.experiments.hostile_web` crawls 1,000 real pages (documentation packages, on loopback) that link to 46
+hosts with one fault each. It prints what was reported of each fault and how many requests it cost, and checks that
+all honest pages were fetched, within bounds of memory and time, and that nothing but loopback was contacted.
+
 ## Fuzzing
 
 `make fuzz` sends mutated inputs to everything that parses what servers or files contain: URLs, headers, robots.txt,

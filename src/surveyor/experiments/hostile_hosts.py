@@ -14,9 +14,11 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 
 from surveyor.experiments.colliding_urls import colliding_urls
 
+TRAP = 1 << 30
 END = 1 << 20  # pieces after which even an endless answer ends
 READ = r"read"
 ANY = r"read|blocked: .+|gone: .+"
@@ -68,6 +70,8 @@ class Fault:
     robots: Answer | None = None  # 404 without one
     secure: bool = False  # linked to as https
     listed: bool = False  # in a list at /list.xml, which the crawl begins with
+    prepare: Callable[[str], object] | None = None  # makes what takes long, before the host of this origin is served
+    most: int = 40  # requests that a crawl may make of it; traps take as many pages as the budget allows
 
 
 def html(body: str | bytes, *headers: str, status: str = "200 OK") -> Answer:
@@ -101,21 +105,24 @@ def dripping(head: bytes, piece: bytes, seconds: float, times: int = 600) -> Ans
     return answer
 
 
-def bomb(encoding: str, size: int) -> Answer:
-    """Return a small answer that decodes to `size` zeros; where the library is missing, one that is not encoded."""
+@cache
+def packed(encoding: str, size: int) -> bytes:
+    """Return so many zeros, encoded; where the library is missing, as gzip under a false name."""
     names = {"br": "brotli", "zstd": "zstandard", "gzip": "gzip"}
     try:
-        pack = importlib.import_module(names[encoding]).compress
+        library = importlib.import_module(names[encoding])
     except ImportError:
-        pack = gzip.compress
-    body: list[bytes] = []
+        library = gzip
+    return bytes(library.compress(bytes(size)))
+
+
+def bomb(name: str, encoding: str, size: int = 100_000_000) -> Fault:
+    """Return a fault: a small page that decodes to a large one."""
 
     async def answer(talk: Talk) -> None:
-        if not body:
-            body.append(pack(bytes(size)))
-        await talk.page(body[0], f"Content-Encoding: {encoding}")
+        await talk.page(packed(encoding, size), f"Content-Encoding: {encoding}")
 
-    return answer
+    return Fault(name, answer, ANY, prepare=lambda _: packed(encoding, size))
 
 
 async def robots_404(talk: Talk) -> None:
@@ -169,8 +176,14 @@ async def _many_links(talk: Talk) -> None:
     await talk.page("".join(f"<a rel=nofollow href=/link/{number}>x</a>" for number in range(50_000)))
 
 
+@cache
+def colliding(origin: str) -> list[str]:
+    """Return 10,000 URLs of a host whose hashes are neighbours."""
+    return colliding_urls(f"{origin}/", 10_000)
+
+
 async def _flood(talk: Talk) -> None:
-    urls = colliding_urls(f"{talk.origin}/", 10_000) if talk.target == "/" else []
+    urls = colliding(talk.origin) if talk.target == "/" else []
     await talk.page("".join(f"<a rel=nofollow href='{url}'>x</a>" for url in urls))
 
 
@@ -207,14 +220,14 @@ def faults() -> list[Fault]:
         Fault("sitemap in an unknown encoding", _unknown_encoding, listed=True),
         Fault("110 kB of <a<a<a", html("<a" * 55_000), ANY),
         Fault("46,000 wildcard rules in robots.txt", html("<p>x"), ANY, robots=html(rules, "Content-Type: text/plain")),
-        Fault("10,000 URLs with equal hashes", _flood),
+        Fault("10,000 URLs with neighbouring hashes", _flood, prepare=colliding),
         Fault("redirects to ever new URLs", _next_hop, r"moved.*|blocked: .+", "/hop/0"),
         Fault("redirects in a circle", _loop, r"moved.*|blocked: .+", "/a"),
         Fault("slow headers", dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 1.0), r"blocked: .+"),
         Fault("slow body", dripping(head + b"Content-Length: 9999\r\n\r\n", b"<p>x", 1.0), ANY),
-        Fault("gzip bomb", bomb("gzip", 100_000_000), ANY),
-        Fault("Brotli bomb", bomb("br", 100_000_000), ANY),
-        Fault("zstd bomb", bomb("zstd", 100_000_000), ANY),
+        bomb("gzip bomb", "gzip"),
+        bomb("Brotli bomb", "br"),
+        bomb("zstd bomb", "zstd"),
         Fault("Content-Length too long", raw(head + b"Content-Length: 5000\r\n\r\n<p>short"), ANY),
         Fault(
             "endless chunked body",
@@ -250,9 +263,9 @@ def faults() -> list[Fault]:
         Fault(
             "XML entities as XHTML", html(entity + "]><html>&a29;</html>", "Content-Type: application/xhtml+xml"), ANY
         ),
-        Fault("calendar without end", _calendar, READ, "/day/0"),
-        Fault("a new session in each link", _sessions, READ, "/shop"),
-        Fault("each path is a page with a deeper one", html("<a href='deeper/'>x</a>"), READ),
+        Fault("calendar without end", _calendar, READ, "/day/0", most=TRAP),
+        Fault("a new session in each link", _sessions, READ, "/shop", most=TRAP),
+        Fault("each path is a page with a deeper one", html("<a href='deeper/'>x</a>"), READ, most=TRAP),
         Fault("server errors for ever", html("", status="500 Internal Server Error"), r"blocked: .+"),
         Fault(
             "Retry-After of 30 years",

@@ -86,6 +86,10 @@ class HostileWeb:
         address = str(writer.get_extra_info("sockname")[0])
         number = int(address.rpartition(".")[2]) - 1
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
+            if not address.startswith(HONEST) and self.faults[number].secure:
+                await asyncio.wait_for(reader.read(1000), PATIENCE)
+                self.requests[address] += 1
+                await self.faults[number].answer(Talk("/", "", writer))
             while not writer.is_closing():
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
                 self.requests[address] += 1
@@ -174,6 +178,9 @@ def serving(web: HostileWeb) -> Iterator[HostileWeb]:
         await asyncio.gather(*others, return_exceptions=True)
 
     loop.run_until_complete(start())
+    for number, fault in enumerate(web.faults):
+        if fault.prepare is not None:
+            fault.prepare(web.origin(number))
     thread = threading.Thread(target=loop.run_forever, name="hostile-web", daemon=True)
     thread.start()
     try:

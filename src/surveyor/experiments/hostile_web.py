@@ -9,8 +9,8 @@ line crawls them in a process of its own. Checked, with exit code 1 if it does n
 - every honest page was fetched, and every fault is reported with an outcome that fits;
 - the exit code is 3: the crawl ended because nothing was left, not because its goal was reached;
 - memory and time stay within bounds;
-- no connection was attempted but to loopback, and no name was looked up. An audit hook in the crawling process records
-  each attempt and refuses those to other addresses, so that none leaves this machine.
+- no connection was attempted but to loopback, and no name but localhost was looked up. An audit hook in the crawling
+  process records each attempt and refuses those to other addresses, so that none leaves this machine.
 """
 
 from __future__ import annotations
@@ -126,6 +126,8 @@ def problems(web: HostileWeb, found: Outcome) -> list[str]:
     for number, fault in enumerate(web.faults):
         if not re.fullmatch(fault.outcome, reported(web, found, number), re.DOTALL):
             wrong.append(f"{fault.name}: reported as {reported(web, found, number)!r}, expected {fault.outcome}")
+        if web.requests[f"{HOSTILE}{number + 1}"] > fault.most:
+            wrong.append(f"{fault.name}: {web.requests[f'{HOSTILE}{number + 1}']:,} requests, more than {fault.most}")
     if any("links to private" in fault.name for fault in web.faults):
         told = {f"http://{place}": found.pages.get(f"http://{place}", "not reported") for place in PRIVATE}
         wrong += [f"{url}: {text}" for url, text in told.items() if not text.startswith("blocked")]
@@ -187,7 +189,9 @@ def recorded(log: Path, words: Sequence[str]) -> int:
 
 def _is_literal(host: object) -> bool:
     try:
-        return host is None or bool(ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)))
+        return host in (None, "localhost", b"localhost") or bool(
+            ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host))
+        )
     except ValueError:
         return False
 
