@@ -21,8 +21,8 @@ those tests by `make docs`. All traffic of the tests stays on this machine.
 TAIL = """
 ## A crawl among hostile hosts
 
-`python -m surveyor.experiments.hostile_web` crawls 1,000 real pages (documentation packages, on loopback) that link to 46
-hosts with one fault each. It prints what was reported of each fault and how many requests it cost, and checks that
+`python -m surveyor.experiments.hostile_web` crawls 1,000 real pages (documentation packages, on loopback) that link to
+46 hosts with one fault each. It prints what was reported of each fault and how many requests it cost, and checks that
 all honest pages were fetched, within bounds of memory and time, and that nothing but loopback was contacted.
 
 ## Fuzzing
@@ -30,7 +30,7 @@ all honest pages were fetched, within bounds of memory and time, and that nothin
 `make fuzz` sends mutated inputs to everything that parses what servers or files contain: URLs, headers, robots.txt,
 HTML, sitemaps, content encodings, graph formats, journals and archives. The targets are in `tests/attacks/fuzz/`.
 They call the parsers beneath the boundary that turns an unexpected exception of a parser into the outcome *blocked*,
-so that each exception is a finding.
+so that each exception is a finding. The search is guided by the lines reached; no other fuzzer is needed for it.
 """
 
 
