@@ -27,6 +27,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, IdArray, read_only
 from surveyor.errors import UsageError
+from surveyor.graph.formats.streams import refuse_pipe
 from surveyor.urls import normalise
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def digest_of(given: Given) -> str:
 
 def _is_file(text: str) -> bool:
     try:
+        refuse_pipe(Path(text), "local pages")
         return Path(text).is_file()
     except OSError:  # a name too long for one
         return False

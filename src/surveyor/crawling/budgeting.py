@@ -25,6 +25,7 @@ import numpy as np
 
 from surveyor.budgets import MOST, Limits, Plan, parse, read_limits
 from surveyor.errors import InputError, UsageError
+from surveyor.graph.formats.streams import refuse_pipe
 from surveyor.stopping import Rule, Standing
 from surveyor.urls import domain, host
 from surveyor.visit import Event
@@ -77,6 +78,7 @@ def check(settings: Settings, before: Mapping[str, Any] | None) -> None:
 
 def from_file(file: Path, plan: Plan) -> Limits:
     """Read limits; domains that a file does not name may take the least that the plan has."""
+    refuse_pipe(file, "budgets")
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             return read_limits(lines, str(file), plan.least)

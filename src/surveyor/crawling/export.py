@@ -3,16 +3,17 @@
 A file takes its place when it is complete, and nothing is written over unless that is asked for.
 
 **CSV and spreadsheets.** Titles come from the web, and a spreadsheet takes a cell that begins with `=`, `+`, `-` or `@`
-for a formula. Text that begins so (or with a tab or a line end) gets an apostrophe in front, unless `raw`.
+for a formula. Text that begins so gets an apostrophe in front, and control characters become escapes, unless `raw`
+(`store/cells.py`).
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, get_args
 
@@ -22,6 +23,7 @@ from surveyor.crawling.tables import RANKS, TABLES, Tables
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside
 from surveyor.store import columns
+from surveyor.store.cells import write_rows
 from surveyor.store.columns import Batch, Columns
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "
            ".graphml": "graphml", ".cdxj": "warc"}  # fmt: skip
 FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # what a folder of Parquet files has
 DRAWN = 500  # pages or hosts of a graph to draw
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def export(
@@ -156,14 +157,7 @@ def _plain(values: Any, kind: str) -> list[Any]:
 
 
 def _write_csv(names: Columns, batches: Iterator[Batch], raw: bool, file: TextIO) -> None:  # noqa: FBT001
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
-    for row in _rows(names, batches):
-        writer.writerow(row if raw else map(_harmless, row))
-
-
-def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    write_rows(file, chain([list(names)], _rows(names, batches)), raw=raw)
 
 
 def _write_jsonl(names: Columns, batches: Iterator[Batch], _: bool, file: TextIO) -> None:  # noqa: FBT001

@@ -5,7 +5,6 @@ A file appears when it is complete.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,7 @@ from surveyor.arrays import save
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside, library, packing
 from surveyor.store import columns
+from surveyor.store.cells import write_rows
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -50,7 +50,7 @@ def write_columns(path: Path, names: columns.Columns, batches: Iterable[columns.
         for batch in batches:
             text = io.StringIO()
             values = [part.tolist() if isinstance(part, np.ndarray) else part for part in batch.values()]
-            csv.writer(text, lineterminator="\n").writerows(zip(*values, strict=True))
+            write_rows(text, zip(*values, strict=True))
             write(text.getvalue().encode())
     return path
 

@@ -23,6 +23,7 @@ from surveyor.arrays import save
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.ranks import read_ranks, write_ranks
 from surveyor.graph.formats.streams import aside, library, packing, unpacked
+from surveyor.store.cells import original, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +113,7 @@ def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:
             if graph.names is not None:
                 columns.append([graph.names[page] for page in pages])
             text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
+            write_rows(text, zip(*columns, strict=True))
             write(text.getvalue().encode("utf-8", "surrogateescape"))
 
 
@@ -192,7 +193,7 @@ def _by_name(graph: Graph, path: Path) -> Start:
 def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
     with unpacked(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
-            yield row["name"] if "name" in row else row["page"], float(row["share"])
+            yield original(row["name"]) if "name" in row else row["page"], float(row["share"])
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, float]]:

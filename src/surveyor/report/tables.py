@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from surveyor.report.numbers import printable
+from surveyor.store.cells import harmless, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +28,11 @@ class Table:
 
 
 def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
-    """Write the records with full precision and a header; `escape` shows control characters, for a terminal."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.keys)
-    for record in table.records:
-        writer.writerow([printable(cell) if escape and isinstance(cell, str) else cell for cell in record])
+    """Write the records with full precision and a header; `escape` shows all that is invisible, for a terminal."""
+    rows = chain([table.keys], table.records)
+    if escape:
+        rows = ([printable(harmless(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    write_rows(stream, rows, raw=escape)
 
 
 def write_text(table: Table, stream: TextIO, *, rich: bool, color: bool = True) -> None:
@@ -44,7 +45,7 @@ def write_text(table: Table, stream: TextIO, *, rich: bool, color: bool = True) 
 
 def plain_lines(table: Table) -> list[str]:
     """Lay the cells out in columns without any colour."""
-    rows = [list(table.titles), *([printable(cell) for cell in row] for row in table.cells)]
+    rows = [[printable(title) for title in table.titles], *([printable(cell) for cell in row] for row in table.cells)]
     numbers = len(table.titles) - table.left
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.titles))]
     return [
@@ -79,7 +80,7 @@ def _write_rich(table: Table, stream: TextIO, *, color: bool) -> None:
     for column in columns:
         last = column >= len(table.titles) - table.left
         grid.add_column(
-            table.titles[column],
+            Text(printable(table.titles[column])),
             justify="left" if last else "right",
             overflow="fold" if last else "ellipsis",
             no_wrap=not last,

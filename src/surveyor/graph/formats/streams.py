@@ -87,6 +87,15 @@ def spooled(source: str | Path) -> Iterator[Path]:
             raise InputError(problem, hint=error.hint) from error
 
 
+def refuse_pipe(path: Path, what: str) -> None:
+    """Refuse a pipe where a file is read more than once, also when a survey is resumed."""
+    if path.is_fifo():
+        raise InputError(
+            f"{path} is a pipe, which can be read once only, and {what} are read again later",
+            hint="write them to a file, and name that",
+        )
+
+
 def plain_suffix(path: Path) -> str:
     """Return the suffix of a file, in lower case, without that of its compression."""
     name = path.name.lower()
@@ -97,7 +106,14 @@ def plain_suffix(path: Path) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
-    """Open a file; give its unpacked bytes and the file itself, whose place tells the progress."""
+    """Open a file; give its unpacked bytes and the file itself, whose place tells the progress.
+
+    A pipe (`<(command)` in a shell) can be read once only, so a copy of it is opened.
+    """
+    if path.is_fifo():
+        with spooled(path) as copy, unpacked(copy) as both:
+            yield both
+        return
     kind = compression(path)
     try:
         with path.open("rb") as file:
