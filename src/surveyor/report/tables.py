@@ -10,7 +10,7 @@ from surveyor.report.numbers import printable
 from surveyor.store.cells import harmless, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 INDENT, GAP = 2, 3  # blanks before a table and between its columns
 ROOM = 16  # characters that text needs to be read
@@ -29,7 +29,7 @@ class Table:
 
 def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
     """Write the records with full precision and a header; `escape` shows all that is invisible, for a terminal."""
-    rows = chain([table.keys], table.records)
+    rows: Iterable[Sequence[Any]] = chain([table.keys], table.records)
     if escape:
         rows = ([printable(harmless(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
     write_rows(stream, rows, raw=escape)
