@@ -9,7 +9,8 @@ from attack import attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surveyor.links import MOST_LINKS, MOST_TAGS, MOST_TEXT, PIECE, Link, Page, read_page
+from surveyor.links import MOST_LINKS, MOST_TEXT, Link, Page, read_page
+from surveyor.markup import MOST_TAGS, PIECE
 
 URL = "https://example.org/dir/page?q=1"
 

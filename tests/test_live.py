@@ -11,6 +11,7 @@ import pytest
 from attack import attack
 
 from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
+from surveyor.boundary import LOG_FILE
 from surveyor.crawling.live import run
 from surveyor.crawling.start import _names
 from surveyor.crawling.survey import Survey
@@ -241,20 +242,26 @@ def test_a_site_that_is_gone_for_good_is_given_up_after_all_pauses(path: Path) -
     assert len(client.times(X)) == PAUSES + 4
 
 
-def test_an_error_of_the_client_is_told_and_does_not_hang(path: Path) -> None:
-    for place in (X, f"{SITE}/robots.txt"):
-        client = sites({place: ZeroDivisionError("a mistake")})
-        with pytest.raises(ZeroDivisionError, match="a mistake"):
-            crawled(path.with_name(place.rpartition("/")[2]), [HOME], client)
+def test_an_error_of_the_client_is_an_outcome(path: Path) -> None:
+    client = sites({X: ZeroDivisionError("a mistake")})
+    assert crawled(path, [HOME], client) == "empty"
+    assert told(path)[0][X].reason == "could not be parsed: ZeroDivisionError('a mistake')"
+    assert "ZeroDivisionError: a mistake" in (path / LOG_FILE).read_text("utf-8")
 
 
-def test_a_look_up_that_fails_is_told_as_well(path: Path) -> None:
+def test_an_error_of_the_client_at_robots_txt_is_the_reason(path: Path) -> None:
+    client = sites({f"{SITE}/robots.txt": ZeroDivisionError("a mistake")})
+    assert crawled(path, [HOME], client) == "empty"
+    assert told(path)[0][HOME].reason == "could not be parsed: ZeroDivisionError('a mistake')"
+
+
+def test_a_look_up_that_fails_leaves_the_address_open(path: Path) -> None:
     class Broken(Sites):
         async def address(self, host: str) -> str:
             raise LookupError(host)
 
-    with pytest.raises(LookupError, match=r"a\.example"):
-        crawled(path, [HOME], Broken(Time(), {}))
+    assert crawled(path, [HOME], Broken(Time(), {HOME: page(HOME)})) == "empty"
+    assert told(path)[0][HOME].kind == "read"
 
 
 def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Path) -> None:

@@ -8,6 +8,7 @@ labels that browsers know: Python has codecs (hex, zip, idna, …) that no serve
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 GUESSED = 1 << 16  # bytes that the charset is guessed from
 HEAD = 2_048  # bytes in which a document may declare its charset
@@ -42,6 +43,7 @@ GUESSES = [
     "big5",
     "cp949",
 ]
+Guess = Callable[[bytes], str]
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.ASCII)
 _DECLARED = re.compile(
     rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|<\?xml\b[^>]{0,100}?\bencoding\s*=\s*["']"""
@@ -51,8 +53,13 @@ _DECLARED = re.compile(
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
-def decode(body: bytes, content_type: str = "", *, declares: bool = True) -> tuple[str, str]:
-    """Return the text of a body and the charset that it was read in; `declares` if the body itself may name one."""
+def decode(
+    body: bytes, content_type: str = "", *, declares: bool = True, guess: Guess | None = None
+) -> tuple[str, str]:
+    """Return the text of a body and the charset that it was read in; `declares` if the body itself may name one.
+
+    If none is named and it is not UTF-8, `guess` is called with the first 64 KB; by default `guessed`.
+    """
     for mark, charset in MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(charset, "replace"), charset
@@ -62,7 +69,7 @@ def decode(body: bytes, content_type: str = "", *, declares: bool = True) -> tup
         return body.decode(), "utf-8"
     except UnicodeDecodeError as error:
         broken_off = error.start >= len(body) - 3  # in the middle of a character
-        charset = "utf-8" if broken_off else _guess(body[:GUESSED])
+        charset = "utf-8" if broken_off else (guess or guessed)(body[:GUESSED])
         return body.decode(charset, "replace"), charset
 
 
@@ -76,7 +83,8 @@ def named(body: bytes, content_type: str = "", *, declares: bool = True) -> str:
     return charset
 
 
-def _guess(body: bytes) -> str:
+def guessed(body: bytes) -> str:
+    """Guess the charset of text; that takes up to seconds."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(body, cp_isolation=GUESSES).best()

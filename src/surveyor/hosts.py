@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+from surveyor.boundary import Failure, guarded
 from surveyor.gates import Agenda, Gate
 from surveyor.manners import Host, Manners, Rules, spelt
 from surveyor.offline import Network
@@ -153,7 +154,9 @@ class Hosts:
         rules = host.rules[origin]
         if rules.robots is None or (host.name in self.manners.permitted and rules.robots.standing == "rules"):
             return ""
-        why = rules.robots.why(url)
+        why = guarded(url, rules.robots.why, url)
+        if isinstance(why, Failure):
+            return f"robots.txt {why.reason}"
         return why and (rules.trouble or why)
 
     def lease(self, number: int, step: Step) -> bool:
@@ -300,10 +303,20 @@ class Hosts:
         kept = self._stored(origin)
         if kept is not None and kept.expires_at > self.clock():
             status, trouble = (None if kept.status == 0 else kept.status), self._troubles.get(origin, "")
-            self.ruled(number, origin, Robots.from_answer(status, kept.body), kept.expires_at, trouble=trouble)
+            found = guarded(f"{origin}/robots.txt", _compiled, status, kept.body)
+            robots = Robots("unreachable") if isinstance(found, Failure) else found  # another version could read it
+            trouble = f"robots.txt {found.reason}" if isinstance(found, Failure) else trouble
+            self.ruled(number, origin, robots, kept.expires_at, trouble=trouble)
             rules = self._all[number].rules[origin]
             self.wait(number, self._resumed + self._all[number].delay)
         return rules
+
+
+def _compiled(status: int | None, body: bytes) -> Robots:
+    """Return the rules of an answer, having read them once."""
+    robots = Robots.from_answer(status, body)
+    _ = robots.crawl_delay
+    return robots
 
 
 def _closed(host: Host, now: float) -> Gate | None:

@@ -9,12 +9,10 @@ who does not believe it must not pass importance to it either.
 `surveyor` and from X-Robots-Tag headers for all or for `surveyor`; of several, the strictest counts. Several headers
 of one name are joined by newlines; where commas join them, an agent's name holds until the next name.
 
-**Hostile pages.** Nothing here raises, and time is bounded. The HTML rules let a few kilobytes cost hours or all
-memory: nested blocks take quadratic time, so a page of more than 30,000 tags (three seconds at the worst) is read in
-pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is also cut where
-a tag has 1,000 attributes. Unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, so in
-pages with much formatting `b`, `font` and their like are read as `span`, which changes neither links nor text.
-`cut` says that something was left out, be it tags, links (beyond 50,000) or text (beyond 100,000 characters).
+**Hostile pages.** Nothing here raises, and time is bounded: `markup` takes out of a page what would cost the parser too
+much. `cut` says that something was left out, be it tags, links (beyond 50,000) or text (beyond 100,000 characters).
+`read_cheap_page` leaves alone what could take longer than some 50 ms, for a process that can be stopped (see
+`sources/parser.py`).
 
 What this is not: a browser. Scripts do not run, style sheets do not hide text, templates and comments are not read.
 """
@@ -26,23 +24,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from surveyor.charsets import decode
+from surveyor.charsets import decode, guessed
+from surveyor.markup import CHEAP_LENGTH, is_cheap, simplified, tame
 from surveyor.references import Addresses, resolve
 
 AGENT = "surveyor"
 MOST_LINKS = 50_000
 MOST_TEXT = 100_000  # characters
-MOST_TAGS = 500_000  # opening and closing
-WHOLE = 30_000  # tags of a page that is parsed as a whole
-PIECE = 1_000  # tags after which a larger one is divided, where it can be; at the latest after twice as many it is cut
-MOST_FORMATTING = 400  # tags; where there are more, they are read as span
-MANY_TAGS = 1_000  # in a page worth searching for formatting
-MANY_LETTERS = 100_000  # in a page worth searching for crowded tags
 
 _SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
 _NO_FOLLOW = frozenset(("nofollow", "ugc", "sponsored"))
@@ -54,17 +47,6 @@ _BLOCKS = frozenset(
         figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr iframe img input legend li main menu nav ol
         optgroup option p pre script section select style summary table tbody td textarea tfoot th thead tr ul""",
     )
-)
-_FORMATTING = re.compile(r"<(/?)(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])")
-_TAG = re.compile(r"<[a-zA-Z/]")
-_TOKEN = re.compile(  # a tag with its attributes, or what has no tags inside
-    r"""<!--(?:-?>|.*?(?:--!?>|\Z))|<(script|style|textarea|title|template|iframe|noembed|noframes|xmp)(?=[\s/>])"""
-    r""".*?(?:</\1(?=[\s/>])|\Z)|<[a-z/][^>=]*+(?:=\s*+(?:"[^"]*+"?+|'[^']*+'?+)?+[^>=]*+)*+""",
-    re.IGNORECASE | re.DOTALL,
-)
-_CROWDED = re.compile(
-    r"<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
-    r"""(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+){1000}"""
 )
 _REFRESH = re.compile(r"""[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL)
 _WISH = re.compile(r"(?:[^,:]+:\s*)?unavailable_after\s*:\s*(?:[a-z]+,)?[^,]*|[^,]+", re.IGNORECASE)
@@ -113,7 +95,38 @@ def read_page(
     >>> page.title, page.links[0].url, page.links[1]
     ('Hi', 'https://example.org/a/b', Link(url='https://example.org/d', follow=False))
     """
-    known = {name.lower(): value for name, value in (headers or {}).items()}
+    return _read(body, url, content_type, headers or {}, addresses, text=text)
+
+
+def read_cheap_page(body: bytes, url: str, headers: Mapping[str, str], addresses: Addresses) -> Page | None:
+    """Read a page without its text as `read_page` does; None, soon, if that could take more than some 50 ms."""
+    if len(body) > 2 * CHEAP_LENGTH:
+        return None
+    try:
+        return _read(body, url, "", headers, addresses, text=False, cheaply=True)
+    except _TooCostly:
+        return None
+
+
+class _TooCostly(Exception):
+    """A page that may take long to read."""
+
+
+def _refuse(_body: bytes) -> str:
+    raise _TooCostly
+
+
+def _read(
+    body: bytes,
+    url: str,
+    content_type: str,
+    headers: Mapping[str, str],
+    addresses: Addresses | None,
+    *,
+    text: bool,
+    cheaply: bool = False,
+) -> Page:
+    known = {name.lower(): value for name, value in headers.items()}
     content_type = (content_type or known.get("content-type", "")).lower()
     wishes = _Wishes()
     for line in known.get("x-robots-tag", "").splitlines():
@@ -122,12 +135,15 @@ def read_page(
     language = known.get("content-language", "").partition(",")[0]
     kind = content_type.partition(";")[0].strip()
     if kind and "html" not in kind and "xml" not in kind:
-        plain, charset = decode(body, content_type, declares=False) if kind.startswith("text/") else ("", "")
+        is_text = text and kind.startswith("text/")
+        plain, charset = decode(body, content_type, declares=False) if is_text else ("", "")
         shown = " ".join(plain[:MOST_TEXT].split())
         cut, language = len(plain) > MOST_TEXT, _tag(language)
         return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **wishes.asked())
-    html, charset = decode(body, content_type)
-    pieces, cut = _tame(html)
+    html, charset = decode(body, content_type, guess=_refuse if cheaply else guessed)
+    if cheaply and not is_cheap(html):
+        raise _TooCostly
+    pieces, cut = ([simplified(html)], False) if cheaply else tame(html)
     found, shown, long = _Found(url), "", False
     for piece in pieces:
         tree = LexborHTMLParser(piece.encode())  # which takes half the time of text
@@ -293,32 +309,3 @@ def _behind(node: LexborNode | None) -> LexborNode | None:
     while node is not None and node.next is None:
         node = node.parent
     return None if node is None else node.next
-
-
-def _tame(html: str) -> tuple[list[str], bool]:
-    """Take out of a page what would cost the parser too much, and divide it; say whether something is missing."""
-    tags, cut = html.count("<"), False
-    if tags > MANY_TAGS and next(islice(_FORMATTING.finditer(html), MOST_FORMATTING, None), None):
-        html = _FORMATTING.sub(r"<\1span", html)
-    if len(html) > MANY_LETTERS and (crowded := _CROWDED.search(html)):
-        html, cut = html[: crowded.start()], True
-    if tags <= WHOLE:
-        return [html], cut
-    places, since = [0], 0
-    for number, token in enumerate(_TOKEN.finditer(html)):
-        if since >= PIECE:
-            places.append(token.start())
-            since = 0
-        since += token[0].count("<")
-        if number >= MOST_TAGS:
-            html, cut = html[: token.start()], True
-            break
-    pieces = [html[start:end] for start, end in pairwise([*places, len(html)])]
-    short = [_first_tags(piece, 2 * PIECE) for piece in pieces]
-    return short, cut or sum(map(len, short)) < len(html)
-
-
-def _first_tags(html: str, count: int) -> str:
-    """Return the part before a tag too many."""
-    last = next(islice(_TAG.finditer(html), count, None), None) if html.count("<") > count else None
-    return html[: last.start()] if last else html

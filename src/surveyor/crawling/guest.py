@@ -10,12 +10,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
+from surveyor.boundary import Failure, failed, guarded
 from surveyor.config import Settings
 from surveyor.crawling.start import http_settings, manners_of
 from surveyor.hosts import DAY, Hosts
+from surveyor.listings import Listing, read_listing
 from surveyor.robots import Robots
 from surveyor.sources.http import Fetched, FetchRequest
-from surveyor.sources.rules import next_hop, rules_in
+from surveyor.sources.parser import Parser
+from surveyor.sources.rules import interpreted, next_hop, rules_in
 from surveyor.urls import host, origin
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
 
+SHORT = 50_000  # bytes of a list that takes no time to read
 LONG = 2.0  # seconds of waiting that are worth a word
 Say = Callable[[str], None]
 
@@ -30,10 +34,18 @@ Say = Callable[[str], None]
 class Guest:
     """Who asks: knows what was asked of whom, and waits in between."""
 
-    def __init__(self, client: Client, hosts: Hosts, *, wait: Wait | None = None, say: Say = lambda _: None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        hosts: Hosts,
+        *,
+        wait: Wait | None = None,
+        say: Say = lambda _: None,
+        parser: Parser | None = None,
+    ) -> None:
         self.hosts = hosts
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: the status, and the rules
-        self._client, self._say, self._wait = client, say, wait or self._sleep
+        self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
         """Do what comes before a page: look the host up, read its robots.txt, wait; return why it may not be read."""
@@ -51,6 +63,12 @@ class Guest:
         """Ask for a page; `ready` comes before."""
         return await self._ask(self.hosts.number(host(url)), FetchRequest(url, types=types))
 
+    async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
+        """Read a list of pages; a long one in a process that can be stopped."""
+        if self._parser is None or len(body) <= SHORT:
+            return guarded(url, read_listing, body, url)
+        return await self._parser.listing(url, body)
+
     async def rest(self) -> None:
         """Wait until every host may be asked again: whoever comes next knows nothing of what was asked."""
         now, every = self.hosts.clock(), [self.hosts[number] for number in range(len(self.hosts))]
@@ -65,7 +83,10 @@ class Guest:
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
         self.hosts.lease(number, "page")
         try:
-            fetched = await self._client.fetch(request)
+            try:
+                fetched = await self._client.fetch(request)
+            except Exception as error:
+                fetched = Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
             if fetched.retry_after and (fetched.status or 0) >= 300:
                 self.hosts.leave_alone(number, self.hosts.clock() + fetched.retry_after, "Retry-After")
             return fetched
@@ -96,7 +117,7 @@ class Guest:
     async def _read_rules(self, number: int, there: str) -> None:
         url, before, asked = f"{there}/robots.txt", [], number
         while True:
-            answer = await self._ask(asked, FetchRequest(url, types=("*/*",)))
+            answer = interpreted(await self._ask(asked, FetchRequest(url, types=("*/*",))))
             before.append(url)
             url, answer = next_hop(answer, before)
             if not url:
@@ -138,4 +159,7 @@ async def visiting(
             from surveyor.sources.client import HttpClient
 
             client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
-        yield Guest(client, hosts, wait=wait, say=say)
+        parser = Parser() if wait is None else None
+        if parser is not None:
+            stack.push_async_callback(parser.close)
+        yield Guest(client, hosts, wait=wait, say=say, parser=parser)

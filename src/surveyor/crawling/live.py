@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from surveyor.boundary import log_to
 from surveyor.crawling.budgeting import Budgeting, OrRank, Rank
 from surveyor.crawling.derived import Derived, Make, derive, save, tried_again
 from surveyor.crawling.forecast import Forecast, forecast
@@ -33,6 +34,7 @@ from surveyor.queues import HostQueues
 from surveyor.robots import Robots
 from surveyor.sources.http import sent_by
 from surveyor.sources.live import LiveSource, Wait
+from surveyor.sources.parser import Parser
 from surveyor.stopping import ENDLESS
 from surveyor.store.survey import damaged
 from surveyor.urls import host as host_of
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from surveyor.urls import Urls
 
 PATIENCE = 5.0  # seconds that fetches get to end when a run does
+INTERRUPTED = 1.5  # seconds, if it was stopped by a signal, which is to be answered soon
 SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, and at least so many times what one takes
 TICK = 0.5  # seconds between two looks of whoever watches
 Result = Ending | Literal["interrupted"]
@@ -102,6 +105,7 @@ async def run(
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:
+        stack.enter_context(log_to(folder.folder))
         now: Run | None = None
         while True:
             now = _begun(folder, settings, until, hosts, budgeting, now, make)
@@ -167,8 +171,18 @@ async def _leg(
         def last_visit(page: int) -> Visit | None:
             return folder.journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
 
+        parser = Parser() if wait is None else None  # with a time of its own there is none to wait for it
+        if parser is not None:
+            stack.push_async_callback(parser.close)
         source = LiveSource(
-            client, state.reader, now.hosts, place_of, pause=settings.pause, last_visit=last_visit, wait=wait
+            client,
+            state.reader,
+            now.hosts,
+            place_of,
+            pause=settings.pause,
+            last_visit=last_visit,
+            wait=wait,
+            parser=parser,
         )
         stack.push_async_callback(source.close)
         try:
@@ -183,7 +197,7 @@ async def _leg(
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
-        await _wind_up(state, source, keeper, patience)
+        await _wind_up(state, source, keeper, min(patience, INTERRUPTED) if ending == "interrupted" else patience)
         if ending is not None:
             keeper.save()
     return ending

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from surveyor.boundary import Failure, guarded
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.crawling.derived import scope_of
@@ -184,7 +185,8 @@ class _Looker:
         headers = _joined(fetched)
         kind, page = headers.get("content-type", ""), Page()
         if 200 <= (fetched.status or 0) < 300 and not fetched.skipped:
-            page = read_page(fetched.body, url, content_type=kind, headers=headers, text=False)
+            said = guarded(url, read_page, fetched.body, url, headers=headers, text=False)
+            page = Page() if isinstance(said, Failure) else said  # the visit gives the reason
         wishes = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
         if page.unavailable_after is not None:
             wishes.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surveyor.boundary import Failure, guarded
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
 from surveyor.crawling.guest import Guest, Say, visiting
@@ -115,7 +116,8 @@ def _take(found: Gathered, listing: Listing, place: str) -> None:
 async def _sitemaps(guest: Guest, site: str) -> list[str]:
     """Return where the sitemaps of a site are: where its robots.txt says, or at the usual place."""
     await guest.ready(f"{site}/")
-    named = guest.robots[site][1].sitemaps if site in guest.robots else []
+    found = guarded(f"{site}/robots.txt", lambda: guest.robots[site][1].sitemaps) if site in guest.robots else []
+    named = [] if isinstance(found, Failure) else found
     clean = [normalise(place, f"{site}/") for place in named or ["/sitemap.xml"]]
     return [place for place in clean if place is not None]
 
@@ -164,6 +166,8 @@ async def _ask(guest: Guest, url: str) -> tuple[Listing | None, str]:
         verdict = judge(fetched)
         if verdict.kind != "read":
             return None, verdict.reason or verdict.kind
-        listing = read_listing(fetched.body, url)
+        listing = await guest.listing(url, fetched.body)
+        if isinstance(listing, Failure):
+            return None, f"it {listing.reason}"
         return listing, "" if listing is not None else "it is neither a sitemap nor a feed nor a list of URLs"
     return None, f"it redirects more than {MOST_HOPS} times"

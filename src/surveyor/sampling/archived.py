@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surveyor.boundary import Failure, guarded
 from surveyor.links import read_page
 from surveyor.references import Addresses
 from surveyor.sampling.page import Said, SampledPage
@@ -45,7 +46,9 @@ def told(exchange: Exchange) -> Said:
     lines = [line.partition(b":") for line in exchange.response.split(b"\r\n")[1:] if line]
     headers = joined(tuple((name, value.strip()) for name, _, value in lines))
     body = _decoded(exchange.body, headers.get("content-encoding", ""))
-    page = read_page(body, exchange.url, headers=headers, addresses=Addresses(normalise))
+    page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
+    if isinstance(page, Failure):
+        return Said()
     return Said(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 

@@ -10,6 +10,7 @@
 | 404, 410 | *gone*, once it was answered twice |
 | 408, 425, 429, 5xx, no connection, too slow | *blocked*, after it was tried again a few times |
 | any other | *blocked* |
+| whatever its interpreter fails at (see `boundary`) | *blocked* |
 
 Links that leave the scope, or that say nofollow, are kept in the visit but carry no importance.
 """
@@ -24,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
-from surveyor.links import Page, read_page
+from surveyor.boundary import Failure, guarded
+from surveyor.links import Page, read_cheap_page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.references import Addresses
 from surveyor.scope import Scope
@@ -59,6 +61,7 @@ class Answer:
     fetched: Fetched
     at: float
     known: Visit | None = None
+    parsed: Page | Failure | None = None  # what the page says, if that is known already; see `Reader.parse`
 
 
 def judge(fetched: Fetched) -> Verdict:
@@ -114,24 +117,36 @@ class Reader:
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
 
+    def parse(self, fetched: Fetched) -> Page | Failure | None:
+        """Return what a page says, if it takes little time to find out; None if it would not, or if it is no page."""
+        return guarded(fetched.url, self._parse, fetched) if is_page(fetched) else None
+
+    def _parse(self, fetched: Fetched) -> Page | None:
+        return read_cheap_page(fetched.body, fetched.url, joined(fetched.headers), self._addresses)
+
     def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
         """Turn answers into visits, in their order; the links of many are numbered together."""
         made: list[Outcome] = []
         readings: list[_Reading] = []
         for answer in answers:
-            readings.append(self._read(answer))
+            reading = guarded(answer.fetched.url, self._read, answer)
+            readings.append(_blocked(answer, reading) if isinstance(reading, Failure) else reading)
             if readings[-1].goal is not None:  # who stands for whom counts for what the next page says
                 made += self._numbered(readings)
                 readings = []
         return made + self._numbered(readings)
 
     def _numbered(self, readings: Sequence[_Reading]) -> list[Outcome]:
+        """Number the URLs of answers and make visits of them."""
         ids = self._urls.ids([url for reading in readings for url in reading.urls])
         made: list[Outcome] = []
         start = 0
         for reading in readings:
             end = start + len(reading.urls)
-            visit = self._visit(reading, ids[start:end])
+            answer = reading.answer
+            visit = guarded(answer.fetched.url, self._visit, reading, ids[start:end])
+            if isinstance(visit, Failure):
+                visit = Visit(answer.page, "blocked", reason=visit.reason, fetched_at=answer.at)
             self.recall(visit)
             made.append(visit)
             start = end
@@ -171,17 +186,14 @@ class Reader:
         goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
-        elif verdict.kind == "read" and not fetched.skipped and not fetched.not_modified:
-            headers = joined(fetched.headers)
-            page = read_page(
-                fetched.body,
-                fetched.url,
-                content_type=headers.get("content-type", ""),
-                headers=headers,
-                text=False,
-                addresses=self._addresses,
-            )
-            goal = self._canonical(answer.page, page)
+        elif is_page(fetched):
+            said = answer.parsed
+            if said is None:
+                headers = joined(fetched.headers)
+                said = read_page(fetched.body, fetched.url, headers=headers, text=False, addresses=self._addresses)
+            if isinstance(said, Failure):
+                return _blocked(answer, said)
+            page, goal = said, self._canonical(answer.page, said)
         if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too
@@ -279,6 +291,15 @@ class Reader:
             fetched.ip,
             TRUNCATED.get(fetched.error, ""),
         )
+
+
+def is_page(fetched: Fetched) -> bool:
+    """Say whether an answer has a body that is to be parsed."""
+    return judge(fetched).kind == "read" and not fetched.skipped and not fetched.not_modified
+
+
+def _blocked(answer: Answer, failure: Failure) -> _Reading:
+    return _Reading(answer, Verdict("blocked", failure.reason), NOTHING, None, [], [])
 
 
 def joined(headers: Headers) -> dict[str, str]:

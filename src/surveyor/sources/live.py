@@ -15,11 +15,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from surveyor.boundary import failed, guarded
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
-from surveyor.sources.answers import Answer, Reader, Verdict, judge
+from surveyor.sources.answers import Answer, Reader, Verdict, is_page, joined, judge
 from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
-from surveyor.sources.rules import next_hop, rules_in
+from surveyor.sources.parser import Parser
+from surveyor.sources.rules import interpreted, next_hop, rules_in
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
@@ -52,13 +54,16 @@ class LiveSource:
         pause: float = FIRST_PAUSE,
         last_visit: Callable[[int], Visit | None] = lambda _: None,
         wait: Wait | None = None,
+        parser: Parser | None = None,
     ) -> None:
         """Fetch with a client; `place_of` gives the URL and the host of a page, `last_visit` what is known of it.
 
-        The second try of a page comes after `pause` seconds. `wait` waits for an event until some time.
+        The second try of a page comes after `pause` seconds. `wait` waits for an event until some time. Pages that may
+        take long to parse go to a `parser`; without one they are parsed here.
         """
         self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
         self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
+        self._parser = parser
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: list[Answer] = []
         self._news = News()
@@ -98,19 +103,23 @@ class LiveSource:
         news, self._news = self._news, News()
         final = []
         for answer in answers:
-            verdict = judge(answer.fetched)
-            if verdict.again and self._is_down(answer.host, answer.fetched):
-                news.retries.append(self._after_the_pause(answer, verdict, news))
-                continue
-            self._feel(answer, verdict, news)
-            if verdict.again and (retry := self._again(answer, verdict, news)) is not None:
+            retry = guarded(answer.fetched.url, self._retry, answer, news)
+            if isinstance(retry, Retry):
                 news.retries.append(retry)
-            else:
-                self._tries.pop(answer.page, None)
-                self._missing.discard(answer.page)
-                final.append(answer)
+                continue
+            self._tries.pop(answer.page, None)
+            self._missing.discard(answer.page)
+            final.append(answer)
         news.outcomes.extend(self._reader.visits(final))
         return news
+
+    def _retry(self, answer: Answer, news: News) -> Retry | None:
+        """Record what an answer means for its host; return when to try the page again, None if it is an outcome."""
+        verdict = judge(answer.fetched)
+        if verdict.again and self._is_down(answer.host, answer.fetched):
+            return self._after_the_pause(answer, verdict, news)
+        self._feel(answer, verdict, news)
+        return self._again(answer, verdict, news) if verdict.again else None
 
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
@@ -156,12 +165,22 @@ class LiveSource:
         request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
         at = self._hosts.clock()
         try:
-            fetched = await self._client.fetch(request)
+            fetched = await self._ask(request)
             if fetched.status is not None:
                 self._hosts.reached(host)
+            parsed = self._reader.parse(fetched)
+            if parsed is None and self._parser is not None and is_page(fetched):
+                parsed = await self._parser.page(fetched.url, joined(fetched.headers), fetched.body)
         finally:
             self._hosts.answered(host)
-        self._answers.append(Answer(page, host, fetched, at, known))
+        self._answers.append(Answer(page, host, fetched, at, known, parsed))
+
+    async def _ask(self, request: FetchRequest) -> Fetched:
+        """Fetch; what the client itself cannot interpret is an answer too."""
+        try:
+            return await self._client.fetch(request)
+        except Exception as error:
+            return Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
 
     async def _find(self, host: int) -> None:
         """Look a host up; a client that cannot do that leaves it open."""
@@ -169,6 +188,8 @@ class LiveSource:
         try:
             if find is not None:
                 address = await find(self._hosts[host].name)
+        except Exception as error:  # the fetch that follows will explain it
+            failed(self._hosts[host].name, error)
         finally:
             self._hosts.found(host, address)
             self._hosts.answered(host, asked=False)
@@ -193,7 +214,8 @@ class LiveSource:
 
     async def _ask_rules(self, hop: Hop) -> None:
         try:
-            self._told_rules(hop, await self._client.fetch(FetchRequest(hop.url, types=("*/*",))))
+            fetched = await self._ask(FetchRequest(hop.url, types=("*/*",)))
+            self._told_rules(hop, interpreted(fetched))
         finally:
             self._hosts.answered(hop.host)  # after the rules are known: their delay counts from now on
 

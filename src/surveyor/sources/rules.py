@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from surveyor.boundary import Failure, guarded
 from surveyor.robots import Robots
 from surveyor.sources.answers import CUT
 from surveyor.sources.http import REDIRECTS, Fetched
-from surveyor.urls import normalise
+from surveyor.urls import normalise, origin
 
 HOPS = 5  # redirects that are followed
 
@@ -24,6 +25,20 @@ def next_hop(fetched: Fetched, before: Sequence[str]) -> tuple[str, Fetched]:
     if target is None or target in before or len(before) > HOPS:
         return "", replace(fetched, status=404, error="", body=b"")
     return target, fetched
+
+
+def interpreted(fetched: Fetched) -> Fetched:
+    """Return an answer as it is if its rules can be read, else as a failure: then nothing may be fetched."""
+    found = guarded(fetched.url, _try_rules, fetched)
+    if not isinstance(found, Failure):
+        return fetched
+    return replace(fetched, status=None, error="protocol", detail=f"robots.txt {found.reason}", body=b"")
+
+
+def _try_rules(fetched: Fetched) -> None:
+    robots = rules_in(fetched)[1]
+    robots.why(f"{origin(fetched.url)}/")
+    _ = robots.crawl_delay, robots.sitemaps
 
 
 def rules_in(fetched: Fetched) -> tuple[int | None, Robots]:

@@ -1,0 +1,112 @@
+"""What a page would cost the HTML parser, found out before it is parsed; all scanners here take linear time.
+
+The rules of HTML let a few kilobytes cost hours: open elements are searched for each tag (quadratic in nested blocks),
+unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, and each attribute is compared with
+all others of its element; those of repeated `html` and `body` tags gather on one element.
+
+`is_cheap` says whether a page can cost no more than some 50 ms whatever it holds; a crawl parses only such pages in its
+own process. `tame` takes out of any page what would cost most: one of more than 30,000 tags (a second at the worst) is
+divided into pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is
+cut where a tag has 1,000 attributes; where there is much formatting, `b`, `font` and the like are read as `span`, and
+so are repeated `html` and `body` tags, which changes neither links nor text.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice, pairwise
+
+CHEAP_TAGS = 3_000
+CHEAP_LENGTH = 128_000  # characters
+CHEAP_ATTRIBUTES = 100  # of one tag
+SMALL = 16_000  # characters; in fewer there is no room for attributes that cost much
+MOST_TAGS = 500_000  # opening and closing
+MOST_ATTRIBUTES = 1_000  # of one tag
+WHOLE = 30_000  # tags of a page that is parsed as a whole
+PIECE = 1_000  # tags after which a larger one is divided, where it can be; at the latest after twice as many it is cut
+MOST_FORMATTING = 400  # tags; where there are more, they are read as span
+MOST_ROOTS = 10  # html and body tags; where there are more, they are read as span
+MANY_TAGS = 1_000  # in a page worth searching for formatting
+
+_FORMATTING = re.compile(r"<(/?)(?i:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])")
+_ROOT = re.compile(r"<(?i:html|body)(?=[\s/>])")
+_TAG = re.compile(r"<[a-zA-Z/]")
+_TOKEN = re.compile(  # a tag with its attributes, or what has no tags inside
+    r"""<!--(?:-?>|.*?(?:--!?>|\Z))|<(script|style|textarea|title|template|iframe|noembed|noframes|xmp)(?=[\s/>])"""
+    r""".*?(?:</\1(?=[\s/>])|\Z)|<[a-z/][^>=]*+(?:=\s*+(?:"[^"]*+"?+|'[^']*+'?+)?+[^>=]*+)*+""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPACE = r" \t\n\f\r"
+_ATTRIBUTE = (  # as the tokenizer of HTML takes it, with the space before it
+    rf"[{_SPACE}/]*+[^{_SPACE}/>][^{_SPACE}/>=]*+"
+    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^{_SPACE}>"'][^{_SPACE}>]*+)?+)?+"""
+)
+
+
+def _up_to_a_crowded_tag(most: int) -> re.Pattern[str]:
+    """Match a page up to the first tag with more attributes; in linear time, as nothing is looked at twice.
+
+    Comments and scripts are searched too: whether they are such depends on where they stand.
+    """
+    tag = rf"</?[a-zA-Z][^{_SPACE}/>]*+(?:{_ATTRIBUTE}){{0,{most}}}+[{_SPACE}/]*+(?:>|\Z)"
+    return re.compile(rf"(?:[^<]++|{tag}|<(?!/?[a-zA-Z]))*+")
+
+
+_CHEAP = _up_to_a_crowded_tag(CHEAP_ATTRIBUTES)
+_BEARABLE = _up_to_a_crowded_tag(MOST_ATTRIBUTES)
+
+
+def is_cheap(html: str) -> bool:
+    """Say whether a page can cost the parser but little, whatever it holds."""
+    if len(html) > CHEAP_LENGTH or html.count("<") > CHEAP_TAGS:
+        return False
+    return len(html) <= SMALL or (_is_even(html, _CHEAP) and not _has_more(_ROOT, html, 2))
+
+
+def tame(html: str) -> tuple[list[str], bool]:
+    """Take out of a page what would cost the parser too much, and divide it; say whether something is missing."""
+    html, tags, cut = simplified(html), html.count("<"), False
+    if _has_more(_ROOT, html, MOST_ROOTS):
+        html = _ROOT.sub("<span", html)
+    if len(html) > SMALL and not _is_even(html, _BEARABLE):
+        html, cut = html[: _end(html, _BEARABLE)], True
+    if tags <= WHOLE:
+        return [html], cut
+    places, since = [0], 0
+    for number, token in enumerate(_TOKEN.finditer(html)):
+        if since >= PIECE:
+            places.append(token.start())
+            since = 0
+        since += token[0].count("<")
+        if number >= MOST_TAGS:
+            html, cut = html[: token.start()], True
+            break
+    pieces = [html[start:end] for start, end in pairwise([*places, len(html)])]
+    short = [_first_tags(piece, 2 * PIECE) for piece in pieces]
+    return short, cut or sum(map(len, short)) < len(html)
+
+
+def simplified(html: str) -> str:
+    """Return a page without its formatting, if there is much."""
+    if html.count("<") > MANY_TAGS and _has_more(_FORMATTING, html, MOST_FORMATTING):
+        return _FORMATTING.sub(r"<\1span", html)
+    return html
+
+
+def _end(html: str, pattern: re.Pattern[str]) -> int:
+    found = pattern.match(html)
+    return found.end() if found else 0
+
+
+def _is_even(html: str, pattern: re.Pattern[str]) -> bool:
+    return _end(html, pattern) == len(html)
+
+
+def _has_more(pattern: re.Pattern[str], html: str, most: int) -> bool:
+    return next(islice(pattern.finditer(html), most, None), None) is not None
+
+
+def _first_tags(html: str, count: int) -> str:
+    """Return the part before a tag too many."""
+    last = next(islice(_TAG.finditer(html), count, None), None) if html.count("<") > count else None
+    return html[: last.start()] if last else html
