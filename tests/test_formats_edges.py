@@ -257,7 +257,7 @@ def test_arrays_that_lie_are_refused(tmp_path: Path) -> None:
             read_graph(tmp_path / "g.npz")
     with (tmp_path / "g.npz").open("wb") as file:
         np.save(file, np.arange(3))
-    with pytest.raises(InputError, match="no archive"):
+    with pytest.raises(InputError, match="a NumPy array"):
         read_graph(tmp_path / "g.npz")
 
 

@@ -14,7 +14,7 @@ A target is a file `target_<name>.py` beside this one:
 
 The search is guided: an input that reaches a new line of surveyor or a new kind of rejection is kept and changed
 further. Inputs run in a child process with bounded memory and time, so that a crash or an endless loop is a finding
-with its input too. Exit code 1 if there are findings.
+with its input too; kernels check every index there. Exit code 1 if there are findings.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import mmap
+import os
 import random
 import re
 import resource
@@ -49,6 +50,7 @@ MEMORY = 6 << 30  # address space of a child
 PATIENCE = 60.0  # seconds for one input
 RECORD = 16 + LONGEST
 KEPT = 2000
+KERNELS = Path.home() / ".cache" / "surveyor-fuzz"  # compiled kernels that check every index
 SOURCE = "/surveyor/"
 
 
@@ -198,7 +200,10 @@ def search(name: str, inputs: int, seed: int) -> Found:
         record.write_bytes(bytes(RECORD))
         command = [sys.executable, __file__, name, "--inputs", str(inputs - total.inputs), "--seed"]
         child = subprocess.Popen(
-            [*command, f"{seed}.{attempts}", "--child", str(record)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*command, f"{seed}.{attempts}", "--child", str(record)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(KERNELS)},
         )
         try:
             _watch(child, record, total)

@@ -23,6 +23,7 @@ CODES = {"UNARY": 0, "GAMMA": 1, "DELTA": 2, "ZETA": 3, "NIBBLE": 4}
 DEFAULTS = ("GAMMA", "UNARY", "GAMMA", "GAMMA", "ZETA")
 ROWS_AT_ONCE = 1 << 16
 LINKS_AT_ONCE = 1 << 20
+LONGEST = 1 << 16  # bytes of .properties that are read
 MOST_WINDOW = 1 << 16  # WebGraph writes 7
 
 
@@ -40,6 +41,11 @@ def read_bvgraph(path: Path, intake: Intake) -> None:
             raise InputError(f"{file} is missing", hint="a BVGraph needs its .graph and .properties files")
     plan, arcs = read_properties(properties)
     nodes = int(plan[8])
+    if nodes > 8 * stream.stat().st_size:  # a page takes at least one bit
+        raise InputError(
+            f"{properties} states {nodes:,} pages, more than {stream.name} has bits",
+            hint="the two files do not belong together, or one is damaged",
+        )
     names = _urls(base, nodes)
     intake.declare(nodes, names)
     if names is not None:
@@ -55,7 +61,8 @@ def read_bvgraph(path: Path, intake: Intake) -> None:
 
 def read_properties(path: Path) -> tuple[IntArray, int]:
     """Return the plan of the decoder and the number of links."""
-    text = path.read_text("latin-1")
+    with path.open("rb") as file:
+        text = file.read(LONGEST).decode("latin-1")
     given = {
         key: value.strip() for key, value in re.findall(r"(?m)^[ \t]*([^#!\s=:][^\s=:]*)[ \t]*[=:][ \t]*(.*)$", text)
     }

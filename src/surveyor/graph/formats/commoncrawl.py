@@ -28,6 +28,7 @@ from surveyor.graph.names import Names
 
 PART = re.compile(r"(?P<prefix>.*?)(?P<kind>vertices|edges)\.(?P<form>txt|paths)(\.(gz|zst|bz2|xz))?")
 AT_ONCE = 1 << 16
+LONGEST_LIST = 1 << 24  # bytes of a list of parts
 AT_START = Beginning(0, 0, "", None, 9, numbers=True)  # no header, no comments
 
 
@@ -71,10 +72,18 @@ def _parts(path: Path) -> Iterator[Path]:
         yield path
         return
     with unpacked(path) as (file, _):
-        lines = [line.decode("utf-8", "surrogateescape").strip() for line in file]
-    for number, line in enumerate(lines, 1):
+        text = file.read(LONGEST_LIST + 1)
+    if len(text) > LONGEST_LIST:
+        raise InputError(f"{path} is too long for a list of files", hint="give a list with one path a line")
+    for number, line in enumerate(text.decode("utf-8", "surrogateescape").splitlines(), 1):
+        line = line.strip()
         if not line:
             continue
+        if "\0" in line or Path(line).is_absolute() or ".." in Path(line).parts:
+            raise InputError(
+                f"{path}:{number}: {line[:80]!r} is no path of a part",
+                hint="parts lie below the folder of the list or a folder above it",
+            )
         tail = Path(*Path(line).parts[-2:])
         places = [path.parent / line, *(parent / line for parent in path.resolve().parent.parents)]
         places += [path.parent / tail, path.parent / tail.name]

@@ -125,6 +125,14 @@ class Intake:
         self.nodes, self.names = nodes if self.wanted is None else self.wanted, names
         self._declared = True
 
+    def check_filled(self, nodes: int, links: int) -> None:
+        """Refuse a number of pages that a few bytes state and that would take gigabytes without a link."""
+        if nodes > max(THIN, 64 * links):
+            raise InputError(
+                f"{self.source} states {nodes:,} pages and holds {links:,} links",
+                hint="number the pages that have links from 0 on, without gaps",
+            )
+
     def note_repeats(self, names: Names) -> None:
         """Say so if several pages have the same name: only one of them is found by it."""
         if repeats := names.repeats():
@@ -201,6 +209,14 @@ class Intake:
                 f"of its data lines are malformed, the first at {first['file']}:{first['line']}: "
                 f"{first['text']!r}",
                 hint="it is probably another format: name it with --format",
+            )
+        if self.bad_count > self.builder.links_seen:
+            first = self.bad_first[0]
+            raise InputError(
+                f"{self.source} has more malformed lines ({self.bad_count:,}) than links "
+                f"({self.builder.links_seen:,}) when read as {self.format_name}; the first is at "
+                f"{first['file']}:{first['line']}: {first['text']!r}",
+                hint="it is probably no file of links, or of another format: name it with --format",
             )
         if self._interner is not None:
             self.names = self._interner.names()

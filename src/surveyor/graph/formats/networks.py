@@ -1,11 +1,16 @@
-"""GraphML and GEXF, the XML formats of graph viewers, through NetworkX: for small graphs."""
+"""GraphML and GEXF, the XML formats of graph viewers: read as a stream, written through NetworkX; for small graphs.
+
+Of a file come nodes and edges alone: positions, colours and values are passed over. A file that declares entities is
+refused before one is used, nothing outside the file is ever opened, and what is nested too deeply or too long to be
+the text of a graph is no graph.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import ParseError
+from xml.parsers import expat
 
 import numpy as np
 
@@ -17,6 +22,11 @@ from surveyor.graph.names import Names
 
 MOST_LINKS = 1_000_000
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+DEEPEST = 200  # elements within elements
+LONGEST = 1 << 20  # bytes of a tag with its attributes
+LONGEST_NAME = 1 << 16
+STEP = 1 << 16
+BOTH = ("undirected", "mutual", "false", "0")  # edges that lead both ways
 
 
 def read_graphml(path: Path, intake: Intake) -> None:
@@ -40,31 +50,115 @@ def write_gexf(graph: Graph, path: Path) -> None:
 
 
 def _read(path: Path, intake: Intake, kind: str) -> None:
-    networkx = library("networkx", f"reading {kind}")
-    with unpacked(path) as (file, _):
-        try:
-            found = getattr(networkx, f"read_{kind}")(file)
-        except (
-            ParseError,
-            networkx.NetworkXException,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-        ) as error:
-            raise InputError(
-                f"{path} cannot be read as {kind}: {error or type(error).__name__}",
-                hint="open it in the program that wrote it and save it again",
-            ) from error
-    names = [str(node) for node in found]
-    ids = {node: page for page, node in enumerate(found)}
-    edges = np.array([(ids[a], ids[b]) for a, b in found.edges()], np.int64).reshape(-1, 2)
+    found = _Network(kind)
+    try:
+        with unpacked(path) as (file, _):
+            while text := file.read(STEP):
+                found.feed(text)
+        found.feed(b"", last=True)
+        names, links = found.result()
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as {kind}: {error}",
+            hint="open it in the program that wrote it and save it again",
+        ) from error
     counted = names == [str(page) for page in range(len(names))]
     intake.declare(len(names), None if counted else Names.of(names))
-    intake.links(edges[:, 0].copy(), edges[:, 1].copy())
-    if not found.is_directed():
+    intake.links(links[:, 0].copy(), links[:, 1].copy())
+    if found.undirected:
         intake.note(f"{path.name} is undirected: every edge became two links")
-        intake.links(edges[:, 1].copy(), edges[:, 0].copy())
+
+
+class _Network:
+    """Collects the nodes and edges of the first graph of a file."""
+
+    def __init__(self, kind: str) -> None:
+        self.undirected = False
+        self._kind = kind
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.EntityDeclHandler = self._entity
+        self._parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        self._fed = 0
+        self._open: list[str] = []
+        self._graphs = self._inside = 0  # graphs begun, and how many we are in
+        self._default = False  # whether edges lead both ways unless they say otherwise
+        self._ids: dict[str, int] = {}
+        self._declared: list[int] = []
+        self._edges: list[tuple[int, int]] = []
+
+    def feed(self, text: bytes, *, last: bool = False) -> None:
+        """Parse some more."""
+        self._parser.Parse(text, last)
+        self._fed += len(text)
+        if self._fed - self._parser.CurrentByteIndex > LONGEST:
+            raise ValueError(f"a tag has more than {LONGEST:,} bytes")
+
+    def result(self) -> tuple[list[str], Any]:
+        """Return the names of the nodes, in the order of the file, and an array of links."""
+        if not self._graphs:
+            raise ValueError("it has no graph element")
+        order = list(dict.fromkeys(self._declared))
+        if len(order) < len(self._ids):
+            known = set(order)
+            missing = next(name for name, number in self._ids.items() if number not in known)
+            raise ValueError(f"an edge names the node {missing[:80]!r}, which is nowhere declared")
+        names, new = list(self._ids), np.empty(len(order), np.int64)
+        new[order] = np.arange(len(order))
+        links = np.array(self._edges, np.int64).reshape(-1, 2)
+        return [names[number] for number in order], new[links]
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(":")[2]
+        if not self._open and tag != self._kind:
+            raise ValueError(f"it begins with the element {tag[:40]!r}")
+        self._open.append(tag)
+        if len(self._open) > DEEPEST:
+            raise ValueError(f"its elements are nested more than {DEEPEST} deep")
+        if tag == "graph":
+            self._inside += 1
+            self._graphs += self._inside == 1
+            if self._inside == self._graphs == 1:
+                default = attributes.get("edgedefault" if self._kind == "graphml" else "defaultedgetype", "undirected")
+                self._default = default in BOTH
+        if self._graphs != 1 or not self._inside:
+            return
+        if tag == "node":
+            self._declared.append(self._number(attributes, "id"))
+        elif tag == "edge":
+            self._edge(attributes)
+        elif tag in ("hyperedge", "port"):
+            raise ValueError(f"it has a {tag}, which no link stands for")
+
+    def _end(self, tag: str) -> None:
+        self._open.pop()
+        self._inside -= tag.rpartition(":")[2] == "graph"
+
+    def _edge(self, attributes: dict[str, str]) -> None:
+        ends = self._number(attributes, "source"), self._number(attributes, "target")
+        stated = attributes.get("directed" if self._kind == "graphml" else "type", "").lower()
+        both = stated in BOTH if stated else self._default
+        self._edges.append(ends)
+        if both:
+            self.undirected = True
+            self._edges.append(ends[::-1])
+
+    def _number(self, attributes: dict[str, str], name: str) -> int:
+        value = attributes.get(name)
+        if value is None:
+            raise ValueError(f"line {self._parser.CurrentLineNumber}: {self._open[-1]} has no {name}")
+        if len(value) > LONGEST_NAME:
+            raise ValueError(f"the {name} of a {self._open[-1]} has {len(value):,} characters")
+        return self._ids.setdefault(value, len(self._ids))
+
+    def _doctype(self, name: str, _system: str | None, _public: str | None, internal: int) -> None:
+        if internal:
+            raise ValueError(f"its document type {name[:40]!r} makes declarations, which no graph needs")
+
+    def _entity(self, name: str, *_: object) -> None:
+        raise ValueError(f"it declares the entity {name[:40]!r}")
 
 
 def _write(graph: Graph, path: Path, kind: str) -> None:

@@ -53,7 +53,7 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
         )
     row, total = 0, file.metadata.num_rows
     for batch in file.iter_batches(ROWS, columns=list(columns)):
-        arrays = [batch.column(column) for column in columns]
+        arrays = [_checked(pa, batch.column(column)) for column in columns]
         good = ~np.logical_or(*(_missing(pa, array) for array in arrays))
         if kinds[0] == "ids":
             ids = [_numbers(pa, array) for array in arrays]
@@ -69,6 +69,19 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
             intake.malformed(path, row + int(place) + 1, shown.encode())
         row += len(batch)
         intake.progress("reading", row, total, "links")
+
+
+def _checked(pa: Any, array: Any) -> Any:
+    """Return an array after checking what PyArrow passes on unread: where texts end, and places in a dictionary."""
+    if not pa.types.is_dictionary(array.type):
+        array.validate(full=True)
+        return array
+    places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    some = array.null_count < len(array)
+    if some and not 0 <= int(places.min()) <= int(places.max()) < len(array.dictionary):
+        raise pa.ArrowInvalid("a row points beyond its dictionary")
+    array.dictionary.validate()
+    return array
 
 
 def _kind(pa: Any, kind: Any) -> str:

@@ -20,6 +20,7 @@ from surveyor.graph.names import Names
 
 HEADER = ("#harmonicc_pos", "#harmonicc_val", "#pr_pos", "#pr_val", "#host_rev", "#n_hosts")
 MISSING = "---"
+LONGEST = 1 << 16  # bytes of a line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,7 @@ def read_ranks(path: str | Path) -> Ranks:
     names: list[str] = []
     columns: tuple[list[float], ...] = ([], [], [], [], [])
     with unpacked(path) as (file, _):
-        for number, raw in enumerate(file, 1):
+        for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
             line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
             if not line or line.startswith("#"):
                 continue

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import beginning, bvgraph, commoncrawl, matrices, networks, pairs, parquet
+from surveyor.graph.formats import beginning, bvgraph, commoncrawl, matrices, matrix_market, networks, pairs, parquet
+from surveyor.graph.formats.filetypes import refuse
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import head, plain_suffix
 
@@ -69,8 +70,8 @@ FORMATS: dict[str, Format] = {
             "matrixmarket",
             (".mtx",),
             "Matrix Market text: rows link to columns",
-            matrices.read_matrix_market,
-            matrices.write_matrix_market,
+            matrix_market.read_matrix_market,
+            matrix_market.write_matrix_market,
         ),
         Format("npz", (".npz",), "SciPy sparse matrix, or its arrays", matrices.read_npz, matrices.write_npz),
         Format("graphml", (".graphml",), "XML of graph viewers", networks.read_graphml, networks.write_graphml),
@@ -122,9 +123,10 @@ def detect(path: str | Path, *, writing: bool = False) -> Format:
         raise InputError(f"{path} does not exist", hint="check the name of the file or folder")
     if not path.exists():
         return FORMATS["bvgraph"]
-    if by_suffix is not None and by_suffix.name != "snap":
-        return by_suffix
-    return _detect_content(path)
+    named = by_suffix is not None and by_suffix.name != "snap"
+    if not (named and by_suffix in (FORMATS["bvgraph"], FORMATS["commoncrawl"])):
+        refuse(path, head(path))
+    return by_suffix if by_suffix is not None and named else _detect_content(path)
 
 
 def _detect_folder(path: Path) -> Format:
@@ -132,6 +134,11 @@ def _detect_folder(path: Path) -> Format:
         return FORMATS["surveyor"]
     if commoncrawl.find_files(path):
         return FORMATS["commoncrawl"]
+    if (path / "survey.toml").is_file():
+        raise InputError(
+            f"{path} is a survey, not a graph",
+            hint=f"`surveyor top {path}` ranks its pages, `surveyor export {path}` writes its links",
+        )
     raise InputError(
         f"{path} is a folder without a graph: neither graph.json nor a pair of vertices and edges files",
         hint="name a file in it, or a folder made by `surveyor graph build`",

@@ -31,7 +31,10 @@ from surveyor.progress import Progress, silent
 BLOCK = 1 << 21  # bytes of text parsed at a time: the numbers found in it still fit the caches
 LONGEST = 1 << 26  # a longer "line" is no text
 HEAD = 1 << 16
+RATIO, FREE = 500, 1 << 28  # a packed file may unpack to so many times its size, or to so many bytes
 MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
+STEP = 1 << 13  # bytes of a Zstandard file unpacked at a time: they may become 32,768 times as many
+WINDOW = 1 << 27  # bytes of memory that a Zstandard file may ask for, as the zstd command allows
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 Item = TypeVar("Item")
@@ -119,11 +122,11 @@ def unpacked(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
         with path.open("rb") as file:
             if kind == "gz":
                 igzip: Any = importlib.import_module("isal.igzip")
-                yield igzip.IGzipFile(fileobj=file, mode="rb"), file
+                yield _bounded(path, igzip.IGzipFile(fileobj=file, mode="rb"), file), file
             elif kind == "zst":
-                yield io.BufferedReader(_Zstandard(file)), file
+                yield _bounded(path, _Zstandard(file), file), file
             elif kind:
-                yield (bz2.BZ2File if kind == "bz2" else lzma.LZMAFile)(file), file
+                yield _bounded(path, (bz2.BZ2File if kind == "bz2" else lzma.LZMAFile)(file), file), file
             else:
                 yield file, file
     except OSError as error:
@@ -143,6 +146,30 @@ def _damaged(path: Path, kind: str, error: Exception) -> InputError:
     return InputError(f"{path} is truncated or damaged ({error})", hint=hint)
 
 
+def _bounded(path: Path, stream: Any, file: BinaryIO) -> BinaryIO:
+    return io.BufferedReader(_Bounded(path, stream, file), HEAD)
+
+
+class _Bounded(io.RawIOBase):
+    """A stream of unpacked bytes that ends in an error where a few bytes become very many: no text of links does."""
+
+    def __init__(self, path: Path, stream: Any, file: BinaryIO) -> None:
+        self._path, self._stream, self._file, self._count = path, stream, file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count: int = self._stream.readinto(buffer)
+        self._count += count
+        if self._count > max(FREE, RATIO * self._file.tell()):
+            raise InputError(
+                f"{self._path} unpacks to more than {RATIO} times its size",
+                hint="it is probably made to fill memory; if it is a graph, unpack it first",
+            )
+        return count
+
+
 class _Zstandard(io.RawIOBase):
     """Zstandard frames, one after another; unlike the package's own reader it refuses a truncated one."""
 
@@ -157,12 +184,12 @@ class _Zstandard(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         rest = b""
         while not self._ready:
-            chunk = rest or self._file.read(1 << 17)
+            chunk = rest or self._file.read(STEP)
             if not chunk:
                 if self._frame is not None:
                     raise EOFError("the file ended before the end of its data")
                 return 0
-            self._frame = self._frame or self._zstandard.ZstdDecompressor().decompressobj()
+            self._frame = self._frame or self._zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
             self._ready, rest = memoryview(self._frame.decompress(chunk)), b""
             if self._frame.eof:
                 rest, self._frame = self._frame.unused_data, None
