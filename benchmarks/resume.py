@@ -83,7 +83,7 @@ def opened(path: Path, what: str) -> Derived:
     hosts = Hosts(1.0)
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        return HostQueues(pages, hosts, urls.__getitem__, urls.host_keys)
+        return HostQueues(pages, hosts, urls.__getitem__, urls.host_ids)
 
     with Folder.open(path) as folder:
         state = derive(folder, by_host)

@@ -49,7 +49,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     urls, hosts, graph = Urls(), Hosts(0.0, finds=False), GrowingGraph()
     seeds = urls.ids([_url(0, count)])
     ledger = Ledger(graph, seeds, effort=5_000.0, aliases=True)
-    queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_keys)
+    queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
     frontier = Frontier(ledger, queues=queues)
     state = Crawl(graph, ledger, by_name("rankmass"), frontier)
     state.begin(rng)

@@ -308,6 +308,34 @@ def test_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
         assert journal._ask("SELECT name, sql FROM sqlite_schema ORDER BY name") == layout
 
 
+def test_the_hash_key_is_drawn_once_and_stays(tmp_path: Path) -> None:
+    keys = set()
+    for name in ("a.sqlite", "b.sqlite"):
+        with closing(Journal.open(tmp_path / name, create=True)) as journal:
+            key = journal.hash_key
+        for write in (True, False):
+            with closing(Journal.open(tmp_path / name, write=write)) as journal:
+                assert journal.hash_key == key
+        keys.add(key)
+    assert [len(key) for key in keys] == [16, 16]
+
+
+def test_an_earlier_journal_gets_a_hash_key_when_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with closing(Journal.open(path, create=True)) as journal:
+        journal._connection.execute("DELETE FROM meta WHERE key = 'hash_key'")
+    with closing(Journal.open(path, write=False)) as journal:
+        assert journal.hash_key != journal.hash_key  # drawn, and not stored
+    with closing(Journal.open(path)) as journal:
+        key = journal.hash_key
+    with closing(Journal.open(path, write=False)) as journal:
+        assert journal.hash_key == key
+    with closing(Journal.open(path)) as journal:
+        journal._connection.execute("UPDATE meta SET value = 'none' WHERE key = 'hash_key'")
+        with pytest.raises(SurveyError, match="hash key"):
+            _ = journal.hash_key
+
+
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal.sqlite"
     with closing(sqlite3.connect(path)) as raw:

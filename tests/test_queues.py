@@ -360,7 +360,7 @@ def test_hosts_found_by_their_keys_are_the_same_hosts() -> None:
     urls = Urls(4)
     count = len(urls.ids([url_of(page) for page in range(60)]))
     orders = []
-    for keys in (None, urls.host_keys):
+    for keys in (None, urls.host_ids):
         hosts = Hosts(0.0, clock=Clock(), finds=False)
         queues = HostQueues(4, hosts, urls.__getitem__, keys)
         made = frontier(count, queues=queues)

@@ -290,12 +290,12 @@ def test_pages_of_one_host_have_one_key() -> None:
     ]
     spelt = [f"{scheme}://{name}/{path}" for name in names for scheme in ("http", "https") for path in ("", "x:y/]:1/")]
     urls = Urls(4)
-    keys = urls.host_keys(urls.ids(spelt)).tolist()
+    keys = urls.host_ids(urls.ids(spelt)).tolist()
     for one, key in zip(spelt, keys, strict=True):
         for other, its in zip(spelt, keys, strict=True):
             assert (key == its) == (host(one) == host(other)), (one, other)
     with pytest.raises(UsageError, match="no URL"):
-        urls.host_keys(np.array([len(spelt)], np.int32))
+        urls.host_ids(np.array([len(spelt)], np.int32))
 
 
 @pytest.mark.parametrize("port", ["", ":80", ":443", ":8080", ":08", ":1", ":59999", ":65535", ":65536"])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
 from surveyor.outcome import NO_LINKS, Outcome
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
@@ -123,14 +123,14 @@ class HostQueues:
         pages: int,
         hosts: Hosts,
         url_of: Callable[[int], str],
-        host_keys: Callable[[IdArray], KeyArray] | None = None,
+        host_ids: Callable[[IdArray], IdArray] | None = None,
     ) -> None:
-        """Make room for pages, whose URLs `url_of` tells; `host_keys` tells quickly which are of one host."""
+        """Make room for pages, whose URLs `url_of` tells; `host_ids` returns quickly which are of one host."""
         from surveyor.kernels.forest import new_forest
         from surveyor.kernels.queue import new_queue
 
-        self.hosts, self._url_of, self._host_keys = hosts, url_of, host_keys
-        self._by_key: dict[int, int] = {}
+        self.hosts, self._url_of, self._host_ids = hosts, url_of, host_ids
+        self._numbers: dict[int, int] = {}  # of hosts, by id
         self._forest, self._awake = new_forest(pages, 64), new_queue(64)
         self._held: list[tuple[float, int]] = []  # pages to be tried again, and when
 
@@ -255,13 +255,13 @@ class HostQueues:
     def _settle(self, pages: IdArray) -> None:
         """Find the hosts of pages of which it is not known."""
         new = pages[self._forest.host[pages] < 0]
-        if self._host_keys is None:
+        if self._host_ids is None:
             numbers = [self.hosts.number(host_of(self._url_of(page))) for page in new.tolist()]
         else:
             numbers = []
-            for page, key in zip(new.tolist(), self._host_keys(new).tolist(), strict=True):
-                if (host := self._by_key.get(key)) is None:
-                    host = self._by_key[key] = self.hosts.number(host_of(self._url_of(page)))
+            for page, known in zip(new.tolist(), self._host_ids(new).tolist(), strict=True):
+                if (host := self._numbers.get(known)) is None:
+                    host = self._numbers[known] = self.hosts.number(host_of(self._url_of(page)))
                 numbers.append(host)
         self._make_room(max(numbers, default=0))
         self._forest.host[new] = numbers

@@ -32,8 +32,9 @@ from itertools import pairwise
 import numpy as np
 from ada_url import join_url, normalize_url
 
-from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import MAX_PAGES, IdArray, IntArray
 from surveyor.errors import UsageError
+from surveyor.interning import StringTable
 from surveyor.references import is_plain
 from surveyor.suffixes import Suffixes
 
@@ -150,86 +151,53 @@ def _suffixes() -> Suffixes:
 class Urls:
     """Normalised URLs, each with a dense id, and which of them stand for others."""
 
-    def __init__(self, expected: int = 1 << 12) -> None:
-        slots = 1 << max(10, int(expected * 1.5).bit_length())
-        self._known = 0
-        self._table: IdArray = np.full(slots, -1, np.int32)
-        self._hashes: KeyArray = np.empty(expected + 1, np.uint64)
-        self._offsets: IntArray = np.zeros(expected + 2, np.int64)
-        self._blob: ByteArray = np.empty(64 * expected, np.uint8)
+    def __init__(self, expected: int = 1 << 12, key: bytes | None = None) -> None:
+        """Make room for so many; `key` is the hash key of their survey, or else that of this process."""
+        self._strings = StringTable(expected, key)
+        self._hosts = StringTable(1 << 8, key)
         self._stands_for: IdArray = np.empty(0, np.int32)  # empty until there is an alias
 
     def __len__(self) -> int:
-        return self._known
+        return self._strings.known
 
     def __getitem__(self, page: int) -> str:
-        if not 0 <= page < self._known:
-            raise IndexError(page)
-        return self._blob[self._offsets[page] : self._offsets[page + 1]].tobytes().decode("ascii")
+        return self._strings[page].decode("ascii")
 
     def __repr__(self) -> str:
-        return f"Urls({self._known:,})"
+        return f"Urls({len(self):,})"
 
     def ids(self, urls: Sequence[str]) -> IdArray:
         """Return the id of each URL; new ones get the next ids, in their order."""
-        from surveyor.kernels.intern import intern_spans
-
         text = "".join(urls)
         if not text.isascii():
             strange = next(url for url in urls if not url.isascii())
             raise UsageError(f"{strange!r} is not normalised", hint="pass URLs through normalise_all first")
-        if self._known + len(urls) > MAX_PAGES:
+        if len(self) + len(urls) > MAX_PAGES:
             raise UsageError(f"more than {MAX_PAGES:,} URLs", hint="split the survey by domain")
         spans = np.zeros((len(urls), 2), np.int64)
         np.cumsum(np.fromiter(map(len, urls), np.int64, len(urls)), out=spans[:, 1])
         spans[1:, 0] = spans[:-1, 1]
-        letters = np.frombuffer(text.encode("ascii"), np.uint8)
-        ids = np.empty(len(urls), np.int32)
-        done = 0
-        while done < len(urls):
-            count, self._known = intern_spans(
-                letters,
-                spans[done:],
-                self._table,
-                self._hashes,
-                self._offsets,
-                self._blob,
-                self._known,
-                ids[done:],
-            )
-            done += count
-            if done < len(urls):
-                self._grow(int(spans[done, 1] - spans[done, 0]))
-        return ids
+        return self._strings.intern(np.frombuffer(text.encode("ascii"), np.uint8), spans)
 
-    def host_keys(self, pages: IdArray) -> KeyArray:
-        """Return a number for the host of each page, the same for one host; 64 bits of a hash."""
-        from surveyor.kernels.intern import hash_hosts
+    def host_ids(self, pages: IdArray) -> IdArray:
+        """Return a number for the host of each page: hosts are numbered as they are first asked for here."""
+        from surveyor.kernels.intern import host_spans
 
         self._check(pages)
-        keys = np.empty(pages.size, np.uint64)
-        hash_hosts(self._blob, self._offsets, pages, keys)
-        return keys
+        spans = np.empty((pages.size, 2), np.int64)
+        host_spans(self._strings.blob, self._strings.offsets, pages, spans)
+        return self._hosts.intern(self._strings.blob, spans)
 
     def find(self, url: str) -> int | None:
         """Return the id of a URL, or None."""
-        from surveyor.kernels.intern import hash_bytes
-
-        letters = np.frombuffer(url.encode("utf-8", "surrogatepass"), np.uint8)
-        value = int(hash_bytes(letters, 0, letters.size))
-        slot = value % self._table.size
-        while (page := int(self._table[slot])) >= 0:
-            if int(self._hashes[page]) == value and self[page] == url:
-                return page
-            slot = (slot + 1) % self._table.size
-        return None
+        return self._strings.find(url.encode("utf-8", "surrogatepass"))
 
     def added(self, since: int) -> list[str]:
         """Return the URLs with the ids from `since` on: what a journal has yet to write."""
-        if not 0 <= since <= self._known:
-            raise UsageError(f"no ids from {since} on", hint=f"there are {self._known:,} URLs")
-        ends = self._offsets[since : self._known + 1].tolist()
-        text = self._blob[ends[0] : ends[-1]].tobytes().decode("ascii")
+        if not 0 <= since <= len(self):
+            raise UsageError(f"no ids from {since} on", hint=f"there are {len(self):,} URLs")
+        ends = self._strings.offsets[since:].tolist()
+        text = self._strings.blob[ends[0] : ends[-1]].tobytes().decode("ascii")
         start = ends[0]
         return [text[first - start : last - start] for first, last in pairwise(ends)]
 
@@ -237,7 +205,7 @@ class Urls:
         """Let a page stand for another; False if it does so for a third already, or if they would go in a circle."""
         self._check(np.array([page, target]))
         if not self._stands_for.size:
-            self._stands_for = np.arange(self._known, dtype=np.int32)
+            self._stands_for = np.arange(len(self), dtype=np.int32)
         now, root = self.canonical(np.array([page, target], np.int32)).tolist()
         if now != page:
             return bool(now == root)
@@ -251,8 +219,8 @@ class Urls:
         self._check(pages)
         if not self._stands_for.size:
             return pages.copy()
-        if self._stands_for.size < self._known:
-            more = np.arange(self._stands_for.size, self._known + self._known // 4, dtype=np.int32)
+        if self._stands_for.size < len(self):
+            more = np.arange(self._stands_for.size, len(self) + len(self) // 4, dtype=np.int32)
             self._stands_for = np.concatenate([self._stands_for, more])
         roots = self._stands_for[pages]
         while not np.array_equal(further := self._stands_for[roots], roots):
@@ -261,24 +229,5 @@ class Urls:
         return roots
 
     def _check(self, pages: IdArray | IntArray) -> None:
-        if pages.size and not (pages.min() >= 0 and pages.max() < self._known):
-            raise UsageError("pages that no URL has", hint=f"ids run from 0 to {self._known - 1:,}")
-
-    def _grow(self, needed: int) -> None:
-        """Make room for one more URL at least; memory that is set aside is used only as it is filled."""
-        from surveyor.kernels.intern import rehash
-
-        if 3 * (self._known + 1) > 2 * self._table.size:
-            self._table = np.full(self._table.size * 2, -1, np.int32)
-            rehash(self._hashes, self._known, self._table)
-        if self._known + 1 >= self._offsets.size:
-            room = 2 * self._known + 16
-            hashes, offsets = np.empty(room, np.uint64), np.empty(room + 1, np.int64)
-            hashes[: self._known] = self._hashes[: self._known]
-            offsets[: self._known + 1] = self._offsets[: self._known + 1]
-            self._hashes, self._offsets = hashes, offsets
-        used = int(self._offsets[self._known])
-        if used + needed > self._blob.size:
-            blob = np.empty(2 * used + needed, np.uint8)
-            blob[:used] = self._blob[:used]
-            self._blob = blob
+        if pages.size and not (pages.min() >= 0 and pages.max() < len(self)):
+            raise UsageError("pages that no URL has", hint=f"ids run from 0 to {len(self) - 1:,}")

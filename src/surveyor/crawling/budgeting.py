@@ -221,8 +221,8 @@ class DomainBudgets:
         """Count what each domain has spent in this period."""
         counted: dict[int, int] = {}
         pages = asked(folder)
-        keys, first, counts = np.unique(self._urls.host_keys(pages), return_index=True, return_counts=True)
-        for entry in range(keys.size):
+        hosts, first, counts = np.unique(self._urls.host_ids(pages), return_index=True, return_counts=True)
+        for entry in range(hosts.size):
             number = self.domain(int(pages[first[entry]]))
             counted[number] = counted.get(number, 0) + int(counts[entry])
         return counted

@@ -122,7 +122,7 @@ def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | N
         return None
     arrays = dict(kept.arrays)
     try:
-        state = _begun(folder, Urls(), ONE_QUEUE, sent, kept.about["seeds"])
+        state = _begun(folder, Urls(key=folder.journal.hash_key), ONE_QUEUE, sent, kept.about["seeds"])
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         thaw(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):
@@ -149,7 +149,7 @@ def _terms(folder: Folder) -> str:
 
 def urls_of(folder: Folder) -> Urls:
     """Return the URLs of a journal, each under its id."""
-    urls = Urls(folder.journal.url_count + (1 << 12))
+    urls = Urls(folder.journal.url_count + (1 << 12), folder.journal.hash_key)
     _add_urls(folder, urls)
     return urls
 

@@ -133,7 +133,7 @@ def _begun(
     made: list[HostQueues] = []
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        made.append(HostQueues(pages, hosts, urls.__getitem__, urls.host_keys))
+        made.append(HostQueues(pages, hosts, urls.__getitem__, urls.host_ids))
         return made[-1]
 
     sent = sent_by(http_settings(settings)) if settings.archive else None

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray, read_only
+from surveyor.arrays import ByteArray, IntArray, KeyArray, read_only
 from surveyor.errors import InputError, SurveyorError, UsageError
+from surveyor.interning import StringTable, key_words
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 AT_ONCE = 1 << 20  # offsets compared at a time
@@ -28,7 +29,7 @@ class Names(Sequence[str]):
     def __init__(self, offsets: IntArray, blob: ByteArray) -> None:
         self.offsets: IntArray = read_only(offsets)
         self.blob: ByteArray = read_only(blob)
-        self._index: tuple[KeyArray, IntArray] | None = None
+        self._index: tuple[KeyArray, IntArray, KeyArray] | None = None
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Names:
@@ -89,12 +90,13 @@ class Names(Sequence[str]):
 
         if self._index is None:
             hashes = np.empty(len(self), np.uint64)
-            hash_all(self.blob, self.offsets, hashes)
+            key = key_words()
+            hash_all(self.blob, self.offsets, key, hashes)
             order = np.argsort(hashes, kind="stable")
-            self._index = hashes[order], order
+            self._index = hashes[order], order, key
         text = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
-        value = np.uint64(hash_bytes(text, 0, text.size))
-        hashes, order = self._index
+        hashes, order, key = self._index
+        value = np.uint64(hash_bytes(text, 0, text.size, key))
         place = int(np.searchsorted(hashes, value))
         while place < hashes.size and hashes[place] == value:
             page = int(order[place])
@@ -121,7 +123,7 @@ class Names(Sequence[str]):
         if names_rise(self.blob, self.offsets):
             return 0
         hashes = np.empty(len(self), np.uint64)
-        hash_all(self.blob, self.offsets, hashes)
+        hash_all(self.blob, self.offsets, key_words(), hashes)
         hashes = hashes[np.diff(self.offsets) > 0]
         hashes.sort()
         return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
@@ -180,52 +182,10 @@ class Names(Sequence[str]):
         return words, np.minimum(last - first, WORD + 1).astype(np.uint8)
 
 
-class Interner:
+class Interner(StringTable):
     """Numbers names in the order of first appearance; grows as needed."""
-
-    def __init__(self, expected: int = 1 << 16) -> None:
-        slots = 1 << max(10, int(expected * 1.5).bit_length())
-        self._table: IdArray = np.full(slots, -1, np.int32)
-        self._hashes: KeyArray = np.empty(slots, np.uint64)
-        self._offsets: IntArray = np.zeros(slots + 1, np.int64)
-        self._blob: ByteArray = np.empty(slots * 32, np.uint8)
-        self.known = 0
-
-    def intern(self, text: ByteArray, spans: IntArray) -> IdArray:
-        """Return the ids of text[first:last] for each row (first, last) of spans."""
-        from surveyor.kernels.intern import intern_spans
-
-        ids = np.empty(spans.shape[0], np.int32)
-        done = 0
-        while True:
-            count, self.known = intern_spans(
-                text,
-                spans[done:],
-                self._table,
-                self._hashes,
-                self._offsets,
-                self._blob,
-                self.known,
-                ids[done:],
-            )
-            done += count
-            if done == spans.shape[0]:
-                return ids
-            self._grow(int(spans[done, 1] - spans[done, 0]))
-
-    def _grow(self, needed: int) -> None:
-        from surveyor.kernels.intern import rehash
-
-        if 3 * (self.known + 1) > 2 * self._table.size:
-            self._table = np.full(self._table.size * 2, -1, np.int32)
-            rehash(self._hashes, self.known, self._table)
-            self._hashes = np.concatenate([self._hashes, np.empty_like(self._hashes)])
-            self._offsets = np.concatenate([self._offsets, np.zeros_like(self._offsets)])
-        if self._offsets[self.known] + needed > self._blob.size:
-            room = np.empty(max(self._blob.size, needed), np.uint8)
-            self._blob = np.concatenate([self._blob, room])
 
     def names(self) -> Names:
         """Return the table of all names so far."""
-        offsets = self._offsets[: self.known + 1].copy()
-        return Names(offsets, self._blob[: offsets[-1]].copy())
+        offsets = self.offsets.copy()
+        return Names(offsets, self.blob[: offsets[-1]].copy())

@@ -2,25 +2,85 @@
 
 An open-addressing table holds ids; the strings lie in one blob with offsets. Both grow in the caller: the
 kernel stops when either is full and says how far it came.
+
+Strings come from servers, which may choose them. The hash is SipHash-1-3 with a secret key (Aumasson and Bernstein,
+"SipHash: a fast short-input PRF", 2012): who does not know the key cannot find strings that meet in one slot.
+Numbers follow from the order of the strings alone, never from the key.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 
+ROUNDS, LAST_ROUNDS = 1, 3  # after each eight bytes, and at the end
+
+
+class Table(NamedTuple):
+    """What is known: ids by slot (a power of two of them, -1 where empty), and each string with its hash."""
+
+    slots: IdArray
+    hashes: KeyArray
+    offsets: IntArray
+    blob: ByteArray
+    key: KeyArray  # two numbers
+
 
 @kernel
-def hash_bytes(text: ByteArray, first: int, last: int) -> int:
-    """Hash text[first:last] to 64 bits (FNV-1a with a final mix)."""
-    value = np.uint64(14695981039346656037)
-    for place in range(first, last):
-        value = (value ^ np.uint64(text[place])) * np.uint64(1099511628211)
-    value ^= value >> np.uint64(32)
-    value *= np.uint64(0x9E3779B97F4A7C15)
-    return value ^ (value >> np.uint64(29))  # type: ignore[return-value]  # a uint64
+def sip_hash(text: ByteArray, first: int, last: int, key: KeyArray, rounds: int, last_rounds: int) -> int:
+    """Hash text[first:last] to 64 bits: SipHash with so many rounds."""
+    v0, v1 = key[0] ^ np.uint64(0x736F6D6570736575), key[1] ^ np.uint64(0x646F72616E646F6D)
+    v2, v3 = key[0] ^ np.uint64(0x6C7967656E657261), key[1] ^ np.uint64(0x7465646279746573)
+    at, end, one = np.uint64(first), np.uint64(last), np.uint64(1)
+    words = (last - first) // 8
+    for block in range(words + 2):
+        if block < words:  # without a sign, places need no check
+            word = np.uint64(text[at])
+            word |= np.uint64(text[at + one]) << np.uint64(8)
+            word |= np.uint64(text[at + np.uint64(2)]) << np.uint64(16)
+            word |= np.uint64(text[at + np.uint64(3)]) << np.uint64(24)
+            word |= np.uint64(text[at + np.uint64(4)]) << np.uint64(32)
+            word |= np.uint64(text[at + np.uint64(5)]) << np.uint64(40)
+            word |= np.uint64(text[at + np.uint64(6)]) << np.uint64(48)
+            word |= np.uint64(text[at + np.uint64(7)]) << np.uint64(56)
+            at += np.uint64(8)
+            turns = rounds
+        elif block == words:
+            word = np.uint64(last - first) << np.uint64(56)
+            shift = np.uint64(0)
+            while at < end:
+                word |= np.uint64(text[at]) << shift
+                shift += np.uint64(8)
+                at += one
+            turns = rounds
+        else:
+            word = np.uint64(0)
+            v2 ^= np.uint64(0xFF)
+            turns = last_rounds
+        v3 ^= word
+        for _ in range(turns):
+            v0 += v1
+            v1 = ((v1 << np.uint64(13)) | (v1 >> np.uint64(51))) ^ v0
+            v0 = (v0 << np.uint64(32)) | (v0 >> np.uint64(32))
+            v2 += v3
+            v3 = ((v3 << np.uint64(16)) | (v3 >> np.uint64(48))) ^ v2
+            v0 += v3
+            v3 = ((v3 << np.uint64(21)) | (v3 >> np.uint64(43))) ^ v0
+            v2 += v1
+            v1 = ((v1 << np.uint64(17)) | (v1 >> np.uint64(47))) ^ v2
+            v2 = (v2 << np.uint64(32)) | (v2 >> np.uint64(32))
+        v0 ^= word
+    return v0 ^ v1 ^ v2 ^ v3  # type: ignore[no-any-return]  # a uint64
+
+
+@kernel
+def hash_bytes(text: ByteArray, first: int, last: int, key: KeyArray) -> int:
+    """Hash text[first:last] to 64 bits, as all tables do."""
+    return sip_hash(text, first, last, key, ROUNDS, LAST_ROUNDS)
 
 
 @kernel
@@ -35,71 +95,75 @@ def same_bytes(a: ByteArray, a_first: int, a_last: int, b: ByteArray, b_first: i
 
 
 @kernel
-def intern_spans(
-    text: ByteArray,
-    spans: IntArray,
-    table: IdArray,
-    hashes: KeyArray,
-    offsets: IntArray,
-    blob: ByteArray,
-    known: int,
-    ids: IdArray,
-) -> tuple[int, int]:
+def find_slot(table: Table, text: ByteArray, first: int, last: int, value: int) -> int:
+    """Return the slot of a string with this hash: the one that holds its id, or the empty one where it would go."""
+    mask = np.uint64(table.slots.shape[0] - 1)
+    slot = np.int64(np.uint64(value) & mask)
+    while True:
+        candidate = table.slots[slot]
+        if candidate < 0 or (
+            table.hashes[candidate] == value
+            and same_bytes(text, first, last, table.blob, table.offsets[candidate], table.offsets[candidate + 1])
+        ):
+            return slot  # type: ignore[return-value]  # an int64
+        slot = np.int64(np.uint64(slot + 1) & mask)
+
+
+@kernel
+def find_string(table: Table, text: ByteArray) -> int:
+    """Return the id of a string, or -1."""
+    value = hash_bytes(text, 0, text.shape[0], table.key)
+    return table.slots[find_slot(table, text, 0, text.shape[0], value)]  # type: ignore[no-any-return]
+
+
+@kernel
+def intern_spans(table: Table, known: int, text: ByteArray, spans: IntArray, ids: IdArray) -> tuple[int, int]:
     """Number the strings text[spans[i, 0]:spans[i, 1]]; return (spans done, ids known).
 
-    `table` has a power of two of slots, -1 where empty. Stops early when the table is two thirds full or
-    the blob or offsets have no room for the next string; the caller grows them and calls again.
+    Stops early when the table is two thirds full or the blob or offsets have no room for the next string; the caller
+    grows them and calls again.
     """
-    mask = np.uint64(table.shape[0] - 1)
+    slots, offsets, blob = table.slots, table.offsets, table.blob
     for place in range(spans.shape[0]):
         first, last = spans[place, 0], spans[place, 1]
-        value = hash_bytes(text, first, last)
-        slot = np.int64(value & mask)
-        while True:
-            candidate = table[slot]
-            if candidate < 0:
-                room = known + 1 < offsets.shape[0] and offsets[known] + last - first <= blob.shape[0]
-                if not room or 3 * (known + 1) > 2 * table.shape[0]:
-                    return place, known
-                table[slot] = known
-                hashes[known] = value
-                start = offsets[known]
-                for step in range(last - first):
-                    blob[start + step] = text[first + step]
-                offsets[known + 1] = start + last - first
-                candidate = known
-                known += 1
-                break
-            if hashes[candidate] == value and same_bytes(
-                text, first, last, blob, offsets[candidate], offsets[candidate + 1]
-            ):
-                break
-            slot = np.int64(np.uint64(slot + 1) & mask)
-        ids[place] = candidate
+        value = hash_bytes(text, first, last, table.key)
+        slot = find_slot(table, text, first, last, value)
+        if slots[slot] < 0:
+            room = known + 1 < offsets.shape[0] and offsets[known] + last - first <= blob.shape[0]
+            if not room or 3 * (known + 1) > 2 * slots.shape[0]:
+                return place, known
+            slots[slot] = known
+            table.hashes[known] = value
+            start = offsets[known]
+            for step in range(last - first):
+                blob[start + step] = text[first + step]
+            offsets[known + 1] = start + last - first
+            known += 1
+        ids[place] = slots[slot]
     return spans.shape[0], known
 
 
 @kernel
-def rehash(hashes: KeyArray, known: int, table: IdArray) -> None:
-    """Fill an empty table with the ids of all known strings."""
-    mask = np.uint64(table.shape[0] - 1)
+def rehash(hashes: KeyArray, known: int, slots: IdArray) -> None:
+    """Fill empty slots with the ids of all known strings."""
+    mask = np.uint64(slots.shape[0] - 1)
     for candidate in range(known):
         slot = np.int64(hashes[candidate] & mask)
-        while table[slot] >= 0:
+        while slots[slot] >= 0:
             slot = np.int64(np.uint64(slot + 1) & mask)
-        table[slot] = candidate
+        slots[slot] = candidate
 
 
 @kernel
-def hash_all(blob: ByteArray, offsets: IntArray, hashes: KeyArray) -> None:
+def hash_all(blob: ByteArray, offsets: IntArray, key: KeyArray, hashes: KeyArray) -> None:
     """Hash every string of a name table."""
     for name in range(offsets.shape[0] - 1):
-        hashes[name] = hash_bytes(blob, offsets[name], offsets[name + 1])
+        hashes[name] = hash_bytes(blob, offsets[name], offsets[name + 1], key)
 
 
 @kernel
-def hash_hosts(blob: ByteArray, offsets: IntArray, pages: IdArray, hashes: KeyArray) -> None:
-    """Hash the hosts, without port, of normalised URLs."""
+def host_spans(blob: ByteArray, offsets: IntArray, pages: IdArray, spans: IntArray) -> None:
+    """Find where in the blob the hosts, without port, of normalised URLs are."""
     slash, colon, bracket = 47, 58, 93
     for place in range(pages.shape[0]):
         first = offsets[pages[place]] + 7
@@ -110,4 +174,4 @@ def hash_hosts(blob: ByteArray, offsets: IntArray, pages: IdArray, hashes: KeyAr
         port = last - 1
         while port > first and blob[port] != colon and blob[port] != bracket:
             port -= 1
-        hashes[place] = hash_bytes(blob, first, port if blob[port] == colon else last)
+        spans[place, 0], spans[place, 1] = first, port if blob[port] == colon else last

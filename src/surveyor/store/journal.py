@@ -24,6 +24,8 @@ A journal of an earlier version is brought up to date when it is opened for writ
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -220,6 +222,14 @@ class Journal:
         return ".".join(mark for (mark,) in marks)
 
     @property
+    def hash_key(self) -> bytes:
+        """The secret under which texts of this survey are hashed; a random one if none is stored yet."""
+        found = self._ask("SELECT value FROM meta WHERE key = 'hash_key'")
+        if found and not re.fullmatch("[0-9a-f]{32}", found[0][0]):
+            raise damaged(self.path, "its hash key is not one")
+        return bytes.fromhex(found[0][0]) if found else os.urandom(16)
+
+    @property
     def archived(self) -> tuple[str, int] | None:
         """The last WARC file that visits refer to, and where in it the last record ends."""
         found = self._ask("SELECT value FROM meta WHERE key = 'archived'")
@@ -347,6 +357,8 @@ def _migrate(path: Path, connection: sqlite3.Connection, *, write: bool) -> None
         raise SurveyError(f"{path} is from a newer surveyor {versions}", hint="pip install --upgrade surveyor")
     if int(version) < VERSION and not write:
         raise SurveyError(f"{path} is from an older surveyor {versions}", hint="go on with the survey first")
+    if write and "hash_key" not in marks:
+        connection.execute("INSERT INTO meta VALUES ('hash_key', ?)", (os.urandom(16).hex(),))
     for migration in MIGRATIONS[int(version) - 1 :]:
         migration(connection)
     if int(version) < VERSION:

@@ -1,0 +1,119 @@
+"""Byte strings, each with a dense id in the order of first appearance; two are one if their bytes are the same.
+
+Strings of servers are hashed with a secret key (`kernels/intern.py`). A survey has a key of its own, so that all that
+it stores is the same after a replay; what lives in one process only takes that of the process. Ids and texts depend on
+neither.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray
+from surveyor.errors import UsageError
+
+if TYPE_CHECKING:
+    from surveyor.kernels.intern import Table
+
+KEY_SIZE = 16  # bytes
+
+
+@cache
+def process_key() -> bytes:
+    """Return the key of this process, drawn once."""
+    return os.urandom(KEY_SIZE)
+
+
+def key_words(key: bytes | None = None) -> KeyArray:
+    """Return a key, or that of the process, as the two numbers that kernels take."""
+    key = process_key() if key is None else key
+    if len(key) != KEY_SIZE:
+        raise UsageError(f"a hash key of {len(key)} bytes", hint=f"give {KEY_SIZE} random bytes")
+    return np.frombuffer(key, "<u8").astype(np.uint64)
+
+
+class StringTable:
+    """Numbers byte strings; grows as needed."""
+
+    def __init__(self, expected: int = 1 << 16, key: bytes | None = None) -> None:
+        """Make room for so many strings; the key is that of the process, unless it is given."""
+        self.known = 0
+        self._key = key_words(key)
+        self._slots: IdArray = np.full(1 << max(10, int(expected * 1.5).bit_length()), -1, np.int32)
+        self._hashes: KeyArray = np.empty(expected + 1, np.uint64)
+        self._offsets: IntArray = np.zeros(expected + 2, np.int64)
+        self._blob: ByteArray = np.empty(64 * expected, np.uint8)
+
+    def __len__(self) -> int:
+        return self.known
+
+    def __getitem__(self, number: int) -> bytes:
+        if not 0 <= number < self.known:
+            raise IndexError(number)
+        return self._blob[self._offsets[number] : self._offsets[number + 1]].tobytes()
+
+    @property
+    def offsets(self) -> IntArray:
+        """Where in the blob each string begins, and where the last one ends."""
+        return self._offsets[: self.known + 1]
+
+    @property
+    def blob(self) -> ByteArray:
+        """All strings, one after another; there may be more room behind them."""
+        return self._blob
+
+    @property
+    def probes(self) -> IntArray:
+        """How many slots are looked at to find each string."""
+        places = np.flatnonzero(self._slots >= 0)
+        size = np.uint64(self._slots.size)
+        homes = self._hashes[self._slots[places]] % size
+        return ((places.astype(np.uint64) - homes) % size).astype(np.int64) + 1
+
+    def intern(self, text: ByteArray, spans: IntArray) -> IdArray:
+        """Return the ids of text[first:last] for each row (first, last) of spans; new ones get the next ids."""
+        from surveyor.kernels.intern import intern_spans
+
+        ids = np.empty(spans.shape[0], np.int32)
+        done = 0
+        while True:
+            count, self.known = intern_spans(self._table(), self.known, text, spans[done:], ids[done:])
+            done += count
+            if done == spans.shape[0]:
+                return ids
+            self._grow(int(spans[done, 1] - spans[done, 0]))
+
+    def find(self, text: bytes) -> int | None:
+        """Return the id of a string, or None."""
+        from surveyor.kernels.intern import find_string
+
+        number = int(find_string(self._table(), np.frombuffer(text, np.uint8)))
+        return number if number >= 0 else None
+
+    def _table(self) -> Table:
+        from surveyor.kernels.intern import Table
+
+        return Table(self._slots, self._hashes, self._offsets, self._blob, self._key)
+
+    def _grow(self, needed: int) -> None:
+        """Make room for one more string at least; memory that is set aside is used only as it is filled."""
+        from surveyor.kernels.intern import rehash
+
+        if 3 * (self.known + 1) > 2 * self._slots.size:
+            self._slots = np.full(self._slots.size * 2, -1, np.int32)
+            rehash(self._hashes, self.known, self._slots)
+        if self.known + 1 >= self._offsets.size:
+            room = 2 * self.known + 16
+            hashes, offsets = np.empty(room, np.uint64), np.empty(room + 1, np.int64)
+            hashes[: self.known] = self._hashes[: self.known]
+            offsets[: self.known + 1] = self._offsets[: self.known + 1]
+            self._hashes, self._offsets = hashes, offsets
+        used = int(self._offsets[self.known])
+        if used + needed > self._blob.size:
+            blob = np.empty(2 * used + needed, np.uint8)
+            blob[:used] = self._blob[:used]
+            self._blob = blob
