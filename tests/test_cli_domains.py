@@ -68,7 +68,7 @@ def test_the_list_and_how_sure_it_is(capsys: pytest.CaptureFixture[str], path: s
     sure = sum(sv.outranks(web.graph, told.main, one.id, other.id) >= 0.95 for one, other in pairs)
     assert f"order: {sure} of 4 domains in the list " in said.out
     assert f"{size}, {web.graph.links:,} links; in RAM (" in said.err
-    assert f"surveyor domains {path} --budget star\n" in said.err
+    assert f"surveyor domains {path} --top 5 --error 5% --budget star\n" in said.err
     quiet = Said(capsys, "domains", path, "--top", "5", "--error", "5%", "-q")
     assert (quiet.out, quiet.err) == (said.out, "")
 

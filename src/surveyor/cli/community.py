@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
+from surveyor.cli.suggested import options_given
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _steps(
     graph: str, found: CommunityRank, wish: Wish, place: str, *, out: str | None, report: str | None
 ) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    words = ["surveyor", "community", graph, *wish.words()]
+    words = ["surveyor", "community", graph, *wish.words(), *options_given(FETCHING)]
     steps = {}
     most = found.moves(1)[0]
     if wish.explain is None and most["name"].isprintable() and most["share"] != most["local_share"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import click
+from surveyor.cli.suggested import typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     if code:
         output.say(f"Stopped. {pages} saved, {interval(coverage)}.")
         look = {"look now": ["surveyor", "top", name]} if survey.pages_read else {}
-        output.next_steps({"go on": ["surveyor", *_again()], **look})
+        output.next_steps({"go on": _again(name), **look})
         return code
     larger = larger_budgets(survey, survey.blocked())
     left = "within the budgets " * bool(larger)
@@ -57,8 +57,8 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     output.next_steps({
         "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
-        **({"larger budgets": larger} if failed and larger else {}),
-        **({"another try": ["surveyor", *_again(), "--again"]} if failed and coverage.blocked > 0 else {}),
+        **({"larger budgets": [*_again(name), *larger[-2:]]} if failed and larger else {}),
+        **({"another try": [*_again(name), "--again"]} if failed and coverage.blocked > 0 else {}),
         "more of the list": ["surveyor", "top", name, "-n", "50"],
         "keep it": ["surveyor", "report", name],
     })  # fmt: skip
@@ -75,9 +75,10 @@ def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list
     return ["surveyor", "crawl", seed, "--out", str(survey.folder), "--budget", raised(settings)]
 
 
-def _again() -> list[str]:
-    words = click.get_current_context().obj or ()
-    return [word for word in words if word not in ("--fresh", "--again")]
+def _again(survey: str) -> list[str]:
+    """Return the command that resumes; one that began a survey with --fresh names its folder."""
+    words = typed(without=("--fresh", "--again"))
+    return [*words, "--out", survey] if "--fresh" in typed() else words
 
 
 def _show_top(output: Output, survey: Survey) -> None:

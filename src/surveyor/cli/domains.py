@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.cli.suggested import typed
 
 if TYPE_CHECKING:
     from surveyor.budgets import Plan
@@ -121,8 +122,8 @@ def command(output: Output, *, graph: str, top: int, out: str | None, plot: str 
             output.say(f"domains written to {out}")
         if plot:
             reputations.draw(output, told, plot)
-    steps = {} if plan else {"pages for each": ["surveyor", "domains", graph, "--budget", "star"]}
-    more = {} if out else {"keep all of them": ["surveyor", "domains", graph, "--out", "domains.csv"]}
+    steps = {} if plan else {"pages for each": typed("--budget", "star")}
+    more = {} if out else {"keep all of them": typed("--out", "domains.csv")}
     output.next_steps({**steps, **more})
     return 0
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.cli.suggested import RANKING, options_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,9 @@ def tell(output: Output, path: str, page: str, number: int, survey: Survey | Non
     if fate is not None and page_of(ranked.graph, fate.url) is None:
         output.object("explain", {**ranked.fields(), "fate": fate.to_dict()})
         if fate.target:
-            output.next_steps({"the page it stands for": ["surveyor", "explain", path, fate.target]})
+            output.next_steps(
+                {"the page it stands for": ["surveyor", "explain", path, fate.target, *options_given(RANKING)]}
+            )
         return 0
     if fate is not None:
         output.line()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.cli.suggested import RANKING, options_given, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,8 @@ def command(
     if top and ranked.graph.pages:
         first = word_for(ranked.graph, int(ranked.ranking.top(1)[0]))
         output.next_steps({
-            "why is it first?": ["surveyor", "explain", graph, first],
-            **({} if out else {"keep all ranks": ["surveyor", "rank", graph, "--out", "ranks.csv"]}),
+            "why is it first?": ["surveyor", "explain", graph, first, *options_given(RANKING)],
+            **({} if out else {"keep all ranks": typed("--out", "ranks.csv")}),
         })  # fmt: skip
     return ranked.exit_code
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
+from surveyor.cli.suggested import typed
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -48,7 +49,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
         if show:
             _show(output, path)
         else:
-            output.next_steps({"look at it": ["surveyor", "report", survey, "--open"]})
+            output.next_steps({"look at it": typed("--open")})
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
+from surveyor.cli.suggested import FETCHING, options_given
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -64,9 +65,9 @@ def advise(output: Output, found: Look) -> None:
     """Suggest what to do next."""
     target = found.hops[-1].target if found.hops else None
     if found.fetched:
-        output.next_steps({"crawl from here": ["surveyor", "crawl", found.final]})
+        output.next_steps({"crawl from here": ["surveyor", "crawl", found.final, *options_given(FETCHING)]})
     elif target is not None:
-        output.next_steps({"look at where it leads": ["surveyor", "try", target]})
+        output.next_steps({"look at where it leads": ["surveyor", "try", target, *options_given(FETCHING)]})
     elif not found.hops or found.hops[-1].status is None:
         from surveyor.crawling.nothing import advice
 
