@@ -55,6 +55,7 @@ experiments: .venv/ready
 	$(BIN)/python -m surveyor.experiments.inflow --data $(DATA)
 	$(BIN)/python -m surveyor.experiments.kill --kills 220
 	$(BIN)/python -m surveyor.experiments.hostile_web
+	$(BIN)/python tests/attacks/costs.py
 	$(BIN)/python -m surveyor.experiments.reputation
 	$(BIN)/python -m surveyor.experiments.communities_live
 	$(BIN)/python -m surveyor.experiments.back_links --data $(DATA)

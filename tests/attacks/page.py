@@ -25,6 +25,10 @@ TAIL = """
 46 hosts with one fault each. It prints what was reported of each fault and how many requests it cost, and checks that
 all honest pages were fetched, within bounds of memory and time, and that nothing but loopback was contacted.
 
+`python tests/attacks/costs.py` measures what hostile input costs: how long a hostile page holds the event loop (at most
+100 ms), the slowest verdict of a hostile robots.txt (2 ms), and how much longer URLs take that collide in a hash table
+without a key (3 times).
+
 ## Fuzzing
 
 `make fuzz` sends mutated inputs to everything that parses what servers or files contain: URLs, headers, robots.txt,
