@@ -1,4 +1,4 @@
-"""Arrays in NumPy's `.npy` format from files that nobody vouches for: numbers, text of fixed width, nothing else.
+"""Arrays in NumPy's `.npy` format from files that nobody vouches for: numbers, dates and text of fixed width.
 
 NumPy evaluates the header of such a file as Python source, and believes the shape that it states. Here a header is
 matched by a pattern, only plain types are taken (no objects, no records), and the size of the file must be just what
@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 MAGIC = b"\x93NUMPY"
 LONGEST = 4096  # bytes of a header
+TYPE = r"[<>=|](?:[biufcSU?][0-9]{1,4}|[mM]8\[[0-9]{0,6}[A-Za-z]{1,2}\])"
 HEADER = re.compile(
-    r"\{'descr': ?'(?P<type>[<>=|][biufcSU?][0-9]{1,4})', ?'fortran_order': ?(?P<order>True|False), ?"
+    rf"\{{'descr': ?'(?P<type>{TYPE})', ?'fortran_order': ?(?P<order>True|False), ?"
     r"'shape': ?\((?P<shape>(?:[0-9]{1,18}L?, ?)*(?:[0-9]{1,18}L?)?)\),? ?\} *\n?"
 )
 

@@ -20,11 +20,13 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from console import Said
-from surveyor.errors import InputError, SurveyorError
+from surveyor.errors import GraphError, InputError, SurveyorError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, write_graph
 from surveyor.graph.formats.filetypes import file_type
 from surveyor.npy import map_npy, read_npy
+from surveyor.store import checkpoint
+from surveyor.store.frozen import freeze, thaw
 
 AREA = "files from elsewhere"
 ONE = "one sentence that names the file"
@@ -119,7 +121,7 @@ ARRAYS = {
     "deep nesting": npy("{'descr': '<i8', 'fortran_order': False, 'shape': " + "(" * 3000 + ")" * 3000 + "}"),
     "a header of 4 GB": b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
     "version 9": npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", bytes(8), b"\x09\x00"),
-    "dates": npy("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,), }", bytes(8)),
+    "raw bytes": npy("{'descr': '|V8', 'fortran_order': False, 'shape': (1,), }", bytes(8)),
     "nothing": b"",
 }
 
@@ -152,6 +154,7 @@ def test_arrays_that_lie(tmp_path: Path, case: str) -> None:
         np.ones((2, 0)),
         np.array([True, False]),
         np.array([1 + 2j]),
+        np.array(["2020-01-01"], "M8[D]"),
     ],
 )
 def test_arrays_come_back_as_numpy_wrote_them(tmp_path: Path, array: Any) -> None:
@@ -394,3 +397,83 @@ def test_parquet_files_that_are_damaged(tmp_path: Path) -> None:
         path.write_bytes(data)
         with suppress(SurveyorError):
             read_graph(path, format="parquet")
+
+
+LIES: dict[str, Any] = {
+    "a path elsewhere": {"files": {"../other/indptr.npy": {"bytes": 1, "crc32": "0"}}},
+    "a file left out": {"files": {}},
+    "endless pages": {"pages": float("inf")},
+    "other pages": {"pages": 10**15},
+    "negative links": {"links": -1},
+    "no object": {"provenance": 5},
+}
+
+
+@attack("graph.json that lies or names other files", area=AREA, must_hold=ONE + "; no other file is opened")
+@pytest.mark.parametrize("case", LIES)
+def test_descriptions_of_graphs_that_lie(tmp_path: Path, case: str) -> None:
+    folder = Graph.from_edges([("a", "b")]).save(tmp_path / "g")
+    about = json.loads((folder / "graph.json").read_text())
+    about.pop("checksum", None)
+    (folder / "graph.json").write_text(json.dumps({**about, **LIES[case]}))
+    with pytest.raises(GraphError) as caught:
+        Graph.open(folder)
+    assert str(folder) in caught.value.problem
+
+
+@attack("graph folders with right checksums and wrong arrays", area=AREA, must_hold="refused before a kernel runs")
+@pytest.mark.parametrize("name", ["indptr.npy", "in_indptr.npy", "indices.npy", "in_indices.npy", "names.npy"])
+@pytest.mark.parametrize("value", [-1, 2**31 - 1])
+def test_arrays_of_a_folder_that_lead_nowhere(tmp_path: Path, name: str, value: int) -> None:
+    from surveyor.graph import folder as folders
+
+    place = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a")]).save(tmp_path / "g")
+    array = np.load(place / name)
+    array[1] = value
+    np.save(place / name, array)
+    about = json.loads((place / "graph.json").read_text())
+    about.pop("checksum", None)
+    about["files"][name] = {"bytes": (place / name).stat().st_size, "crc32": folders._checksum(place / name)}
+    (place / "graph.json").write_text(json.dumps(about))
+    with pytest.raises(GraphError):
+        Graph.open(place)
+
+
+class Kept:
+    """Something that a checkpoint keeps."""
+
+    def __init__(self) -> None:
+        self.inner = [1, 2]
+
+
+CLASSES = ["tempfile:_TemporaryFileCloser", "subprocess:Popen", "builtins:object", "surveyor.errors:annotations"]
+
+
+@attack("checkpoints that name classes of other packages", area="surveys from elsewhere", must_hold="none is made")
+@pytest.mark.parametrize("name", CLASSES)
+def test_checkpoints_make_no_foreign_objects(name: str) -> None:
+    kept = Kept()
+    frozen = freeze({"kept": kept})
+    assert frozen is not None
+    arrays, about = frozen
+    about["things"] = [["plain", name, {"name": "/nowhere", "delete": True}]]
+    with pytest.raises(ValueError, match="not what was frozen"):
+        thaw({"kept": kept}, arrays, about)
+    assert kept.inner == [1, 2]
+
+
+@attack("checkpoints whose arrays lie elsewhere or are none", area="surveys from elsewhere", must_hold="passed over")
+@pytest.mark.parametrize("name", ["../../elsewhere", "/etc/passwd", "numbers"])
+def test_checkpoints_with_other_arrays_are_passed_over(tmp_path: Path, name: str) -> None:
+    assert checkpoint.save(tmp_path, {"numbers": np.arange(3)}, position=5, key="k")
+    assert checkpoint.load(tmp_path, position=5, key="k") is not None
+    place = tmp_path / f"{5:012d}"
+    (tmp_path.parent / "elsewhere.npy").write_bytes((place / "numbers.npy").read_bytes())
+    data = ARRAYS["objects"] if name == "numbers" else (place / "numbers.npy").read_bytes()
+    (place / "numbers.npy").write_bytes(data)
+    told = json.loads((place / "header.json").read_text())
+    told.pop("checksum")
+    told["arrays"] = {name: checkpoint._checksum(data)}
+    told["checksum"] = checkpoint._checksum(checkpoint._plain(told))
+    (place / "header.json").write_text(json.dumps(told))
+    assert checkpoint.load(tmp_path, position=5, key="k") is None

@@ -30,6 +30,7 @@ from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
+from surveyor.npy import map_npy
 from surveyor.progress import Progress, silent
 
 FORMAT = "surveyor-graph"
@@ -37,6 +38,7 @@ VERSION = 1
 ARRAYS = {"indptr.npy": "int64", "indices.npy": "int32", "in_indptr.npy": "int64", "in_indices.npy": "int32"}
 NAME_FILES = ("names.npy", "names.utf8")
 BLOCK = 1 << 22
+LONGEST = 1 << 24  # bytes of graph.json
 
 
 def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
@@ -92,7 +94,7 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
         raise GraphError(f"{folder} holds links that lead nowhere", hint="it was not made by surveyor: build it again")
     names = None
     if NAME_FILES[0] in about["files"]:
-        offsets, text = np.load(folder / NAME_FILES[0], mmap_mode="r"), folder / NAME_FILES[1]
+        offsets, text = _mapped(folder / NAME_FILES[0]), folder / NAME_FILES[1]
         blob = np.memmap(text, np.uint8, "r") if text.stat().st_size else np.empty(0, np.uint8)
         names = Names.checked(np.asarray(offsets), np.asarray(blob), folder, GraphError)
     return Graph(out.indptr, out.indices, names=names, in_links=into, provenance=about["provenance"])
@@ -105,6 +107,8 @@ def describe(folder: Path) -> dict[str, Any]:
         kind = "is not a graph folder (it has no graph.json)" if folder.exists() else "does not exist"
         raise GraphError(f"{folder} {kind}", hint=f"make one with `surveyor graph build SOURCE {folder}`")
     try:
+        if path.stat().st_size > LONGEST:
+            raise ValueError(f"it has more than {LONGEST:,} bytes")
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
         version, kind = about["version"], about["format"]
         if kind == FORMAT and version <= VERSION:
@@ -113,7 +117,8 @@ def describe(folder: Path) -> dict[str, Any]:
             about["pages"], about["links"], about["provenance"] = (
                 int(about["pages"]), int(about["links"]), dict(about["provenance"])
             )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _check_names(set(about["files"]))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise GraphError(f"{path} is damaged ({error!r})", hint="build the graph again") from error
     if kind != FORMAT:
         raise GraphError(
@@ -128,14 +133,17 @@ def describe(folder: Path) -> dict[str, Any]:
     return about
 
 
+def _check_names(names: set[str]) -> None:
+    """Refuse a list of files that leaves one unchecked, or names one that is no part of a graph."""
+    if names not in (set(ARRAYS), {*ARRAYS, *NAME_FILES}):
+        raise ValueError("its files are not those of a graph")
+
+
 def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
     arrays: list[npt.NDArray[Any]] = []
     for part, size in (("indptr.npy", about["pages"] + 1), ("indices.npy", about["links"])):
         path = folder / (direction + part)
-        try:
-            array = np.load(path, mmap_mode="r")
-        except (ValueError, OSError) as error:
-            raise GraphError(f"{path} is corrupt ({error})", hint="build the graph again") from error
+        array = _mapped(path)
         if array.shape != (size,) or array.dtype != ARRAYS[direction + part]:
             raise GraphError(
                 f"{path} does not hold {size:,} {ARRAYS[direction + part]} numbers",
@@ -143,6 +151,13 @@ def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
             )
         arrays.append(np.asarray(array))
     return Rows(*arrays)
+
+
+def _mapped(path: Path) -> npt.NDArray[Any]:
+    try:
+        return map_npy(path)
+    except (ValueError, OSError) as error:
+        raise GraphError(f"{path} is corrupt ({error})", hint="build the graph again") from error
 
 
 def _sound(rows: Rows) -> bool:

@@ -17,7 +17,6 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.errors import UsageError
+from surveyor.npy import read_npy
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 VERSION = 1
@@ -95,11 +95,13 @@ def _load(place: Path, key: str) -> Checkpoint | None:
             return None
         arrays = {}
         for name, expected in told["arrays"].items():
+            if not NAME.fullmatch(name):  # it would lead to another folder
+                return None
             data = (place / f"{name}.npy").read_bytes()
             if _checksum(data) != expected:
                 return None
-            arrays[name] = np.load(BytesIO(data), allow_pickle=False)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            arrays[name] = read_npy(data)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
     return Checkpoint(told["position"], arrays, told["about"])
 

@@ -33,7 +33,10 @@ from surveyor.store.fingerprint import NUMBERS, Objects, Strange, attributes, fi
 AnyArray: TypeAlias = npt.NDArray[Any]
 CHANCES = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 LONG = 1 << 256  # larger integers are written in hexadecimal: Python reads only so many decimals
-DAMAGE = (AttributeError, ImportError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+DAMAGE = (
+    *(AttributeError, ImportError, IndexError, KeyError, RecursionError, TypeError, ValueError),
+    *(MemoryError, OverflowError, BufferError),
+)
 
 
 def freeze(objects: Objects) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
@@ -72,6 +75,7 @@ class _Ice:
 
     def __init__(self, objects: Objects) -> None:
         self.things: list[Any] = []
+        self._homes = _homes(objects)
         self._names = {id(thing): name for name, thing in objects.items()}
         self._met: dict[int, tuple[int, object]] = {}  # by id; holds the things, or an id might be used again
         self._arrays: dict[int, tuple[AnyArray, str]] = {}
@@ -114,14 +118,18 @@ class _Ice:
             return ["dict", [[self.told(key, path), self.told(item, f"{path} {key}")] for key, item in value.items()]]
         if cls.__bases__ == (tuple,) and hasattr(cls, "_fields"):
             fields = zip(cls._fields, value, strict=True)
-            return ["record", _findable(cls), [self.told(item, f"{path} {field}") for field, item in fields]]
+            return [
+                "record",
+                _findable(cls, self._homes),
+                [self.told(item, f"{path} {field}") for field, item in fields],
+            ]
         if cls is np.random.Generator:
             return ["generator", self.told(value.bit_generator, path)]
         if isinstance(value, np.random.BitGenerator) and cls.__name__ in CHANCES:
             return ["chance", cls.__name__, self.told(value.seed_seq, path), self.told(value.state, path)]
         if cls is np.random.SeedSequence:
             return ["sequence", self.told(value.state, path)]
-        return ["plain", _findable(cls), self.attributes(value, path)]
+        return ["plain", _findable(cls, self._homes), self.attributes(value, path)]
 
     def blocks(self) -> dict[str, AnyArray]:
         """Return the memory of all arrays: one block for those that overlap."""
@@ -147,7 +155,7 @@ class _Water:
     """Makes each thing when it is first asked for."""
 
     def __init__(self, objects: Objects, arrays: Arrays, things: list[Any]) -> None:
-        self._objects, self._things = objects, things
+        self._objects, self._things, self._homes = objects, things, _homes(objects)
         self._blocks = {name: block if block.flags.writeable else block.copy() for name, block in arrays.items()}
         self._made: dict[int, Any] = {}
 
@@ -171,7 +179,7 @@ class _Water:
             made = self._made[number] = {}
             made.update((self.value(key), self.value(item)) for key, item in what[0])
         elif kind == "plain":
-            made = self._made[number] = object.__new__(_class(what[0]))
+            made = self._made[number] = object.__new__(_class(what[0], self._homes))
             set_attributes(made, {name: self.value(item) for name, item in what[1].items()})
         else:
             self._made[number] = self._fixed(kind, *what)
@@ -186,7 +194,10 @@ class _Water:
         if kind == "tuple":
             return tuple(map(self.value, what[0]))
         if kind == "record":
-            return _class(what[0])._make(map(self.value, what[1]))
+            cls = _class(what[0], self._homes)
+            if cls.__bases__ != (tuple,) or len(cls._fields) != len(what[1]):
+                raise ValueError(f"{what[0]} is no record of {len(what[1])} fields")
+            return tuple.__new__(cls, map(self.value, what[1]))
         if kind == "generator":
             return np.random.Generator(self.value(what[0]))
         if kind == "sequence":
@@ -219,23 +230,34 @@ def _bases(array: AnyArray) -> list[AnyArray]:
     return [array.base, *_bases(array.base)] if isinstance(array.base, np.ndarray) else []
 
 
-def _findable(cls: type) -> str:
+def _homes(objects: Objects) -> frozenset[str]:
+    """Return the packages whose classes may be made again: surveyor, and those of the objects themselves."""
+    return frozenset({"surveyor", *(type(thing).__module__.partition(".")[0] for thing in objects.values())})
+
+
+def _findable(cls: type, homes: frozenset[str]) -> str:
     """Return the name of a class, if it can be found by it."""
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
-        if _class(name) is cls:
+        if _class(name, homes) is cls:
             return name
     except DAMAGE:
         pass
     raise Strange(f"{name} is not the name of its class")
 
 
-def _class(name: str) -> Any:
-    """Find a class; only modules of surveyor are imported for it."""
+def _class(name: str, homes: frozenset[str]) -> Any:
+    """Find a class; only modules of surveyor are imported for it.
+
+    A checkpoint may come from elsewhere. No class of another package is made from it, nor one that does something when
+    it is thrown away: with attributes of somebody's choice it could, for instance, remove a file.
+    """
     module, _, path = name.partition(":")
+    if module.partition(".")[0] not in homes:
+        raise ValueError(f"{name} is of no package that is known here")
     found: Any = import_module(module) if module.startswith("surveyor.") else sys.modules[module]
     for part in path.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        raise ValueError(f"{name} is no class")
+        found = vars(found)[part]
+    if not isinstance(found, type) or hasattr(found, "__del__") or found.__module__ != module:
+        raise ValueError(f"{name} is no plain class")
     return found
