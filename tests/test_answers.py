@@ -382,7 +382,15 @@ def test_a_page_with_ten_thousand_links_to_as_many_hosts() -> None:
     assert len(set(world.names(visit.links))) == 10_500
 
 
-@attack("binary data sent as a page", area="pages", must_hold="an outcome, no exception")
+NOISE = 200  # pages in each scope
+
+
+@attack(
+    "random fragments of HTML and bytes as a page, with headers",
+    area="pages",
+    must_hold="an outcome, no exception",
+    inputs=3 * NOISE,
+)
 def test_bytes_of_any_kind_make_a_visit() -> None:
     chance = random.Random(5)  # noqa: S311
     parts = [
@@ -401,7 +409,7 @@ def test_bytes_of_any_kind_make_a_visit() -> None:
     ]
     for scope in ("any", "domain", "prefix"):
         world = World(scope, sent=SENT)
-        for _ in range(200):
+        for _ in range(NOISE):
             body = b"".join(chance.choices(parts, k=20))
             visit = world.visit(SEED, body=body, headers=(HTML, (b"Link", body), (b"X-Robots-Tag", body)))
             assert visit.kind in ("read", "moved")
