@@ -139,7 +139,7 @@ def crawled(
     **settings: Any,
 ) -> Result:
     """Crawl into a survey, as far as `until` says."""
-    given = {"until": "pages=1000000", **settings}
+    given = {"until": "pages=1000000", "patient": True, **settings}
     folder, chosen = begun(path, seeds, **given)
     with folder:
         hosts = hosts_of(folder, chosen, client.time)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.stopping import ENDLESS, Both, Bytes, Coverage, Either, Minutes, Pages, Rule, Standing, parse
+from surveyor.stopping import ENDLESS, Both, Bytes, Coverage, Either, Minutes, Pages, Requests, Rule, Standing, parse
 
 SIMPLE: st.SearchStrategy[Rule] = st.one_of(
     st.builds(Coverage, st.floats(0.01, 0.99)),
@@ -77,6 +77,7 @@ def test_limits_say_when_a_rule_is_done(rule: Rule, standing: Standing) -> None:
 def test_limits() -> None:
     assert Coverage(0.9).limits() == (0.9, ENDLESS)
     assert Pages(7).limits() == (math.inf, 7)
+    assert Requests(7).limits() is None
     assert (Coverage(0.9) | Pages(7) | Coverage(0.8) | Pages(9)).limits() == (0.8, 7)
     assert Pages(2**70).limits() == (math.inf, ENDLESS - 1)  # ENDLESS itself means no limit
     for rule in (Minutes(1), Bytes(1), Coverage(0.9) & Pages(7), Pages(7) | Minutes(1), Pages(7) & Pages(8) | Pages(9)):
@@ -91,6 +92,8 @@ def test_limits() -> None:
         (Coverage(0.9995), "coverage 99.95 %"),
         (Pages(5000), "5,000 pages"),
         (Pages(1), "1 page"),
+        (Requests(20_000), "20,000 requests"),
+        (Requests(1), "1 request"),
         (Minutes(1), "1 minute"),
         (Minutes(0.5), "0.5 minutes"),
         (Bytes(2_000_000_000), "2 GB"),
@@ -149,6 +152,7 @@ def test_only_rules_combine() -> None:
         ("coverage=.9", Coverage(0.9)),
         (" Coverage = 90 % ", Coverage(0.9)),
         ("pages=5000", Pages(5000)),
+        ("requests=20k", Requests(20_000)),
         ("pages=5_000", Pages(5000)),
         ("pages=5k", Pages(5000)),
         ("pages=1.1k", Pages(1100)),
@@ -174,7 +178,7 @@ def test_rules_are_read_from_text(text: str, rule: Rule) -> None:
     [
         ("covrage=0.9", "did you mean coverage?"),
         ("page=5", "did you mean pages?"),
-        ("fish=5", "there are coverage, pages, minutes, bytes"),
+        ("fish=5", "there are coverage, pages, requests, minutes, bytes"),
         ("5000", "'5000' is not a rule"),
         ("", "'' is not a rule"),
         ("pages=5,000", "'000' is not a rule"),
@@ -197,3 +201,20 @@ def test_text_that_is_no_rule_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(text)
     assert message in str(caught.value)
+
+
+def test_room_is_what_may_be_under_way() -> None:
+    now = Standing(pages=3, requests=10)
+    assert Coverage(0.9).room(now) == Minutes(1).room(now) == ENDLESS
+    assert (Pages(5).room(now), Requests(11).room(now), Requests(5).room(now)) == (2, 1, 0)
+    assert (Pages(5) | Requests(11) | Minutes(1)).room(now) == 1
+    assert (Pages(5) & Requests(11)).room(now) == 2
+    assert (Pages(5) & Coverage(0.9)).room(now) == ENDLESS
+
+
+def test_requests_must_be_a_whole_number() -> None:
+    for wrong in (0, -1, 2.5):
+        with pytest.raises(UsageError, match="requests must be a whole number"):
+            Requests(wrong)  # type: ignore[arg-type]
+    assert Requests(3).done(Standing(0, requests=3))
+    assert not Requests(3).done(Standing(9, requests=2))

@@ -44,6 +44,7 @@ _HOME = {
     "Outcome": "outcome",
     "Outlinks": "strategies.outlinks",
     "Pages": "stopping",
+    "Requests": "stopping",
     "Race": "race",
     "Random": "strategies.random",
     "RankMass": "strategies.rankmass",
@@ -133,6 +134,7 @@ __all__ = [
     "Ranking",
     "Reorder",
     "Reputation",
+    "Requests",
     "Run",
     "Sample",
     "SampledPage",
@@ -227,7 +229,7 @@ if TYPE_CHECKING:
     from surveyor.sampling.sample import sample
     from surveyor.sampling.topics import Topic
     from surveyor.simulation.simulate import simulate
-    from surveyor.stopping import Bytes, Coverage, Minutes, Pages
+    from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
     from surveyor.strategies.adaptive import AdaptiveOpic
     from surveyor.strategies.breadth import Breadth
     from surveyor.strategies.cho import Cho

@@ -139,6 +139,12 @@ class Settings:
     )
     avoid: tuple[str, ...] = LIST("Hosts and domains that are never asked.", (), ANY, "example.org")
     pause: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
+    patient: bool = SWITCH(
+        "Wait for the last retries, however long they take.", limit=ANY, default=False, example="false"
+    )
+    max_fruitless: int = WHOLE(
+        "Requests in a row that fetch no page, after which a crawl ends; 0: never.", 1000, NATURAL, "1000"
+    )
     concurrency: int = WHOLE("Requests under way at once, at most.", 32, POSITIVE, "32")
     contact: str = TEXT("E-mail address or URL by which sites can reach you.", "", CALLER, "me@example.org")
     allow: tuple[str, ...] = LIST("Hosts that may lie in a private network.", (), ANY, "wiki.internal")

@@ -196,10 +196,20 @@ class Hosts:
     def leave_alone(self, number: int, until: float, why: str) -> None:
         """Keep to the wish of a host not to be asked before some time; if that is far, leave it out."""
         self.wait(number, until)
+        self._back_off(number, until, why)
         if (seconds := until - self.clock()) > self.manners.max_wait:
             name, most = self._all[number].name, spelt(self.manners.max_wait)
             wish = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
             self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{wish}: it is left out")
+
+    def backoff(self, number: int) -> tuple[float, int, str] | None:
+        """Return until when a host is not asked because of failures or its own request, the tries, and why; or None."""
+        host, now = self._all[number], self.clock()
+        found = [(host.backoff_until, 0, host.backoff_why)] if host.backoff_until > now else []
+        for origin, rules in host.rules.items():
+            if rules.robots is None and rules.tries and now < rules.until < math.inf:
+                found.append((rules.until, rules.tries, f"robots.txt of {origin} could not be read: {rules.trouble}"))
+        return min(found, default=None)
 
     def felt(self, number: int, seconds: float | None, failure: float, why: str = "") -> float | None:
         """Take in how a host bears being asked: how long an answer took, and how much of a failure it was.
@@ -218,6 +228,7 @@ class Hosts:
             return None
         self.remarks.append(f"{host.name} fails again and again (last: {why}): it gets {spelt(rest)} of rest")
         self.wait(number, now + rest)
+        self._back_off(number, now + rest, f"it only fails (last: {why})")
         return now + rest
 
     def found(self, number: int, address: str) -> None:
@@ -249,16 +260,16 @@ class Hosts:
         rules = self._all[number].rules[origin]
         rules.robots, rules.until = None, math.inf  # those of before have expired
 
-    def unruled(self, number: int, origin: str, until: float, *, counts: bool = True) -> None:
+    def unruled(self, number: int, origin: str, until: float, *, counts: bool = True, trouble: str = "") -> None:
         """Note that robots.txt could not be read, and when to try again."""
         rules = self._all[number].rules.setdefault(origin, Rules())
-        rules.robots, rules.until, rules.tries = None, until, rules.tries + counts
+        rules.robots, rules.until, rules.tries, rules.trouble = None, until, rules.tries + counts, trouble
 
     def recall(self, number: int, origin: str, until: float | None, tries: int, trouble: str) -> None:
         """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
         self._troubles[origin] = trouble
         if until is not None:
-            self._all[number].rules[origin] = Rules(None, until, tries)
+            self._all[number].rules[origin] = Rules(None, until, tries, trouble)
 
     def tries(self, number: int, origin: str) -> int:
         """Return how often robots.txt could not be read."""
@@ -277,6 +288,11 @@ class Hosts:
     def paused_until(self) -> float:
         """Until when nobody is asked, because the network here is down."""
         return self._network.paused_until
+
+    def _back_off(self, number: int, until: float, why: str) -> None:
+        host = self._all[number]
+        if until > host.backoff_until:
+            host.backoff_until, host.backoff_why = until, why
 
     def _is_ready(self, host: Host, now: float) -> bool:
         return bool(host.refused) or (host.ready_at <= now and not (host.busy and host.alone))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,13 +18,13 @@ from surveyor.errors import StrategyError, SurveyorError
 from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
-from surveyor.outcome import Outcome
+from surveyor.outcome import Outcome, was_asked
 from surveyor.queues import Batch
 from surveyor.stopping import ENDLESS, Rule, Standing
 from surveyor.strategies.strategy import Strategy, begin, name_of
 from surveyor.visit import News
 
-Ending = Literal["reached", "hopeless", "empty"]
+Ending = Literal["reached", "hopeless", "empty", "fruitless"]
 Watch = Callable[[Outcome], None]
 
 
@@ -91,6 +91,7 @@ class Crawl:
             at_least=now.at_least,
             best_possible=1 - now.blocked - now.lost,
             in_motion=now.waiting + now.moving,
+            requests=tally.requests,
         )
 
 
@@ -100,31 +101,51 @@ class Tally:
 
     pages: int = 0  # read
     bytes: int = 0
+    requests: int = 0  # sent, robots.txt and retries included
+    fruitless: int = 0  # requests since the last page that was read
+    most_fruitless: int = 0  # with so many the crawl ends; 0 for no limit
     began: float = field(default_factory=time.monotonic)
     watch: Watch = lambda _: None
     between: Callable[[], None] = lambda: None  # called when nothing is half done
+    give_up: Callable[[float], News | None] = lambda _: None  # what is not waited for until that time
     exact: bool = False  # never read more pages than asked for, though a batch has room for more
 
-    def room(self, until: Rule, most: int) -> int:
-        """Return how many fetches may be under way."""
-        limits = until.limits() if self.exact else None
-        return most if limits is None else max(0, min(most, limits[1] - self.pages))
+    @property
+    def is_fruitless(self) -> bool:
+        """Whether more requests in a row fetched no page than the limit, and than pages were read before."""
+        return 0 < self.most_fruitless <= self.fruitless and self.fruitless >= self.pages
+
+    def count(self, requests: int, *, read: bool) -> None:
+        """Count requests, the last of which fetched a page or not."""
+        self.requests += requests
+        self.fruitless = 0 if read else self.fruitless + requests
 
 
 async def crawl(
     state: Crawl, source: Source, journal: Journal, until: Rule, *, batch: int = 1, tally: Tally | None = None
 ) -> Ending:
-    """Crawl until the rule is met, can no longer be met, or no page is left; up to `batch` fetches are under way."""
+    """Crawl until the rule is met, can no longer be met, or no page is left; up to `batch` fetches are under way.
+
+    It also ends, *fruitless*, when many requests in a row fetched no page: redirects, errors and traps alone.
+    """
     tally = tally or Tally()
     while not until.done(standing := state.standing(tally)):
         if until.hopeless(standing):
             return "hopeless"
+        if tally.is_fruitless:
+            return "fruitless"
         tally.between()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
             busy = source.under_way - source.to_begin
-            leased = state.frontier.take(tally.room(until, batch) - busy)
+            left = until.room(standing) if tally.exact else ENDLESS
+            leased = state.frontier.take(min(batch, left - source.to_begin) - busy)
+            if source.to_begin:  # those need a place within the rule as well
+                leased = replace(leased, room=left - busy - len(leased.pages) - len(leased.errands))
             again_at = state.frontier.again_at
+        if not leased and not source.under_way and (given_up := tally.give_up(again_at)) is not None:
+            take_in(state, given_up, journal, tally)
+            continue
         if not (leased or source.under_way or again_at < math.inf):
             take_in(state, News(closes=True), journal, tally)
             return "reached" if until.done(state.standing(tally)) else "empty"
@@ -143,8 +164,12 @@ def take_in(state: Crawl, news: News, journal: Journal, tally: Tally) -> None:
     for outcome in news.outcomes:
         state.learn(outcome)
         tally.pages += outcome.kind == "read"
+        tally.count(was_asked(outcome), read=outcome.kind == "read")
         tally.bytes += getattr(outcome, "size", 0)
         tally.watch(outcome)
+    for event in news.events:
+        if event.kind == "requests":
+            tally.count(event.detail["count"], read=False)
     if news.closes:
         state.ledger.close()
 

@@ -65,6 +65,8 @@ class Host:
     failures: float = 0.0  # in a row
     breaks: int = 0  # in a row
     refused: str = ""  # why none of its pages is read
+    backoff_until: float = 0.0  # it fails, or asks to be left alone; not just its delay
+    backoff_why: str = ""
 
     @property
     def delay(self) -> float:

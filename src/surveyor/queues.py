@@ -18,6 +18,7 @@ import numpy as np
 
 from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
 from surveyor.outcome import NO_LINKS, Outcome
+from surveyor.stopping import ENDLESS
 from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
 
@@ -45,6 +46,7 @@ class Batch:
     pages: list[int] = field(default_factory=list)
     refused: list[Outcome] = field(default_factory=list)
     errands: list[Errand] = field(default_factory=list)
+    room: int = ENDLESS  # further requests that may begin, for what the source has yet to begin
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.refused or self.errands)
@@ -218,6 +220,20 @@ class HostQueues:
     def hold(self, page: int, until: float) -> None:
         """Keep a page that was leased until then."""
         heapq.heappush(self._held, (until, page))
+
+    @property
+    def first_held(self) -> tuple[float, int] | None:
+        """The page that is retried next, and when; None if none is held back."""
+        return self._held[0] if self._held else None
+
+    def release(self) -> list[int]:
+        """Hold no page back any more, and return those that were; they are still leased."""
+        held, self._held = [page for _, page in self._held], []
+        return held
+
+    def asking(self) -> list[int]:
+        """Return the hosts that have pages in their queues."""
+        return np.flatnonzero(self._forest.root >= 0).tolist()
 
     def keep(self, page: int, until: float) -> bool:
         """Keep a page that waits, as it was kept before a restart; false if it does not wait."""

@@ -9,7 +9,8 @@
 A rule is *done* when it is fulfilled, and *hopeless* when it never will be. Only coverage can become
 hopeless: what is blocked or lost cannot be captured any more, so once `best_possible` lies below the share
 asked for, the goal is out of reach. A crawl still goes on towards the best there is until hardly any mass
-(`SETTLED`) is in motion; only then is it told to give up. Pages, minutes and bytes are reached by going on.
+(`SETTLED`) is in motion; only then is it told to give up. Pages, requests, minutes and bytes are always reached in
+the end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 KEYS = {  # the letters that may follow a number, and an example
     "coverage": ("%", "0.9 or 90%"),
     "pages": ("kmg", "5000 or 5k"),
+    "requests": ("kmg", "20000 or 20k"),
     "minutes": ("", "10"),
     "bytes": ("kmgtb", "2GB"),
 }
@@ -44,6 +46,7 @@ class Standing:
     at_least: float = 0.0  # coverage guaranteed now
     best_possible: float = 1.0  # 1 - blocked - lost: the largest guarantee still within reach
     in_motion: float = 1.0  # waiting + moving mass
+    requests: int = 0  # sent: for pages and robots.txt files, retries and redirects included
 
 
 class Rule(ABC):
@@ -62,6 +65,10 @@ class Rule(ABC):
     def hopeless(self, standing: Standing) -> bool:  # noqa: ARG002
         """Return whether going on can no longer fulfil the rule."""
         return False
+
+    def room(self, standing: Standing) -> int:  # noqa: ARG002
+        """Return how many requests may be under way without going beyond the rule; ENDLESS if it counts none."""
+        return ENDLESS
 
     def limits(self) -> tuple[float, int] | None:
         """Return the coverage and the pages either of which ends the crawl; None if the rule is not of that form."""
@@ -123,12 +130,40 @@ class Pages(Rule):
         """Return whether enough pages are read."""
         return standing.pages >= self.count
 
+    def room(self, standing: Standing) -> int:
+        """Return how many pages are missing: each needs one request at least."""
+        return max(0, self.count - standing.pages)
+
     def limits(self) -> tuple[float, int]:
         """Return the pages; coverage is not limited."""
         return math.inf, min(self.count, ENDLESS - 1)
 
     def __str__(self) -> str:
         return f"{self.count:,} page{'s' * (self.count != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Requests(Rule):
+    """Done when so many requests were sent: for pages and robots.txt files, retries and redirects included."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        count = _number(self.count, "requests", "such as 20000")
+        if not count.is_integer() or count < 1:
+            raise UsageError(f"requests must be a whole number of at least 1, not {count:g}", hint="such as 20000")
+        object.__setattr__(self, "count", int(self.count))
+
+    def done(self, standing: Standing) -> bool:
+        """Return whether enough requests were sent."""
+        return standing.requests >= self.count
+
+    def room(self, standing: Standing) -> int:
+        """Return how many requests are left."""
+        return max(0, self.count - standing.requests)
+
+    def __str__(self) -> str:
+        return f"{self.count:,} request{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +219,10 @@ class Either(Rule):
         """Return whether no rule can be fulfilled any more."""
         return all(rule.hopeless(standing) for rule in self.rules)
 
+    def room(self, standing: Standing) -> int:
+        """Return the smallest room of the rules."""
+        return min((rule.room(standing) for rule in self.rules), default=ENDLESS)
+
     def limits(self) -> tuple[float, int] | None:
         """Return the smallest limits of the rules."""
         limits = [rule.limits() for rule in self.rules]
@@ -209,6 +248,10 @@ class Both(Rule):
     def hopeless(self, standing: Standing) -> bool:
         """Return whether some rule can no longer be fulfilled."""
         return any(rule.hopeless(standing) for rule in self.rules)
+
+    def room(self, standing: Standing) -> int:
+        """Return the largest room of the rules: all of them are to be met."""
+        return max((rule.room(standing) for rule in self.rules), default=ENDLESS)
 
     def __str__(self) -> str:
         return " and ".join(_inner(rule) for rule in self.rules)
@@ -264,7 +307,7 @@ def rule_of(until: object) -> Rule:
 def _rule(text: str) -> Rule:
     key, equals, value = (part.strip().lower() for part in text.partition("="))
     if not equals:
-        raise UsageError(f"{text!r} is not a rule to stop by", hint="write coverage=0.9 or pages=5000")
+        raise UsageError(f"{text!r} is not a rule to stop by", hint="write coverage=0.9, pages=5000 or requests=20000")
     if key not in KEYS:
         near = get_close_matches(key, KEYS, 1)
         guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
@@ -276,8 +319,8 @@ def _rule(text: str) -> Rule:
     number = float(match[1]) * SCALES[match[3]]
     if key == "coverage":
         return Coverage(number / 100 if match[2] else number)
-    if key == "pages":
-        return Pages(round(number, 6))  # type: ignore[arg-type]  # refuses what is not whole
+    if key in ("pages", "requests"):
+        return (Pages if key == "pages" else Requests)(round(number, 6))  # type: ignore[arg-type]  # refuses what is not whole
     return Minutes(number) if key == "minutes" else Bytes(number)
 
 

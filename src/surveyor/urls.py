@@ -32,7 +32,7 @@ from itertools import pairwise
 import numpy as np
 from ada_url import join_url, normalize_url
 
-from surveyor.arrays import MAX_PAGES, IdArray, IntArray
+from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.interning import StringTable
 from surveyor.references import is_plain
@@ -156,6 +156,7 @@ class Urls:
         self._strings = StringTable(expected, key)
         self._hosts = StringTable(1 << 8, key)
         self._stands_for: IdArray = np.empty(0, np.int32)  # empty until there is an alias
+        self._redirects: ByteArray = np.empty(0, np.uint8)  # in a row that led to each page; as long as needed
 
     def __len__(self) -> int:
         return self._strings.known
@@ -212,7 +213,19 @@ class Urls:
         if root == page:
             return False
         self._stands_for[page] = root
+        self._count_redirect(page, target)
         return True
+
+    def redirects(self, page: int) -> int:
+        """Return how many redirects in a row led to a page, by the shortest way; 0 if none did."""
+        return int(self._redirects[page]) if page < self._redirects.size else 0
+
+    def _count_redirect(self, page: int, target: int) -> None:
+        if target >= self._redirects.size:
+            more = np.zeros(target + 1 + target // 4 - self._redirects.size, np.uint8)
+            self._redirects = np.concatenate([self._redirects, more])
+        hops, known = min(self.redirects(page) + 1, 255), self.redirects(target)
+        self._redirects[target] = min(known or hops, hops)
 
     def canonical(self, pages: IdArray) -> IdArray:
         """Return the pages that these stand for; most stand for themselves."""

@@ -15,10 +15,12 @@ newer or locked graph or survey, 5 nothing could be fetched, 130 and 143 interru
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -32,7 +34,19 @@ class Terminated(BaseException):
 def main() -> NoReturn:
     """Run the command line of this process."""
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code in (130, 143):
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: no one who interrupts waits for look-ups that hang in threads, or for modules to be torn down."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(args: Sequence[str]) -> int:

@@ -89,7 +89,9 @@ def command(
     with folder:
         for host, until in waits.items():
             folder.note("wait", host=host, until=until, why="Retry-After")
-        rule, ending, code, seconds = _crawl(output, folder, chosen, origins, is_new=is_new)
+        rule, ending, code, seconds, last = _crawl(output, folder, chosen, origins, is_new=is_new)
+    if code and output.mode != "json":  # at once: what follows replays the journal
+        return crawled.stopped(output, str(path), last, code)
     from surveyor.crawling.survey import Survey
 
     with Survey(path) as survey:
@@ -110,7 +112,7 @@ def _kept_seeds(chosen: Settings) -> list[str]:
 
 def _crawl(
     output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
-) -> tuple[Rule, Result, int, float]:
+) -> tuple[Rule, Result, int, float, Run | None]:
     """Run the crawl, with its display and with signals that stop it in good order."""
     from surveyor.cli.display import Display, forecast_line
     from surveyor.crawling.live import run
@@ -124,9 +126,11 @@ def _crawl(
     caught: list[int] = []
 
     greeted = False
+    last: Run | None = None
 
     def watch(now: Run, outcome: Outcome | None) -> None:
-        nonlocal greeted
+        nonlocal greeted, last
+        last = now
         if not greeted and not caught:
             greeted = True
             if not is_new:
@@ -140,7 +144,7 @@ def _crawl(
         ending, code = stoppable.run(lambda: run(folder, settings, rule, watch=watch), caught)
     finally:
         display.clear()
-    return rule, ending or "interrupted", code, time.monotonic() - began
+    return rule, ending or "interrupted", code, time.monotonic() - began, last
 
 
 def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool) -> None:

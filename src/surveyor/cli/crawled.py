@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.crawling.live import Result
+    from surveyor.crawling.live import Result, Run
     from surveyor.crawling.survey import Survey
     from surveyor.stopping import Rule
 
@@ -29,6 +29,19 @@ def nothing(survey: Survey, *, is_new: bool) -> Exception:
     return error
 
 
+def stopped(output: Output, survey: str, last: Run | None, code: int) -> int:
+    """Say what is saved of a crawl that was stopped, from what it knew last."""
+    from surveyor.report.accounts import interval
+    from surveyor.report.numbers import counted
+
+    pages = 0 if last is None else last.state.tally.pages
+    known = "" if last is None else f", {interval(last.state.crawl.ledger.coverage())}"
+    output.say(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl began.")
+    look = {"look now": ["surveyor", "top", survey]} if pages else {}
+    output.next_steps({"go on": _again(survey), **look})
+    return code
+
+
 def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, seconds: float) -> int:
     """Say how the crawl ended, and show the best pages."""
     from surveyor.report.accounts import interval
@@ -39,15 +52,13 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     pages = counted(survey.pages_read, "page")
     output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
     if code:
-        output.say(f"Stopped. {pages} saved, {interval(coverage)}.")
-        look = {"look now": ["surveyor", "top", name]} if survey.pages_read else {}
-        output.next_steps({"go on": _again(name), **look})
         return code
     larger = larger_budgets(survey, survey.blocked())
     left = "within the budgets " * bool(larger)
     words = {
         "reached": f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
+        "fruitless": f"{fruitless(survey)} requests in a row fetched no page (max_fruitless)",
         "empty": f"No page is left to read {left}before the goal ({rule})",
     }
     output.line(f"{words.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(seconds)}.")
@@ -63,6 +74,11 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         "keep it": ["surveyor", "report", name],
     })  # fmt: skip
     return NOT_REACHED if failed else 0
+
+
+def fruitless(survey: Survey) -> str:
+    """Return how many requests in a row ended the crawl, at least."""
+    return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_read):,}"
 
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:

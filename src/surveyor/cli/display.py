@@ -103,6 +103,8 @@ class Display:
         pause = run.hosts.paused_until - run.hosts.clock()
         if pause > 0:
             facts.append(f"the network is down, trying again in {duration(pause)}")
+        elif run.waiting is not None and (held := run.waiting.sentence()):
+            facts.append(printable(held))
         elif following := self._following(run):
             facts.append(following)
         return "   ".join(facts)

@@ -87,7 +87,7 @@ def derive(
         if watch is not None:
             watch(derived, outcome)
     _close(derived, closings[end])
-    derived.tally.pages, derived.tally.bytes = folder.journal.cost()
+    derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
     return derived
 
 

@@ -1,8 +1,8 @@
 """One run of a live crawl: bring the state of a survey back, crawl, save.
 
 Stopping is always safe. What was committed counts; what was under way is asked for again the next time. When a run
-ends, by its goal or by a signal, fetches that are under way get a few seconds to end, so that servers were not asked
-for nothing.
+ends by its goal, fetches that are under way get a few seconds to end, so that servers were not asked for nothing; if
+the user stops it, a third of one.
 
 A run with budgets that go by rank has several legs: where a ranking gives domains room again, it stops and goes on by
 itself, with the state that follows from the journal, as if the user had done so.
@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +26,7 @@ from surveyor.crawling.derived import Derived, Make, derive, save, tried_again
 from surveyor.crawling.forecast import Forecast, forecast
 from surveyor.crawling.reranking import BestDomains
 from surveyor.crawling.start import http_settings, manners_of
+from surveyor.crawling.waiting import Waiting
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
 from surveyor.loop import Ending, crawl, take_in
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from surveyor.urls import Urls
 
 PATIENCE = 5.0  # seconds that fetches get to end when a run does
-INTERRUPTED = 1.5  # seconds, if it was stopped by a signal, which is to be answered soon
+STOPPED = 0.3  # seconds if the user stops it
+MANY = 100_000  # pages of which a checkpoint may take longer than the user waits
 SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, and at least so many times what one takes
 TICK = 0.5  # seconds between two looks of whoever watches
 Result = Ending | Literal["interrupted"]
@@ -67,6 +69,7 @@ class Run:
     until: Rule
     before: int  # pages that were read in earlier runs
     queues: HostQueues
+    waiting: Waiting | None = None  # what holds it up, once it has begun
 
     def forecast(self) -> Forecast:
         """Say how long it takes at least to read what is known to wait, or as many pages as the goal asks for."""
@@ -160,7 +163,7 @@ async def _leg(
     folder, state, queues = now.folder, now.state, now.queues
     keeper = Keeper(folder, state, now.hosts.clock)
     keeper.commit(News())  # the seeds
-    state.tally.watch, state.tally.between = partial(watch, now), keeper.between
+    state.tally.between = keeper.between
     async with AsyncExitStack() as stack:
         gc.freeze()  # what was there before stays: to look through it again and again takes a twentieth of the time
         stack.callback(gc.unfreeze)
@@ -185,6 +188,10 @@ async def _leg(
             parser=parser,
         )
         stack.push_async_callback(source.close)
+        waiting = Waiting(state, now.hosts, queues, source, patient=settings.patient)
+        now = replace(now, waiting=waiting)
+        state.tally.give_up, state.tally.most_fruitless = waiting.give_up, settings.max_fruitless
+        state.tally.watch = partial(watch, now)
         try:
             _recall(folder, queues, state.crawl.frontier, source)
         except (KeyError, TypeError, UsageError) as error:
@@ -197,8 +204,9 @@ async def _leg(
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
-        await _wind_up(state, source, keeper, min(patience, INTERRUPTED) if ending == "interrupted" else patience)
-        if ending is not None:
+        stopped = ending == "interrupted"
+        await _wind_up(state, source, keeper, min(patience, STOPPED) if stopped else patience)
+        if ending is not None and not (stopped and keeper.is_slow):
             keeper.save()
     return ending
 
@@ -243,6 +251,11 @@ class Keeper:
             events = [*events, Event("closed", self._clock())]
         if new or news.outcomes or news.robots or events:
             self._folder.commit(news.outcomes, new, robots=news.robots, events=events)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a checkpoint would take longer than whoever stops a crawl waits: a replay is made instead."""
+        return len(self._state.urls) > MANY
 
     def between(self) -> None:
         """Save a checkpoint if it is time."""
@@ -294,7 +307,8 @@ def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: Live
         if not journal.visited_since(page, event.visit):
             if queues.keep(page, event.detail["until"]):
                 frontier.reserve(page)
-            source.recall(page, event.detail["tries"], missing=event.detail.get("missing", False))
+            missing, why = event.detail.get("missing", False), event.detail.get("why", "")
+            source.recall(page, event.detail["tries"], missing=missing, why=why)
     for origin, event in unruled.items():
         kept, told = journal.robots(origin), event.detail
         if kept is None or kept.fetched_at <= event.at:

@@ -20,7 +20,7 @@ from surveyor.hosts import Hosts
 from surveyor.links import Page, read_page
 from surveyor.scope import IN_SCOPE, Scope
 from surveyor.sources.answers import Answer, Reader, judge
-from surveyor.sources.http import REDIRECTS, Fetched
+from surveyor.sources.http import MOST_REDIRECTS, REDIRECTS, Fetched
 from surveyor.store.survey import Manifest
 from surveyor.urls import Urls, domain, host, normalise_all, origin
 from surveyor.visit import Visit
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from surveyor.sources.http import Client
     from surveyor.sources.live import Wait
 
-MOST_HOPS = 10  # redirects that are followed
 ROBOTS_HOPS = 5  # of robots.txt, as in a crawl
 LONG = 2.0  # seconds of waiting that are worth a word
 
@@ -152,7 +151,7 @@ class _Looker:
 
     async def look(self) -> Look:
         url, clock = self._seed, self._guest.hosts.clock
-        for _ in range(MOST_HOPS + 1):
+        for _ in range(MOST_REDIRECTS + 1):
             why = await self._guest.ready(url)
             self._see(url, why)
             if why:
@@ -166,7 +165,7 @@ class _Looker:
             if visit.kind != "moved" or fetched.status not in REDIRECTS:
                 return self._read(url, fetched, visit)
             url = self._urls[visit.target]
-        return self._result(url, "blocked", f"redirects more than {MOST_HOPS} times")
+        return self._result(url, "blocked", f"more than {MOST_REDIRECTS} redirects")
 
     def _see(self, url: str, why: str) -> None:
         """Remember what robots.txt says of a page."""

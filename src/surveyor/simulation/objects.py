@@ -73,6 +73,10 @@ class Sampled(Rule):
         """Answer for the rule."""
         return self._until.hopeless(standing)
 
+    def room(self, standing: Standing) -> int:
+        """Answer for the rule."""
+        return self._until.room(standing)
+
     def limits(self) -> tuple[float, int] | None:
         """Answer for the rule."""
         return self._until.limits()

@@ -6,7 +6,7 @@
 | 2xx, but nothing could be read: said to be too long, or not in its encoding | *blocked* |
 | 2xx, names another page of its domain as canonical | *moved* there |
 | redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
-| redirect out of the scope, in a circle, or to no page | *blocked* |
+| redirect out of the scope, in a circle, to no page, or the 21st in a row | *blocked* |
 | 404, 410 | *gone*, once it was answered twice |
 | 408, 425, 429, 5xx, no connection, too slow | *blocked*, after it was tried again a few times |
 | any other | *blocked* |
@@ -30,7 +30,7 @@ from surveyor.links import Page, read_cheap_page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.references import Addresses
 from surveyor.scope import Scope
-from surveyor.sources.http import PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
+from surveyor.sources.http import MOST_REDIRECTS, PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
 from surveyor.urls import Urls, domain, host, normalise
 from surveyor.visit import Exchange, Visit, head
 
@@ -208,6 +208,8 @@ class Reader:
         goal, here = normalise(page.canonical), self._urls[number]
         if goal is None or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
             return None
+        if self._urls.redirects(number) >= MOST_REDIRECTS:
+            return None  # a chain that leads ever further; this page has content, so it is read
         if goal.partition(":")[2] == here.partition(":")[2]:
             return None  # itself, perhaps by http: that often leads back here
         known = self._urls.find(goal)
@@ -260,6 +262,8 @@ class Reader:
             return replace(told, kind="blocked", reason=LEFT, target=-1, out_of_scope=there)
         if int(self._urls.canonical(there)[0]) == told.page:
             return replace(told, kind="blocked", reason="redirects in a circle")
+        if self._urls.redirects(told.page) >= MOST_REDIRECTS:
+            return replace(told, kind="blocked", reason=f"more than {MOST_REDIRECTS} redirects", target=-1)
         return replace(told, kind="moved", reason="", target=goal, out_of_scope=NO_LINKS)
 
     def _inside(self, page: int, ids: IdArray, steps: int = 1) -> BoolArray:

@@ -23,6 +23,7 @@ import ssl
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -119,7 +120,7 @@ class HttpClient:
         if place is None:
             return Fetched(request.url, error="protocol", detail=f"{request.url!r} is not a URL of http or https")
         async with self._places:
-            for _ in range(RACES):
+            for sent in range(1, RACES + 1):  # noqa: B007  # used below
                 attempt = _Attempt(self._settings)
                 token = ATTEMPT.set(attempt)
                 try:
@@ -128,7 +129,7 @@ class HttpClient:
                     ATTEMPT.reset(token)
                 if fetched.error != "reset" or not attempt.is_reused:
                     break
-        return fetched
+        return fetched if sent == 1 else replace(fetched, requests=sent)
 
     async def _try(self, place: Place, request: FetchRequest, attempt: _Attempt) -> Fetched:
         error: Trouble = ""

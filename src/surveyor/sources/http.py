@@ -50,6 +50,7 @@ Trouble = Literal[
 PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_REDIRECTS = 20  # in a row: what leads further is a trap
 FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the second try; each pause is so many times the last
 LONGEST_PAUSE = 300.0  # while offline
 CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
@@ -104,6 +105,7 @@ class Fetched:
     etag: str | None = None
     last_modified: str | None = None
     not_modified: bool = False  # it is as we know it
+    requests: int = 1  # that were sent: more where a connection from before turned out to be closed
 
     @property
     def may_pass(self) -> bool:

@@ -71,7 +71,9 @@ class LiveSource:
         self._failure: BaseException | None = None
         self._hops: list[Hop] = []
         self._tries: dict[int, int] = {}
+        self._why: dict[int, str] = {}  # pages that are to be retried failed
         self._missing: set[int] = set()  # pages that were answered to be gone, once
+        self._extra = 0  # requests that no visit stands for: for robots.txt, and those before a retry
 
     @property
     def under_way(self) -> int:
@@ -88,7 +90,7 @@ class LiveSource:
         for errand in batch.errands:
             hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
             self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
-        self._hop()
+        self._hop(batch.room)
         for page in batch.pages:
             self._start(self._fetch(page))
 
@@ -103,13 +105,17 @@ class LiveSource:
         news, self._news = self._news, News()
         final = []
         for answer in answers:
+            self._extra += answer.fetched.requests  # less one if it ends as a visit
             retry = guarded(answer.fetched.url, self._retry, answer, news)
             if isinstance(retry, Retry):
                 news.retries.append(retry)
                 continue
-            self._tries.pop(answer.page, None)
-            self._missing.discard(answer.page)
+            self.forget(answer.page)
+            self._extra -= 1
             final.append(answer)
+        if self._extra:
+            news.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
+            self._extra = 0
         news.outcomes.extend(self._reader.visits(final))
         return news
 
@@ -136,11 +142,21 @@ class LiveSource:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def recall(self, page: int, tries: int, *, missing: bool = False) -> None:
-        """Remember how often a page was tried before a restart, and if it was answered to be gone."""
-        self._tries[page] = tries
+    def recall(self, page: int, tries: int, *, missing: bool = False, why: str = "") -> None:
+        """Remember how often a page was tried before a restart, why it failed, and if it was answered to be gone."""
+        self._tries[page], self._why[page] = tries, why
         if missing:
             self._missing.add(page)
+
+    def trouble(self, page: int) -> tuple[int, str]:
+        """Return how often a page that is to be retried was tried, and why it failed."""
+        return self._tries.get(page, 0), self._why.get(page, "")
+
+    def forget(self, page: int) -> None:
+        """Retry a page no more."""
+        self._tries.pop(page, None)
+        self._why.pop(page, None)
+        self._missing.discard(page)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -194,7 +210,7 @@ class LiveSource:
             self._hosts.found(host, address)
             self._hosts.answered(host, asked=False)
 
-    def _hop(self) -> None:
+    def _hop(self, room: int) -> None:
         """Ask for each robots.txt that lies elsewhere, if the host there may be asked now."""
         hosts, hops, self._hops = self._hosts, self._hops, []
         for hop in hops:
@@ -205,7 +221,8 @@ class LiveSource:
                 self._rule(hop, Fetched(hop.url, error="forbidden-address", detail=why))
                 self._something.set()  # the host may be asked, or refused, right now
                 continue
-            step = hosts.turn(hop.host, origin_of(hop.url))
+            step = hosts.turn(hop.host, origin_of(hop.url)) if room > 0 else None
+            room -= step == "robots"
             if step is not None:
                 hosts.lease(hop.host, step)
                 self._start(self._find(hop.host) if step == "address" else self._ask_rules(hop))
@@ -215,6 +232,7 @@ class LiveSource:
     async def _ask_rules(self, hop: Hop) -> None:
         try:
             fetched = await self._ask(FetchRequest(hop.url, types=("*/*",)))
+            self._extra += fetched.requests
             self._told_rules(hop, interpreted(fetched))
         finally:
             self._hosts.answered(hop.host)  # after the rules are known: their delay counts from now on
@@ -255,7 +273,7 @@ class LiveSource:
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
             self._news.events.append(Event("robots", now, told))
             if until is not None:
-                hosts.unruled(host, origin, until)
+                hosts.unruled(host, origin, until, trouble=trouble or f"http {fetched.status}")
                 return
         hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
@@ -273,6 +291,7 @@ class LiveSource:
     def _after_the_pause(self, answer: Answer, verdict: Verdict, news: News) -> Retry:
         """Try a page again when the network may be there again."""
         until = self._hosts.paused_until
+        self._why[answer.page] = verdict.reason
         news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": verdict.reason}))
         return Retry(answer.page, until)
 
@@ -280,6 +299,7 @@ class LiveSource:
         """Say when to try a page again; None to give up."""
         page, fetched, now = answer.page, answer.fetched, self._hosts.clock()
         tries = self._tries[page] = self._tries.get(page, 0) + 1
+        self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
         if missing:  # only once it was answered twice, whatever else was answered before
             pause = None if page in self._missing else FIRST_PAUSE

@@ -3,7 +3,7 @@
     urls      id, url                     page ids are given from 0 upwards, in the order of discovery
     visits    visit, page, kind, …        one row per outcome, in the order in which they counted
     robots    origin, …, body             the latest robots.txt of each origin
-    events    event, visit, at, kind, …   what else happened (retry, wait, robots, offline, closed, change, …)
+    events    event, visit, at, kind, …   what else happened (retry, wait, robots, requests, offline, closed, …)
     meta      key, value                  the version of this layout, and what names this journal
     history   (a view)                    the visits with URLs and dates, for people
 
@@ -179,10 +179,18 @@ class Journal:
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query, self.position))
 
-    def cost(self) -> tuple[int, int]:
-        """Count how often a page was read, and the bytes that came over the wire; reads all visits."""
-        pages, size = self._ask("SELECT sum(kind = 'read'), sum(size) FROM visits")[0]
-        return pages or 0, size or 0
+    def cost(self) -> tuple[int, int, int]:
+        """Count how often a page was read, the bytes that came over the wire, and the requests; reads all visits.
+
+        Each visit that was asked for stands for one request; the others (robots.txt, retries) are in events.
+        """
+        asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
+        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
+        try:
+            others = sum(int(event.detail["count"]) for event in self.events("requests"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(self.path, f"an event that counts no requests: {error!r}") from error
+        return pages or 0, size or 0, (visits or 0) + others
 
     def robots(self, origin: str) -> RobotsFile | None:
         """Return the latest robots.txt of an origin."""
