@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from surveyor import Graph, UsageError, read_graph
 from surveyor.interning import StringTable, key_words, process_key
 from surveyor.kernels.intern import LAST_ROUNDS, ROUNDS, hash_bytes, sip_hash
+from surveyor.store.frozen import freeze, thaw
 from surveyor.urls import Urls
 
 BITS = (1 << 64) - 1
@@ -141,3 +142,15 @@ def test_files_of_graphs_do_not_depend_on_the_key(tmp_path: Path, monkeypatch: p
         written.append([(path.name, path.read_bytes()) for path in files])
     assert written[0] == written[1]
     assert len(written[0]) >= 3
+
+
+def test_a_checkpoint_keeps_the_tables() -> None:
+    urls, texts = Urls(key=KEY), [f"http://h{number % 5}.example/{number}" for number in range(100)]
+    pages = urls.ids(texts)
+    hosts = urls.host_ids(pages).tolist()
+    frozen = freeze({"urls": urls})
+    assert frozen is not None
+    other = Urls(key=KEY)
+    thaw({"urls": other}, {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
+    assert other.ids([*texts, "http://new.example/"]).tolist() == list(range(101))
+    assert other.host_ids(pages).tolist() == hosts
