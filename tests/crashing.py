@@ -22,7 +22,7 @@ import numpy as np
 from surveyor.config import Settings
 from surveyor.crawling.derived import Derived
 from surveyor.crawling.live import Run, run
-from surveyor.crawling.start import start
+from surveyor.crawling.start import cut_back, start
 from surveyor.crawling.survey import Survey
 from surveyor.graph.synthetic_shapes import WebShape
 from surveyor.hosts import Hosts
@@ -169,11 +169,22 @@ class Setting:
         self.web = EmbeddedWeb(self.web_settings, clock=self.clock)
         self.client = DirectClient(self.web, self.clock, self.seed)
 
-    def crawl(self, path: Path, until: str, *, before: Hook | None = None, after: Hook | None = None) -> str:
-        """Begin a survey or go on with it; the hooks are called around each commit."""
+    def crawl(
+        self,
+        path: Path,
+        until: str,
+        *,
+        before: Hook | None = None,
+        after: Hook | None = None,
+        from_last_good: bool = False,
+    ) -> str:
+        """Begin a survey or resume it; the hooks are called around each commit."""
         chosen = {**SETTINGS, "concurrency": self.concurrency, **self.options}
         seeds = self.web.seeds[: self.seeds]
-        folder, settings = start(path, seeds, Settings(**chosen), dict.fromkeys(chosen, "argument"))
+        origins = dict.fromkeys(chosen, "argument")
+        if from_last_good:
+            cut_back(path)
+        folder, settings = start(path, seeds, Settings(**chosen), origins)
         with folder:
             hook(folder, before, after)
             self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from attack import attack
 
 from crashing import MOODY, SHAPE, STEADY, Image, Setting, accounts, difference, ranks_of, read_urls, rows, sums
 from surveyor.crawling import live
+from surveyor.errors import SurveyError
 from surveyor.sources.web_settings import WebSettings
 from surveyor.store.survey import Folder
 
@@ -135,7 +135,7 @@ def test_killed_again_and_again(tmp_path: Path, moment: str) -> None:
         if len(commits) == 2:
             kill(folder)
 
-    hooks: dict[str, Callable[[Folder], None]] = {"after": second}
+    hooks: dict[str, Any] = {"after": second}
     while True:
         runs += 1
         commits.clear()
@@ -189,7 +189,7 @@ def test_several_at_once(tmp_path: Path, web: WebSettings) -> None:
     must_hold="the survey opens at an earlier commit",
 )
 def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
-    """A power cut may take the end of what was written: some batches are gone, the others are whole."""
+    """A power cut may take the end of what was written: that is reported, and all commits before it are there."""
     setting = Setting(STEADY)
     image = whole_run(setting, tmp_path, SOME, every=50)[-1]
     log = image.folder / "journal.sqlite-wal"
@@ -200,10 +200,13 @@ def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
         other = tmp_path / f"cut-{cut}.survey"
         shutil.copytree(image.folder, other, ignore=shutil.ignore_patterns("*-shm"))
         (other / log.name).write_bytes(data[:cut] + rng.randbytes(100) * (cut % 2))
-        with Folder.open(other) as folder:  # as a crawl would
+        with pytest.raises(SurveyError, match=r"is damaged.* cannot be read"):
+            Folder.open(other)
+        with Folder.open(other, from_last_good=True) as folder:  # as a crawl would
             folder.journal.check()
         found = rows(other)
         lengths.add(len(found["visits"]))
+        assert found["events"].pop()[3] == "rescue"
         for table in ("urls", "visits", "events"):
             assert found[table] == whole[table][: len(found[table])]
         assert set(found["robots"]) <= set(whole["robots"])

@@ -52,7 +52,9 @@ def _remove(folder: Path) -> None:
 def _describe(**changes: object) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = folder / "graph.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+        about = json.loads(path.read_text()) | changes
+        del about["checksum"]
+        path.write_text(json.dumps(about))
 
     return change
 
@@ -63,8 +65,14 @@ def _crafted(folder: Path) -> None:
     indices[0] = 10**9
     np.save(folder / "indices.npy", indices)
     about = json.loads((folder / "graph.json").read_text())
+    del about["checksum"]
     about["files"]["indices.npy"]["crc32"] = f"{zlib.crc32((folder / 'indices.npy').read_bytes()):08x}"
     (folder / "graph.json").write_text(json.dumps(about))
+
+
+def _provenance(folder: Path) -> None:
+    path = folder / "graph.json"
+    path.write_text(path.read_text().replace('"provenance": {', '"provenance": {"source": "elsewhere", ', 1))
 
 
 def _garble(folder: Path) -> None:
@@ -87,6 +95,7 @@ def _no_description(folder: Path) -> None:
         (_describe(files=None), "damaged"),
         (_crafted, "lead nowhere"),
         (_garble, "graph.json is damaged"),
+        (_provenance, "graph.json is damaged .*its checksum differs"),
         (_no_description, "not a graph folder"),
     ],
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,9 @@ from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.ledger import Ledger
 from surveyor.outcome import Kind, Outcome, was_asked
+from surveyor.store import chain
 from surveyor.store import journal as module
+from surveyor.store.database import connect
 from surveyor.store.journal import Journal
 from surveyor.store.lists import pack, unpack
 from surveyor.visit import Event, Place, RobotsFile, Visit
@@ -341,12 +344,12 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(VERSION_1)
 
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: apsw.Connection) -> None:
         connection.execute("DROP TABLE robots")
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "MIGRATIONS", (*module.MIGRATIONS, fail))
+        patch.setattr(chain, "rechain", fail)
         with pytest.raises(KeyboardInterrupt):
             Journal.open(path)
     with closing(Journal.open(path)) as journal:
@@ -358,7 +361,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
 )
 def test_other_versions_are_refused(journal: Journal, key: str, value: str, said: str) -> None:
     journal.close()
-    with closing(sqlite3.connect(journal.path)) as raw, raw:
+    with closing(connect(journal.path, write=True)) as raw:
         raw.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
     with pytest.raises(SurveyError, match=said) as caught:
         Journal.open(journal.path)

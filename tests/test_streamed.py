@@ -96,7 +96,7 @@ def test_a_truncated_graph(tmp_path: Path) -> None:
     rmat(8, 4).save(tmp_path / "graph")
     path = tmp_path / "graph" / "in_indices.npy"
     path.write_bytes(path.read_bytes()[:-64])
-    with pytest.raises(GraphError, match="ends too early"):
+    with pytest.raises(GraphError, match=r"in_indices\.npy has .* bytes instead of"):
         streamed_supporters(tmp_path / "graph", 0.5, out=tmp_path / "counts.npy")
     assert not (tmp_path / "counts.npy").exists()
 
@@ -117,7 +117,7 @@ def test_a_corrupt_graph_is_noticed(tmp_path: Path, file: str) -> None:
     array = np.load(tmp_path / "graph" / file)
     array[array.size // 2 :] = -5
     np.save(tmp_path / "graph" / file, array)
-    with pytest.raises(GraphError, match="lead nowhere"):
+    with pytest.raises(GraphError, match="is corrupt"):
         streamed_supporters(tmp_path / "graph", 0.9, out=tmp_path / "counts.npy")
     assert not (tmp_path / "counts.npy").exists()
 

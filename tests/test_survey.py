@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -389,5 +389,5 @@ def test_tables(survey: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_mistakes_of_ours_are_not_explained_away(survey: Folder) -> None:
     survey.close()
-    with pytest.raises(sqlite3.ProgrammingError):
+    with pytest.raises(apsw.ConnectionClosedError):
         survey.journal.commit([])

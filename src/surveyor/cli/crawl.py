@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
 @click.option("--add-seeds", is_flag=True, help="Let URL... be new seeds of a survey that exists.")
 @click.option("--again", is_flag=True, help="Give another try to what could not be read so far.")
+@click.option(
+    "--from-last-good",
+    is_flag=True,
+    help="Resume a damaged survey from its last good commit; the damaged files stay beside it.",
+)
 @settings.all_options
 def command(
     output: Output,
@@ -52,6 +57,7 @@ def command(
     fresh: bool,
     add_seeds: bool,
     again: bool,
+    from_last_good: bool,
     **given: Any,
 ) -> int:
     """Crawl from URL... in order of importance until a share of it is certain to be captured.
@@ -64,7 +70,7 @@ def command(
     from surveyor.config import load
     from surveyor.crawling.naming import folder_for
     from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import clean_seeds, is_survey, named, start, survey_named
+    from surveyor.crawling.start import clean_seeds, cut_back, is_survey, named, start, survey_named
     from surveyor.sources.http import run as run_loop
 
     chosen, origins = load(settings.given(given))
@@ -85,8 +91,12 @@ def command(
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
     path = folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
     is_new = not is_survey(path)
+    if from_last_good:
+        cut_back(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
     with folder:
+        if from_last_good:
+            _say_rescued(output, folder)
         for host, until in waits.items():
             folder.note("wait", host=host, until=until, why="Retry-After")
         rule, ending, code, seconds, last = _crawl(output, folder, chosen, origins, is_new=is_new)
@@ -98,6 +108,18 @@ def command(
         if not survey.pages_read and not code:
             raise crawled.nothing(survey, is_new=is_new)
         return crawled.tell(output, survey, rule, ending, code, seconds)
+
+
+def _say_rescued(output: Output, folder: Folder) -> None:
+    from surveyor.report.numbers import counted
+
+    rescues = list(folder.journal.events("rescue"))
+    if rescues and rescues[-1].visit == folder.journal.position:
+        good, lost = int(rescues[-1].detail["last_good"]), int(rescues[-1].detail["lost_commits"])
+        left = f"{counted(lost, 'commit')} lost" if lost else "no commit was lost"
+        output.say(f"resumed from commit {good:,} ({left}); the damaged files are journal.sqlite.damaged*")
+    else:
+        output.say("the journal is not damaged: nothing was cut back")
 
 
 def _kept_seeds(chosen: Settings) -> list[str]:

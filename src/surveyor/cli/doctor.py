@@ -1,4 +1,4 @@
-"""`surveyor doctor`: whether everything is here that ranking needs."""
+"""`surveyor doctor`: whether everything is here that ranking needs, and whether a survey or graph is undamaged."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from surveyor.cli import options
 
@@ -37,12 +39,14 @@ class Finding:
 
 
 @options.command("doctor")
-def command(output: Output) -> int:
+@click.argument("path", type=click.Path(), metavar="[SURVEY|GRAPH]", required=False)
+def command(output: Output, *, path: str | None) -> int:
     """Check Python, packages, memory, the cache of compiled kernels, and one small ranking.
 
-    The exit code is 1 if something is wrong.
+    With SURVEY or GRAPH, read all of that folder instead and verify all checksums; of a damaged journal the last good
+    commit is named. The exit code is 1 if something is wrong, and 4 if a folder is damaged.
     """
-    findings = list(_examine())
+    findings = list(_examine() if path is None else _examine_folder(Path(path)))
     healthy = all(finding.fine is not False for finding in findings)
     output.object("doctor", {
         "healthy": healthy,
@@ -53,7 +57,29 @@ def command(output: Output) -> int:
         if found.advice:
             (output.warn if found.fine is False else output.say)(f"{found.name}: {found.advice}")
     output.line("all is well" if healthy else "something is wrong, see above")
-    return 0 if healthy else 1
+    return 0 if healthy else 1 if path is None else 4
+
+
+def _examine_folder(path: Path) -> Iterator[Finding]:
+    from surveyor.errors import GraphError, UsageError
+
+    if (path / "graph.json").is_file():
+        from surveyor.graph.folder import open_folder
+
+        try:
+            graph = open_folder(path)
+        except GraphError as error:
+            yield Finding(path.name, error.problem, fine=False, advice=error.hint)
+        else:
+            yield Finding(path.name, f"{graph.pages:,} pages and {graph.links:,} links verified")
+        return
+    if not (path / "survey.toml").is_file() and not (path / "journal.sqlite").is_file():
+        kind = "is neither a survey nor a graph folder" if path.exists() else "does not exist"
+        raise UsageError(f"{path} {kind}", hint="name a folder that `surveyor crawl` or `surveyor graph build` made")
+    from surveyor.store.examine import examine
+
+    for check in examine(path):
+        yield Finding(check.name, check.value, check.fine, check.advice)
 
 
 def _examine() -> Iterator[Finding]:

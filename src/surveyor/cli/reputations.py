@@ -71,7 +71,7 @@ def _found(output: Output, path: str, stack: ExitStack, memory: int | None) -> S
     if (Path(path) / "graph.json").is_file():
         from surveyor.graph.csr import Graph
 
-        return Source(path, Graph.open(path, verify=False))
+        return Source(path, Graph.open(path))
     if memory is None:
         graph = open_graph(output, path)
         return Source(graph, graph)

@@ -12,7 +12,7 @@ from surveyor.config import Settings
 from surveyor.crawling.live import Watch, run
 from surveyor.crawling.naming import folder_for
 from surveyor.crawling.nothing import nothing_fetched
-from surveyor.crawling.start import clean_seeds, named, start, survey_named
+from surveyor.crawling.start import clean_seeds, cut_back, named, start, survey_named
 from surveyor.crawling.survey import Survey
 from surveyor.sources import http
 from surveyor.stopping import Rule, parse, rule_of
@@ -32,6 +32,7 @@ def crawl(
     fresh: bool = False,
     add_seeds: bool = False,
     again: bool = False,
+    from_last_good: bool = False,
     resolver: Resolver | None = None,
     client: Client | None = None,
     watch: Watch = lambda _run, _outcome: None,
@@ -42,7 +43,8 @@ def crawl(
     The settings are those of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
     concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is resumed; `seeds`
     may also be that folder, and seeds that are new in it need `add_seeds`. With `again`, what could not be read is
-    retried.
+    retried. With `from_last_good`, a damaged journal is first cut back to the commits before the damage; the damaged
+    files stay beside it.
 
     `survey.goal_reached` says whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
     hopeless (too much may not be read), or empty (no page is left). If nothing was fetched in the whole survey,
@@ -55,6 +57,8 @@ def crawl(
     start_at = [] if existing else clean_seeds(seeds)
     chosen, origins = named(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
     path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
+    if from_last_good:
+        cut_back(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
     with folder:
         rule = parse(chosen.until) if asked is None else asked

@@ -80,6 +80,12 @@ def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -
     return replace(settings, allow=(*settings.allow, *dict.fromkeys(entries))), {**origins, "allow": origin}
 
 
+def cut_back(path: Path) -> None:
+    """Cut a survey that is damaged back to its last good commit; leave one that is not, or does not exist, alone."""
+    if is_survey(path):
+        Folder.open(path, from_last_good=True).close()
+
+
 def start(
     path: Path,
     seeds: Sequence[str],
@@ -125,7 +131,8 @@ def _go_on(
         settings = replace(settings, **stored)
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
-                f"{path} was begun with --rng {before.rng}", hint="leave --rng out, or begin another with --fresh"
+                f"{path} was begun with --rng {before.rng}",
+                hint="leave --rng out, or begin another with --fresh",
             )
         now = replace(
             before,

@@ -1,6 +1,6 @@
 """A graph on disk: a folder of `.npy` arrays that open by memory map, and `graph.json` that describes it.
 
-    graph.json         format, version, counts, size and CRC-32 of each file, where the graph came from
+    graph.json         format, version, counts, size and CRC-32 of each file and of itself, where the graph came from
     indptr.npy         int64, links of page p are indices[indptr[p]:indptr[p + 1]]
     indices.npy        int32
     in_indptr.npy      the same for in-links
@@ -8,6 +8,7 @@
     names.npy          int64 offsets into names.utf8 (only in named graphs)
     names.utf8
 
+Whoever opens a folder reads it once to verify the checksums, so that no bit that has flipped changes a result.
 The folder is written under another name and renamed when complete, so a crash never leaves half a graph
 under the wanted name.
 """
@@ -112,6 +113,8 @@ def describe(folder: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
         version, kind = about["version"], about["format"]
         if kind == FORMAT and version <= VERSION:
+            if about.pop("checksum", None) not in (None, _seal(about)):  # the first graphs have none
+                raise ValueError("its checksum differs")
             files = about["files"].items()
             about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
             about["pages"], about["links"], about["provenance"] = (
@@ -163,8 +166,13 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
 def _sound(rows: Rows) -> bool:
     """Say whether every row lies within the links and every link within the pages; kernels rely on it."""
     pages, links = rows.indptr.size - 1, rows.indices.size
-    rising = rows.indptr[0] == 0 and rows.indptr[-1] == links and bool((np.diff(rows.indptr) >= 0).all())
-    return rising and rows.indices.min(initial=0) >= 0 and rows.indices.max(initial=-1) < pages
+    if rows.indptr[0] != 0 or rows.indptr[-1] != links:
+        return False
+    for start in range(0, pages, BLOCK):  # in pieces: a graph may be larger than memory
+        if (np.diff(rows.indptr[start : start + BLOCK + 1]) < 0).any():
+            return False
+    pieces = (rows.indices[start : start + BLOCK] for start in range(0, links, BLOCK))
+    return all(piece.min() >= 0 and piece.max() < pages for piece in pieces)
 
 
 def check_free(folder: Path, *, replace: bool) -> None:
@@ -236,7 +244,15 @@ def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any]) 
         "files": {name: {"bytes": (folder / name).stat().st_size, "crc32": _checksum(folder / name)} for name in files},
         "provenance": dict(provenance),
     }
+    about["checksum"] = _seal(json.loads(json.dumps(about)))
     (folder / "graph.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+
+
+def _seal(about: Mapping[str, Any]) -> str:
+    """Return the checksum of what `graph.json` says, however it is spaced."""
+    from isal.isal_zlib import crc32
+
+    return f"{crc32(json.dumps(about, sort_keys=True).encode()):08x}"
 
 
 def _checksum(path: Path) -> str:

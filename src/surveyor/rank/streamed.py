@@ -104,6 +104,7 @@ def streamed_supporters(
     folder, out = Path(folder), Path(out)
     about = describe(folder)
     domains = about["pages"]
+    graph = open_folder(folder)  # verifies all files, in one more reading of them
     wanted = check_p(p) if p is not None else PILOT
     if p is None:
         check_wanted(top, error)
@@ -113,7 +114,6 @@ def streamed_supporters(
         with aside(out) as draft:
             sampled = _count(folder, wanted, rng, draft, threads, progress)
         told = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
-        graph = open_folder(folder, verify=False)
         counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
         estimate = Reputation("tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, told)
         found = estimate.at(min(top, domains)) * wanted

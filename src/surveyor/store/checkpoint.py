@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -76,6 +76,12 @@ def load(folder: Path, *, position: int, key: str) -> Checkpoint | None:
     return next((checkpoint for checkpoint in found if checkpoint is not None), None)
 
 
+def verify(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield each state that is kept, and whether all its checksums are right."""
+    for place in _all(folder):
+        yield place, _load(place, None) is not None
+
+
 def _all(folder: Path) -> list[Path]:
     """List the states of a folder, latest first."""
     try:
@@ -85,13 +91,14 @@ def _all(folder: Path) -> list[Path]:
     return sorted(places, key=lambda place: int(place.name), reverse=True)
 
 
-def _load(place: Path, key: str) -> Checkpoint | None:
+def _load(place: Path, key: str | None) -> Checkpoint | None:
+    """Return a state, or None if it is damaged, of another version, or of another journal than that of the key."""
     try:
         told = json.loads((place / "header.json").read_text("utf-8"))
         checksum = told.pop("checksum")
         if checksum != _checksum(_plain(told)):
             return None
-        if (told["version"], told["key"], told["position"]) != (VERSION, key, int(place.name)):
+        if (told["version"], told["position"]) != (VERSION, int(place.name)) or key not in (None, told["key"]):
             return None
         arrays = {}
         for name, expected in told["arrays"].items():

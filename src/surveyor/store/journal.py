@@ -5,17 +5,23 @@
     robots    origin, …, body             the latest robots.txt of each origin
     events    event, visit, at, kind, …   what else happened (retry, wait, robots, requests, offline, closed, …)
     meta      key, value                  the version of this layout, and what names this journal
+    commits   number, visit, …, digest    how far each commit reached, and a digest of it and all before (`chain.py`)
     history   (a view)                    the visits with URLs and dates, for people
 
 **What lasts.** `commit` is one transaction: all of a batch is kept, or nothing. Once it returns, the batch survives
 the death of the process at any moment. With `sync="normal"` a power cut may take the last batches, never anything
 older, and never leaves half of one; with `sync="full"` (one wait for the disk per commit) it takes nothing.
 
+**Damage** is reported, never read over: every page of the file has a checksum that is verified when it is read
+(`database.py`), and `open` verifies the last commits and compares them with the head (`head.py`), which is kept in a
+file of its own. `check` verifies everything; `rescue.py` makes a journal of the commits before the first bad one.
+
 **Links** are lists of page ids, in the order of the page, packed (`lists.py`). Empty values are NULL.
 
 **Deletion.** A host whose data must go keeps its rows, so that a replay goes through: each visit turns into *blocked*,
 reason *deleted*, and holds nothing else; pages never visited get such a row too, so that they are not asked again.
-URLs stay, as others link to them. `identity` changes: no earlier checkpoint is used. Freed space is overwritten.
+URLs stay, as others link to them. `identity` changes: no earlier checkpoint is used. Freed space is overwritten, and
+the digests of all commits are computed anew.
 
 A journal of an earlier version is brought up to date when it is opened for writing (`MIGRATIONS`).
 """
@@ -26,19 +32,32 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+import apsw
 import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.store import chain
+from surveyor.store.chain import COMMITS, Commit
+from surveyor.store.database import (
+    accept,
+    add_checksums,
+    ask,
+    check_layout,
+    check_size,
+    connect,
+    has_checksums,
+    transaction,
+)
+from surveyor.store.head import Head, HeadFile, head_path, read_heads
 from surveyor.store.lists import pack, unpack
 from surveyor.store.survey import damaged, explained
 from surveyor.visit import Event, Place, RobotsFile, Visit
@@ -64,10 +83,7 @@ CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.u
   datetime(fetched_at, 'unixepoch') AS fetched_at, round(seconds, 3) AS seconds, size, title, language
   FROM visits LEFT JOIN urls ON urls.id = page LEFT JOIN urls AS goal ON goal.id = visits.target
 """
-COLUMNS = (
-    "page, kind, reason, target, links, status, fetched_at, seconds, hash, etag, last_modified, out_of_scope, "
-    "nofollow, title, language, warc_file, warc_offset, warc_length, size"
-)
+COLUMNS = chain.VISIT
 KINDS = frozenset(get_args(Kind))
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
@@ -76,8 +92,9 @@ BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 class Journal:
     """What remembers a crawl; one writer, any number of readers."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path, self._connection = path, connection
+    def __init__(self, path: Path, connection: apsw.Connection, last: Commit, head: HeadFile | None = None) -> None:
+        self.path, self._connection, self._head = path, connection, head
+        self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # the number of the last visit; the id of the next page
         self.refresh()
 
@@ -87,24 +104,40 @@ class Journal:
         if path.exists() == create:
             state, hint = ("exists already", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
+        write = write or create
         with explained(path):
-            connection = _connect(path, write=write or create)
+            heads = read_heads(head_path(path))  # first: a journal that is written to meanwhile is ahead of them
+            connection = connect(path, write=write)
+            head: HeadFile | None = None
             try:
-                if write or create:
+                if create:
+                    add_checksums(connection)
+                if write:
                     for setting in ("journal_mode = WAL", f"synchronous = {sync}", "secure_delete = ON"):
-                        connection.execute(f"PRAGMA {setting}")
-                with _transaction(connection):
-                    if create:
-                        _run(VERSION_1, connection)
-                    _migrate(path, connection, write=write or create)
-                return cls(path, connection)
+                        ask(connection, f"PRAGMA {setting}")
+                    version = 0 if create else _version(path, connection, write=True)
+                    if version < VERSION:
+                        add_checksums(connection)
+                        heads = [_migrate(path, connection, version)]
+                with transaction(connection):
+                    last = _verified(path, connection, heads, write=write)
+                if write:
+                    accept(connection)
+                    head = HeadFile(head_path(path), full_sync=sync == "full")
+                    head.write(Head(_edition(connection), last.number, last.digest), both=True)
+                return cls(path, connection, last, head)
             except BaseException:
                 connection.close()
+                if head is not None:
+                    head.close()
                 raise
 
     def close(self) -> None:
         """Close the file; what was committed stays committed."""
         self._connection.close()
+        if self._head is not None:
+            self._head.close()
+            self._head = None
 
     def commit(
         self,
@@ -124,16 +157,24 @@ class Journal:
             raise UsageError(problem, hint="commit the URLs with them")
         places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
         position = self.position + len(visits)
-        with explained(self.path), _transaction(self._connection):
+        rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
+        pages = list(enumerate(map(_text, new_urls), self.url_count))
+        notes = [
+            (number, position, float(event.at), event.kind, json.dumps(dict(event.detail)))
+            for number, event in enumerate(events, self._last.event + 1)
+        ]
+        digest = chain.digest(self._last.digest, pages, rows, notes)
+        last = Commit(self._last.number + 1, position, known, self._last.event + len(notes), digest)
+        with explained(self.path), transaction(self._connection):
             run = self._connection.executemany
-            run("INSERT INTO urls VALUES (?, ?)", enumerate(map(_text, new_urls), self.url_count))
-            rows = ((visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1))
+            run("INSERT INTO urls VALUES (?, ?)", pages)
             run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 19})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
-            notes = ((position, event.at, event.kind, json.dumps(dict(event.detail))) for event in events)
-            run("INSERT INTO events(visit, at, kind, detail) VALUES (?, ?, ?, ?)", notes)
+            run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
             run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
+            chain.add(self._connection, last)
         self.position, self.url_count = position, known
+        self._reached(last)
 
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
         """Yield the outcomes after a position, in the order in which they counted: all that a replay needs."""
@@ -247,13 +288,21 @@ class Journal:
         """Forget what the pages of a host held, and its robots.txt; their bodies in WARC files are not in here."""
         origins = [row for row in self._ask("SELECT origin FROM robots") if urlsplit(row[0]).hostname == host]
         each = [(int(page),) for page in pages]
-        with explained(self.path), _transaction(self._connection):
+        with explained(self.path), transaction(self._connection):
             run = self._connection.executemany
             run(f"UPDATE visits SET kind = 'blocked', reason = 'deleted', {BLANK} WHERE page = ?", each)
             run("INSERT INTO visits(page, kind, reason) SELECT ?1, 'blocked', 'deleted' WHERE NOT EXISTS "
                 "(SELECT 1 FROM visits WHERE page = ?1)", each)  # fmt: skip
             run("DELETE FROM robots WHERE origin = ?", origins)
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
+            visit = ask(self._connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
+            if visit > self.position:
+                chain.add(self._connection, replace(self._last, number=self._last.number + 1, visit=visit))
+            last, edition = chain.rechain(self._connection), _edition(self._connection)
+            if self._head is not None:  # before the commit: whichever of both is the last, one slot is right
+                self._head.announce(Head(edition, last.number, last.digest), self._last.number)
+        self._edition = edition
+        self._reached(last, both=True)
         self.flush()
         self.refresh()
 
@@ -266,22 +315,52 @@ class Journal:
         self._ask("VACUUM")
 
     def check(self) -> None:
-        """Read the whole file and raise if it is damaged."""
-        if (found := self._ask("PRAGMA integrity_check(1)")[0][0]) != "ok":
-            raise damaged(self.path, found)
+        """Read the whole file, verify every commit and raise if anything is damaged."""
+        with explained(self.path), transaction(self._connection):
+            found = ask(self._connection, "PRAGMA integrity_check(1)")[0][0]
+            if found != "ok":
+                raise damaged(self.path, found)
+            before = chain.EMPTY
+            try:
+                for commit in chain.commits(self._connection):
+                    chain.verify(self._connection, before, commit)
+                    before = commit
+            except chain.BadCommit as error:
+                raise damaged(self.path, error) from error
 
     def refresh(self) -> None:
         """Find where the journal ends: for a reader, where it ends by now."""
-        self.position = self._ask("SELECT coalesce(max(visit), 0) FROM visits")[0][0]
-        self.url_count = self._ask(URLS)[0][0]
-
-    def _ask(self, query: str, *values: object) -> list[Any]:
         with explained(self.path):
-            return self._connection.execute(query, values).fetchall()
+            self._last = chain.last(self._connection)
+        self.position, self.url_count = self._last.visit, self._last.url
+
+    @property
+    def last_commit(self) -> Commit:
+        """The last commit: when this was opened or refreshed, or by this journal itself."""
+        return self._last
+
+    def restart(self) -> None:
+        """Find where the journal ends after rows were written by other means than `commit`, and write the head."""
+        self.refresh()
+        self._edition = _edition(self._connection)
+        self._reached(self._last, both=True)
+
+    def _reached(self, last: Commit, *, both: bool = False) -> None:
+        """Record the last commit in the head; a disk that does not take it leaves the head behind, which is allowed."""
+        self._last = last
+        if self._head is not None:
+            with suppress(OSError):
+                self._head.write(Head(self._edition, last.number, last.digest), both=both)
+
+    def _ask(self, query: str, *values: Any) -> list[Any]:
+        with explained(self.path):
+            return ask(self._connection, query, *values)
 
     def _chunks(self, query: str, key: str, since: int) -> Iterator[list[Any]]:
         """Yield rows after a key, some at a time: a slow reader never keeps the log from being cleared."""
         while rows := self._ask(f"{query} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}", since):
+            if rows[-1][0] - since != len(rows):
+                raise damaged(self.path, f"rows with {key} after {since:,} are missing")
             yield rows
             since = rows[-1][0]
 
@@ -326,7 +405,7 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
     return [
         (
             int(visit.page), visit.kind, _text(visit.reason), None if visit.target < 0 else int(visit.target), links,
-            visit.status or None, visit.fetched_at or None, visit.seconds or None, visit.hash or None,
+            visit.status or None, _real(visit.fetched_at), _real(visit.seconds), visit.hash or None,
             _text(visit.etag), _text(visit.last_modified), outside, nofollow, _text(visit.title),
             _text(visit.language), *(visit.warc or (None, None, None)), visit.size or None,
         )
@@ -334,60 +413,88 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
+def _real(number: float) -> float | None:
+    """Return a number as SQLite gives it back: a digest is of what is read."""
+    return float(number) if number and number == number else None
+
+
 def _text(text: str) -> str | None:
     """Return text that UTF-8 can hold: pages hold anything, and one of them must not end a crawl."""
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    """Open the file. A read-only folder has no room for what readers share, but there nobody can be writing."""
-    for mode in ["rwc"] if write else ["ro", "ro&immutable=1"]:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
-        try:
-            connection.execute("SELECT 1 FROM sqlite_schema")
-        except sqlite3.Error:
-            connection.close()
-            if mode != "ro" or path.with_name(path.name + "-wal").exists():
-                raise
-        else:
-            break
-    return connection
-
-
-def _migrate(path: Path, connection: sqlite3.Connection, *, write: bool) -> None:
-    """Bring an earlier version up to date; refuse a newer one."""
-    marks = dict(connection.execute("SELECT key, value FROM meta"))
-    version = marks.get("schema", "")
-    if marks.get("format") != "surveyor-journal" or not version.isdigit():
+def _version(path: Path, connection: apsw.Connection, *, write: bool) -> int:
+    """Return the version of a journal that this one can read, after checking that its schema is that of the version."""
+    marks = dict(ask(connection, "SELECT key, value FROM meta"))
+    version = str(marks.get("schema", ""))
+    if marks.get("format") != "surveyor-journal" or not (version.isascii() and version.isdigit() and int(version)):
         raise damaged(path, "it does not say its version")
     versions = f"(version {version}; this one has {VERSION})"
     if int(version) > VERSION:
         raise SurveyError(f"{path} is from a newer surveyor {versions}", hint="pip install --upgrade surveyor")
     if int(version) < VERSION and not write:
-        raise SurveyError(f"{path} is from an older surveyor {versions}", hint="go on with the survey first")
-    if write and "hash_key" not in marks:
-        connection.execute("INSERT INTO meta VALUES ('hash_key', ?)", (os.urandom(16).hex(),))
-    for migration in MIGRATIONS[int(version) - 1 :]:
-        migration(connection)
-    if int(version) < VERSION:
+        raise SurveyError(f"{path} is from an older surveyor {versions}", hint="resume the survey first")
+    if int(version) == VERSION and not has_checksums(connection):
+        raise damaged(path, "its header says that pages have no checksums")
+    check_layout(path, connection, _statements(int(version)))
+    return int(version)
+
+
+def _statements(version: int) -> list[str]:
+    return [statement for layout in LAYOUTS[:version] for statement in layout.split(";")]
+
+
+def _migrate(path: Path, connection: apsw.Connection, version: int) -> Head:
+    """Make a journal, or bring an earlier version up to date; return its head, which is on the disk already."""
+    with transaction(connection):
+        for statement in _statements(VERSION)[len(_statements(version)) :]:
+            connection.execute(statement)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(VERSION),))
+        try:
+            chain.divide(connection)
+            last = chain.rechain(connection)
+        except ValueError as error:
+            raise damaged(path, error) from error
+        head = Head(_edition(connection), last.number, last.digest)
+        file = HeadFile(head_path(path))
+        try:
+            file.write(head, both=True)
+        finally:
+            file.close()
+    return head
 
 
-def _run(statements: str, connection: sqlite3.Connection) -> None:
-    for statement in statements.split(";"):
-        connection.execute(statement)
-
-
-MIGRATIONS = (partial(_run, VERSION_2),)  # functions, from version n to n + 1; a new journal takes the same way
-VERSION = 1 + len(MIGRATIONS)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN")
+def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *, write: bool) -> Commit:
+    """Verify the end of a journal and that it has come as far as its head says; return its last commit."""
+    _version(path, connection, write=write)
+    check_size(path, connection)
     try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        last, edition = chain.verify_tail(connection), _edition(connection)
+        mine = [head for head in heads if head.edition == edition]
+        if not mine:
+            raise damaged(path, f"{head_path(path).name}, which says where it ends, is missing or damaged")
+        head = max(mine, key=lambda head: head.number)
+        if head.number > last.number:
+            raise missing(path, last, head.number)
+        if (commit := chain.get(connection, head.number)) is None or commit.digest != head.digest:
+            raise damaged(path, f"commit {head.number:,} is not the one that {head_path(path).name} knows")
+    except chain.BadCommit as error:
+        raise damaged(path, error) from error
+    if write and not ask(connection, "SELECT 1 FROM meta WHERE key = 'hash_key'"):
+        ask(connection, "INSERT INTO meta VALUES ('hash_key', ?)", os.urandom(16).hex())
+    return last
+
+
+def missing(path: Path, last: Commit, number: int) -> SurveyError:
+    """Say which commits are missing."""
+    lost = f"commits {last.number + 1:,} to {number:,}" if number > last.number + 1 else f"commit {number:,}"
+    return damaged(path, f"{lost} of {number:,} cannot be read; the last good one ends with visit {last.visit:,}")
+
+
+def _edition(connection: apsw.Connection) -> int:
+    found = ask(connection, "SELECT value FROM meta WHERE key = 'edition'")
+    return int(found[0][0]) if found and str(found[0][0]).isdecimal() else -1
+
+
+LAYOUTS = (VERSION_1, VERSION_2, COMMITS)  # what each version added; a new journal is made in the same way
+VERSION = len(LAYOUTS)

@@ -2,6 +2,7 @@
 
     survey.toml       seeds, settings and where each came from, versions, random seed: what a reviewer needs
     journal.sqlite    every outcome (`journal.py`); all else in the folder follows from it
+    journal.head      the last commit of the journal, so that missing ones are noticed (`head.py`)
     warc/             what servers answered, if it is kept (`warc.py`)
     checkpoint/       arrays that save a replay from the start (`checkpoint.py`); may be deleted at any time
     lock              which process writes to the survey now
@@ -17,7 +18,6 @@ import errno
 import json
 import os
 import shutil
-import sqlite3
 import sys
 import time
 import tomllib
@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import apsw
+
 import surveyor
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.formats.streams import aside
@@ -37,20 +39,22 @@ from surveyor.outcome import Outcome
 if TYPE_CHECKING:
     from surveyor.store.checkpoint import Arrays, Checkpoint
     from surveyor.store.journal import Journal, Sync
+    from surveyor.store.rescue import Extent
     from surveyor.store.warc import Archive
     from surveyor.visit import Event, RobotsFile, Visit
 
 FORMAT, VERSION = "surveyor-survey", 1
 BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 ADVICE = {  # what SQLite says, in the terms of a user
-    sqlite3.SQLITE_READONLY: "cannot be written",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened",
-    sqlite3.SQLITE_PERM: "cannot be opened",
-    sqlite3.SQLITE_IOERR: "cannot be read or written",
-    sqlite3.SQLITE_BUSY: "is in use by another program",
-    sqlite3.SQLITE_LOCKED: "is in use by another program",
-    sqlite3.SQLITE_CONSTRAINT: "was written to by another program meanwhile",
+    apsw.SQLITE_READONLY: "cannot be written",
+    apsw.SQLITE_CANTOPEN: "cannot be opened",
+    apsw.SQLITE_PERM: "cannot be opened",
+    apsw.SQLITE_IOERR: "cannot be read or written",
+    apsw.SQLITE_BUSY: "is in use by another program",
+    apsw.SQLITE_LOCKED: "is in use by another program",
+    apsw.SQLITE_CONSTRAINT: "was written to by another program meanwhile",
 }
+DAMAGE = {apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_SHORT_READ}  # wrong or missing bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +138,11 @@ class Folder:
         return cls.open(folder, sync=sync)
 
     @classmethod
-    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal") -> Folder:
-        """Open a survey to go on with it, or without `write` to look at it while another process may be writing."""
+    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal", from_last_good: bool = False) -> Folder:
+        """Open a survey to resume it, or without `write` to read it while another process may be writing.
+
+        With `from_last_good`, a damaged journal is first cut back to the commits before the damage (`rescue.py`).
+        """
         from surveyor.store.journal import Journal
 
         if not (folder / "survey.toml").is_file():
@@ -145,8 +152,15 @@ class Folder:
             if write:
                 held.enter_context(locked(folder))
             manifest = Manifest.read(folder / "survey.toml")
-            journal = Journal.open(folder / "journal.sqlite", write=write, sync=sync)
+            path = folder / "journal.sqlite"
+            found = _rescued(path, from_last_good=from_last_good) if write else None
+            journal = Journal.open(path, write=write, sync=sync)
             held.callback(journal.close)
+            if found is not None:
+                from surveyor.visit import Event
+
+                detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
+                journal.commit([], events=[Event("rescue", time.time(), detail)])
             archive = None
             if (folder / "warc").is_dir():
                 from surveyor.store.warc import Archive
@@ -252,6 +266,24 @@ class Folder:
         return f"Folder({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
 
 
+def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:
+    """Finish a rescue that was interrupted; with `from_last_good` begin one if the journal is damaged."""
+    from surveyor.store import rescue
+    from surveyor.store.journal import Journal
+
+    rescue.finish(path)
+    if not from_last_good:
+        return None
+    try:
+        with closing(Journal.open(path, write=False)) as journal:
+            journal.check()
+    except SurveyError as error:
+        if not path.is_file() or "older surveyor" in error.problem or "newer surveyor" in error.problem:
+            raise
+        return rescue.rescue(path)
+    return None
+
+
 def _archived(archive: Archive, outcome: Outcome) -> Outcome:
     """Put what went over the wire into the archive, and say where it lies."""
     exchange = getattr(outcome, "exchange", None)
@@ -309,34 +341,39 @@ def explained(path: Path) -> Iterator[None]:
     """Say in one sentence what the disk or SQLite met with."""
     try:
         yield
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        known = isinstance(error, OSError) or bool(getattr(error, "sqlite_errorcode", 0))
-        if not known and isinstance(error, sqlite3.OperationalError | UnicodeDecodeError):  # text that is none
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):  # text that is none
             raise damaged(path, error) from error
-        if not known:
+        if isinstance(error, apsw.Error) and not getattr(error, "result", 0):
             raise  # a mistake of ours
         raise _sentence(path, error) from error
 
 
 def _sentence(path: Path, error: Exception) -> SurveyError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    code = getattr(error, "result", 0)
+    if code == apsw.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
         return SurveyError(
             f"the disk is full: {path} holds all that was saved before, and nothing of the last batch",
             hint="free some space and run the same command again",
         )
-    if code and code not in ADVICE:
-        return damaged(path, error)
+    if code and (code not in ADVICE or getattr(error, "extendedresult", 0) in DAMAGE):
+        return damaged(path, _plain_words(error))
     why = error.strerror if isinstance(error, OSError) else error
     state = ADVICE.get(code, "cannot be read or written")
     return SurveyError(f"{path} {state}: {why}", hint="check the folder, its rights and the disk")
+
+
+def _plain_words(error: Exception) -> object:
+    checksum = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
+    return "the checksum of a page is wrong" if checksum else error
 
 
 def damaged(path: Path, why: object) -> SurveyError:
     """Say that a journal is not what it should be."""
     return SurveyError(
         f"{path} is damaged, or not the journal of a survey ({why})",
-        hint="restore it from a copy; `sqlite3 FILE .recover` saves what can be read",
+        hint=f"`surveyor doctor {path.parent}` names the last good commit; repeat `surveyor crawl` with "
+        "--from-last-good to resume from there, or restore a copy",
     )
 
 

@@ -96,7 +96,7 @@ class Archive:
                 os.fsync(self._file)
 
     def read(self, place: Place) -> Exchange:
-        """Read one fetch back."""
+        """Read one fetch back, and verify its digest."""
         path = self.folder / place.file
         with explained(path), path.open("rb") as file:
             file.seek(place.offset)
@@ -108,6 +108,7 @@ class Archive:
             (about, message), (_, request) = records
             at = datetime.fromisoformat(about("WARC-Date")).timestamp()
             whole = len(data) == place.length and len(message) == int(about("Content-Length"))
+            whole = whole and about("WARC-Block-Digest") in (None, _digest(message))
         except (_warcio().exceptions.ArchiveLoadFailed, zlib.error, ValueError, TypeError, OverflowError) as error:
             raise lost from error
         first, end, body = message.partition(b"\r\n\r\n")

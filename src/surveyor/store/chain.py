@@ -1,0 +1,185 @@
+"""The chain of commits: each has a digest of all its rows and of the digest before it.
+
+    commits   number, visit, url, event, digest      how far the tables reached after the commit (0: nothing yet)
+
+The digest of commit n is BLAKE2b-128 of the digest of commit n-1 and the rows that n added to `urls`, `visits` and
+`events`, in this order, each row as JSON without spaces, followed by a newline, with bytes as hexadecimal text.
+(`robots` and `meta` hold only the latest state; the checksums of their pages guard them.)
+"""
+# ruff: noqa: S608  # statements consist of names of tables and columns; values are always bound
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apsw
+
+from surveyor.store.database import ask
+
+COMMITS = """CREATE TABLE commits(number INTEGER PRIMARY KEY, visit INTEGER NOT NULL, url INTEGER NOT NULL,
+  event INTEGER NOT NULL, digest BLOB NOT NULL)"""
+VISIT = (
+    "page, kind, reason, target, links, status, fetched_at, seconds, hash, etag, last_modified, out_of_scope, "
+    "nofollow, title, language, warc_file, warc_offset, warc_length, size"
+)
+TABLES = {  # table -> its key, all its columns
+    "urls": ("id", "id, url"),
+    "visits": ("visit", f"visit, {VISIT}"),
+    "events": ("event", "event, visit, at, kind, detail"),
+}
+CHUNK = 1000  # rows read at a time
+TAIL = 2000  # rows that are verified when a journal is opened, at most
+START = bytes(16)
+_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
+Rows = Iterable[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """How far a journal had come after a commit."""
+
+    number: int
+    visit: int  # the last one
+    url: int  # the last id, plus 1
+    event: int  # the last one
+    digest: bytes
+
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        """The keys that rows of the next commit begin after, by table."""
+        return self.url - 1, self.visit, self.event
+
+
+EMPTY = Commit(0, 0, 0, 0, START)
+
+
+class BadCommit(ValueError):
+    """Rows that are not what was committed."""
+
+    def __init__(self, number: int, why: object) -> None:
+        super().__init__(f"commit {number:,} is damaged: {why}")
+        self.number = number
+
+
+def digest(before: bytes, *tables: Rows) -> bytes:
+    """Return the digest of a commit with these rows."""
+    state = hashlib.blake2b(before, digest_size=16)
+    for rows in tables:
+        for row in rows:
+            state.update(_encode(row).encode() + b"\n")
+    return state.digest()
+
+
+def last(connection: apsw.Connection) -> Commit:
+    """Return the last commit of a journal."""
+    rows = ask(connection, "SELECT * FROM commits ORDER BY number DESC LIMIT 1")
+    return _commit(rows[0]) if rows else EMPTY
+
+
+def _commit(row: Sequence[Any]) -> Commit:
+    if [type(value) for value in row] != [int, int, int, int, bytes]:
+        raise BadCommit(row[0], "it is not recorded as numbers and a digest")
+    return Commit(*row)
+
+
+def get(connection: apsw.Connection, number: int) -> Commit | None:
+    """Return a commit by its number."""
+    rows = ask(connection, "SELECT * FROM commits WHERE number = ?", number)
+    return EMPTY if number == 0 else _commit(rows[0]) if rows else None
+
+
+def add(connection: apsw.Connection, commit: Commit) -> None:
+    """Record a commit."""
+    values = commit.number, commit.visit, commit.url, commit.event, commit.digest
+    connection.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?)", values)
+
+
+def commits(connection: apsw.Connection, after: int = 0) -> Iterator[Commit]:
+    """Yield the commits after a number, in order."""
+    while rows := ask(connection, f"SELECT * FROM commits WHERE number > ? ORDER BY number LIMIT {CHUNK}", after):
+        yield from map(_commit, rows)
+        after = rows[-1][0]
+
+
+def rows_between(connection: apsw.Connection, table: str, after: int, end: int) -> Iterator[Sequence[Any]]:
+    """Yield the rows with keys after one and up to another; BadCommit's cause if one is missing."""
+    key, columns = TABLES[table]
+    while after < end:
+        query = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key} LIMIT {CHUNK}"
+        rows = ask(connection, query, after, end)
+        if not rows or rows[-1][0] - after != len(rows):
+            raise ValueError(f"rows after {after:,} are missing from {table}")
+        yield from rows
+        after = rows[-1][0]
+
+
+def rows_of(connection: apsw.Connection, before: Commit, commit: Commit) -> list[Rows]:
+    """Return the rows of a commit, by table."""
+    spans = zip(TABLES, before.ends, commit.ends, strict=True)
+    return [rows_between(connection, table, after, end) for table, after, end in spans]
+
+
+def verify(connection: apsw.Connection, before: Commit, commit: Commit) -> None:
+    """Raise BadCommit unless a commit follows the one before and its rows are those that were committed."""
+    try:
+        follows = commit.number == before.number + 1
+        if not follows or any(end < start for start, end in zip(before.ends, commit.ends, strict=True)):
+            raise ValueError("it does not follow the one before")
+        if digest(before.digest, *rows_of(connection, before, commit)) != commit.digest:
+            raise ValueError("its digest differs from that of its rows")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadCommit(commit.number, error) from error
+
+
+def verify_tail(connection: apsw.Connection) -> Commit:
+    """Verify the last commits, and that no row lies after them; return the last one.
+
+    At most `TAIL` rows are read: what is older is guarded by the checksums of pages, and verified by `doctor`.
+    """
+    end = last(connection)
+    found = [ask(connection, f"SELECT max({key}) FROM {table}")[0][0] for table, (key, _) in TABLES.items()]
+    highest = tuple(empty if key is None else key for key, empty in zip(found, EMPTY.ends, strict=True))
+    if highest != end.ends:
+        raise BadCommit(end.number, f"rows end at {highest}, and the last commit at {end.ends}")
+    commit, room = end, TAIL
+    while commit.number > 0:
+        before = get(connection, commit.number - 1)
+        if before is None:
+            raise BadCommit(commit.number - 1, "it is missing")
+        room -= sum(last_key - first for first, last_key in zip(before.ends, commit.ends, strict=True)) + 1
+        if room < 0:
+            break
+        verify(connection, before, commit)
+        commit = before
+    return end
+
+
+def rechain(connection: apsw.Connection) -> Commit:
+    """Compute all digests anew, after the past was changed on purpose; return the last commit."""
+    before = EMPTY
+    for commit in commits(connection):
+        sealed = digest(before.digest, *rows_of(connection, before, commit))
+        ask(connection, "UPDATE commits SET digest = ? WHERE number = ?", sealed, commit.number)
+        before = replace(commit, digest=sealed)
+    return before
+
+
+def divide(connection: apsw.Connection) -> None:
+    """Divide the rows of a journal without commits: all URLs first, then the visits in chunks with their events."""
+    urls = ask(connection, "SELECT coalesce(max(id) + 1, 0) FROM urls")[0][0]
+    visits = ask(connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
+    events = ask(connection, "SELECT coalesce(max(event), 0) FROM events")[0][0]
+    number = 1 if urls else 0
+    if urls:
+        add(connection, Commit(number, 0, urls, 0, START))
+    for start in range(0, visits, CHUNK):
+        number, end = number + 1, min(start + CHUNK, visits)
+        seen = "SELECT coalesce(max(event), 0) FROM events WHERE visit <= ?"
+        event = events if end == visits else ask(connection, seen, end)[0][0]
+        add(connection, Commit(number, end, urls, event, START))
+    if events and not visits:
+        add(connection, Commit(number + 1, 0, urls, events, START))

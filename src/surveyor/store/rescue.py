@@ -1,0 +1,189 @@
+"""A journal of the commits before the first bad one, made from a damaged journal: `--from-last-good`.
+
+What is damaged stays beside it: `journal.sqlite.damaged`, with its log and head, and from each WARC file what followed
+the last page that is still known. The new journal is complete, in a folder `journal.rescued`, before anything is
+replaced; whoever finds this folder finishes the replacement (`finish`), so that it may be interrupted at any time.
+
+The checksums of pages are not asked here: a commit is good if the chain confirms all its rows (`chain.py`).
+"""
+# ruff: noqa: S608  # statements consist of names of tables and columns; values are always bound
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from surveyor.errors import SurveyError
+from surveyor.store import chain
+from surveyor.store.chain import EMPTY, TABLES, BadCommit, Commit
+from surveyor.store.database import ask, connect, transaction
+from surveyor.store.head import head_path, read_heads
+from surveyor.store.journal import Journal
+from surveyor.store.survey import explained, sync_folder
+
+RESCUED = "journal.rescued"
+AT_ONCE = 200  # commits copied in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a journal is good."""
+
+    last_good: Commit
+    recorded: int  # the number of the last commit that the journal or its head has
+    problem: str = ""  # what is wrong with the next one
+    readable: bool = True  # whether it is a journal at all
+
+    @property
+    def lost(self) -> int:
+        """How many commits are not good."""
+        return max(self.recorded - self.last_good.number, 0)
+
+
+def extent(path: Path) -> Extent:
+    """Verify every commit of a journal, and find the last good one; never raises because of damage."""
+    recorded = max((head.number for head in read_heads(head_path(path))), default=0)
+    good, problem, readable = EMPTY, "", False
+    try:
+        with closing(connect(path, write=False, verify=False)) as connection, transaction(connection):
+            ask(connection, "SELECT number FROM commits ORDER BY number LIMIT 1")
+            readable = True
+            while (commit := chain.get(connection, good.number + 1)) is not None:  # one at a time: the next may be bad
+                chain.verify(connection, good, commit)
+                good = commit
+            recorded = max(recorded, chain.last(connection).number)
+    except (apsw.Error, BadCommit, TypeError, ValueError, OSError) as error:
+        problem = str(error)
+    if not problem and recorded > good.number:
+        problem = f"commit {good.number + 1:,} is missing"
+    return Extent(good, recorded, problem, readable)
+
+
+def rescue(path: Path) -> Extent:
+    """Replace a damaged journal by one of its good commits; the caller holds the lock of the survey."""
+    finish(path)
+    with explained(path):
+        found = extent(path)
+        if not found.readable:
+            raise SurveyError(
+                f"no commit of {path} can be read ({found.problem})",
+                hint="restore a copy, or begin another survey with --fresh",
+            )
+        damaged = _kept(path)
+        draft = path.with_name(f"{RESCUED}-draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        with closing(Journal.open(draft / path.name, create=True)) as made:
+            _copy(damaged, made, found.last_good)
+        archived = _archived(draft / path.name)
+        _keep_tail(path.parent / "warc", archived)
+        draft.rename(path.with_name(RESCUED))
+        sync_folder(path.parent)
+    finish(path)
+    return found
+
+
+def finish(path: Path) -> None:
+    """Put a rescued journal in its place, if there is one; each step may be repeated."""
+    source = path.with_name(RESCUED)
+    if not source.is_dir() or source.is_symlink():
+        return
+    with explained(path):
+        if (source / path.name).is_file():
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            head = head_path(path)
+            if (source / head.name).is_file():
+                (source / head.name).replace(head)
+            (source / path.name).replace(path)
+        shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)
+        shutil.rmtree(source)
+        sync_folder(path.parent)
+
+
+def _kept(path: Path) -> Path:
+    """Copy a journal with its log and head to names that are not taken; return that of the journal."""
+    names = (path.with_name(f"{path.name}.damaged{again or ''}") for again in range(1 << 20))
+    copy = next(name for name in names if not name.exists())
+    for source, target in (
+        (path, copy),
+        (path.with_name(path.name + "-wal"), copy.with_name(copy.name + "-wal")),
+        (head_path(path), copy.with_name(copy.name + "-head")),
+    ):
+        if source.is_file() and not source.is_symlink():
+            shutil.copy2(source, target)
+    return copy
+
+
+def _copy(damaged: Path, made: Journal, last: Commit) -> None:
+    """Copy the good commits, what names the journal, and what is known of robots.txt."""
+    target = made._connection
+    with closing(connect(damaged, write=False, verify=False)) as source:
+        before, batch = EMPTY, list[Commit]()
+        for number in range(1, last.number + 1):
+            if (commit := chain.get(source, number)) is None:
+                raise SurveyError(f"{damaged} changed while it was read", hint="try again")
+            batch.append(commit)
+            if len(batch) == AT_ONCE:
+                before, batch = _copy_commits(source, target, before, batch), []
+        _copy_commits(source, target, before, batch)
+        with transaction(target):
+            marks = dict(_readable(source, "SELECT key, value FROM meta WHERE key IN ('journal', 'edition')"))
+            name, edition = str(marks.get("journal", "")), str(marks.get("edition", ""))
+            if name:
+                ask(target, "UPDATE meta SET value = ? WHERE key = 'journal'", name)
+            number = int(edition) + 1 if edition.isdecimal() else 1
+            ask(target, "UPDATE meta SET value = ? WHERE key = 'edition'", str(number))
+            target.executemany("INSERT INTO robots VALUES (?, ?, ?, ?, ?)", _robots(damaged))
+            archived = """INSERT INTO meta SELECT 'archived', warc_file || ' ' || (warc_offset + warc_length)
+                FROM visits WHERE warc_file IS NOT NULL ORDER BY warc_file DESC, warc_offset DESC LIMIT 1"""
+            ask(target, archived)
+    made.restart()
+
+
+def _copy_commits(source: apsw.Connection, target: apsw.Connection, before: Commit, batch: list[Commit]) -> Commit:
+    with transaction(target):
+        for commit in batch:
+            for (table, (_, columns)), rows in zip(TABLES.items(), chain.rows_of(source, before, commit), strict=True):
+                marks = ", ".join("?" * (columns.count(",") + 1))
+                target.executemany(f"INSERT INTO {table}({columns}) VALUES ({marks})", rows)
+            chain.add(target, commit)
+            before = commit
+    return before
+
+
+def _robots(damaged: Path) -> Iterator[Any]:
+    """Yield the robots.txt files that lie in good pages; others are asked for again."""
+    with suppress(apsw.Error), closing(connect(damaged, write=False)) as source:
+        yield from _readable(source, "SELECT * FROM robots")
+
+
+def _readable(source: apsw.Connection, query: str) -> list[Any]:
+    with suppress(apsw.Error, UnicodeDecodeError):
+        return ask(source, query)
+    return []
+
+
+def _archived(path: Path) -> tuple[str, int] | None:
+    with closing(Journal.open(path, write=False)) as journal:
+        return journal.archived
+
+
+def _keep_tail(folder: Path, archived: tuple[str, int] | None) -> None:
+    """Copy what follows the last known page of a WARC file: going on with the file cuts it off."""
+    if archived is None or not (path := folder / archived[0]).is_file() or path.is_symlink():
+        return
+    with path.open("rb") as file:
+        file.seek(archived[1])
+        if not file.read(1):
+            return
+        file.seek(archived[1])
+        names = (path.with_name(f"{path.name}.after-last-good{again or ''}") for again in range(1 << 20))
+        with next(name for name in names if not name.exists()).open("xb") as tail:
+            shutil.copyfileobj(file, tail)
