@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from surveyor.charsets import decode, guessed
+from surveyor.javascript import FEW_LINKS, FEW_TAGS, needs_javascript
 from surveyor.markup import CHEAP_LENGTH, is_cheap, simplified, tame
 from surveyor.references import Addresses, resolve
 
@@ -75,6 +76,7 @@ class Page:
     unavailable_after: datetime | None = None
     charset: str = "utf-8"
     cut: bool = False  # some tags, links or text were left out
+    javascript: bool = False  # it is empty until a script has run
 
 
 def read_page(
@@ -152,6 +154,9 @@ def _read(
             more, long = _visible(tree.body)
             shown = f"{shown} {more}" if shown and more else shown or more
             long = long or len(shown) > MOST_TEXT
+    javascript = False
+    if len(found.named) <= FEW_LINKS and len(pieces) == 1 and html.count("<") <= FEW_TAGS and "script" in html.lower():
+        javascript = needs_javascript(tree, _visible(tree.body)[0], len(found.named))
     links, many = found.addresses(addresses or Addresses(), nofollow=wishes.nofollow)
     return Page(
         links=links,
@@ -161,6 +166,7 @@ def _read(
         canonical=found.canonical or canonical,
         charset=charset,
         cut=cut or many or long,
+        javascript=javascript,
         **wishes.asked(),
     )
 

@@ -23,7 +23,7 @@ class Outcome:
     page: int
     kind: Kind
     links: IdArray = field(default_factory=lambda: NO_LINKS)  # of a page read
-    reason: str = ""  # of a page blocked: "robots", "budget", "error", …
+    reason: str = ""  # of a page blocked: "robots", "budget", "error", …; of one read: "needs JavaScript"
     target: int = -1  # of a page moved: the page that it stands for
 
     def __eq__(self, other: object) -> bool:

@@ -48,7 +48,8 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     from surveyor.report.numbers import counted, duration
 
     name, coverage = str(survey.folder), survey.coverage
-    reached = ending == "reached"
+    hollow = survey.is_hollow
+    reached = ending == "reached" and not hollow
     pages = counted(survey.pages_read, "page")
     output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
     if code:
@@ -56,18 +57,21 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     larger = larger_budgets(survey, survey.blocked())
     left = "within the budgets " * bool(larger)
     words = {
-        "reached": f"Goal reached ({rule})",
+        "reached": f"Goal not reached ({rule})" if hollow else f"Goal reached ({rule})",
         "hopeless": f"The goal ({rule}) cannot be reached",
         "fruitless": f"{fruitless(survey)} requests in a row fetched no page (max_fruitless)",
         "empty": f"No page is left to read {left}before the goal ({rule})",
     }
     output.line(f"{words.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(seconds)}.")
+    for line in hollow_lines(survey):
+        output.line(line)
     output.line()
     _show_top(output, survey)
     failed = not reached
     output.next_steps({
         "why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]],
         **({"what is missing?": ["surveyor", "top", name, "--blocked"]} if failed else {}),
+        **({"which need JavaScript?": ["surveyor", "top", name, "--javascript"]} if hollow else {}),
         **({"larger budgets": [*_again(name), *larger[-2:]]} if failed and larger else {}),
         **({"another try": [*_again(name), "--again"]} if failed and coverage.blocked > 0 else {}),
         "more of the list": ["surveyor", "top", name, "-n", "50"],
@@ -79,6 +83,19 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
 def fruitless(survey: Survey) -> str:
     """Return how many requests in a row ended the crawl, at least."""
     return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_read):,}"
+
+
+def hollow_lines(survey: Survey) -> list[str]:
+    """Return what to print about pages that need JavaScript, if there are any."""
+    from surveyor.report.numbers import counted, percent
+
+    if not (pages := survey.javascript()):
+        return []
+    held = f"{percent(survey.javascript_share)} of the captured importance"
+    lines = [f"{counted(len(pages), 'page')} with {held} needed JavaScript and came without content: {pages[0]['url']}"]
+    if survey.is_hollow:
+        lines.append("Scripts are not run, so links behind them are unknown: this coverage is not that of the site.")
+    return lines
 
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -120,6 +137,7 @@ def headline(survey: Survey) -> dict[str, Any]:
         "coverage": survey.coverage.to_dict(),
         "pages_read": survey.pages_read,
         "pages_known": survey.pages_known,
+        "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
         "rng": survey.manifest.rng,
         "seeds": list(survey.manifest.seeds),
     }

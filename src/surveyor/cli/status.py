@@ -26,7 +26,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     """
     if scope:
         return show_scope(output, survey)
-    from surveyor.cli.crawled import larger_budgets
+    from surveyor.cli.crawled import hollow_lines, larger_budgets
     from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
@@ -39,6 +39,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
             "pages_known": opened.pages_known, "visits": opened.visits, "bytes": opened.bytes, "rng": manifest.rng,
             "seeds": list(manifest.seeds), "goal": manifest.settings["until"], "settings": dict(manifest.settings),
             "blocked": blocked,
+            "javascript": {"pages": len(opened.javascript()), "share": opened.javascript_share},
         })  # fmt: skip
         if output.mode == "csv":
             output.table(blocked_table(blocked))
@@ -52,6 +53,8 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         for line in account_lines(coverage, notes):
             output.line(line)
         output.line(MEANING)
+        for line in hollow_lines(opened):
+            output.line(line)
         output.line()
         output.facts({
             "seeds": ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else ""),
@@ -68,6 +71,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         output.next_steps({
             "the best pages": ["surveyor", "top", survey],
             "all of it": ["surveyor", "report", survey],
+            **({"which need JavaScript?": ["surveyor", "top", survey, "--javascript"]} if opened.is_hollow else {}),
             "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
             **({"larger budgets": larger} if (larger := larger_budgets(opened, blocked)) else {}),
         })  # fmt: skip

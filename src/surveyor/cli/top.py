@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @options.graph_argument
 @options.count(20, "Pages to list.")
 @click.option("--blocked", is_flag=True, help="Of a survey, list instead what could not be read, and why.")
+@click.option("--javascript", is_flag=True, help="Of a survey, list instead the pages that need JavaScript.")
 @options.ranking
-def command(output: Output, *, graph: str, count: int, blocked: bool, **settings: Any) -> int:
+def command(output: Output, *, graph: str, count: int, blocked: bool, javascript: bool, **settings: Any) -> int:
     """List the best pages of a survey, a graph folder or any file of links.
 
     The graph is ranked afresh each time (100 million links take some seconds), so the list is never older
@@ -26,6 +27,8 @@ def command(output: Output, *, graph: str, count: int, blocked: bool, **settings
     """
     if blocked:
         return show_blocked(output, graph, count)
+    if javascript:
+        return show_javascript(output, graph, count)
     from surveyor.cli.rank import show
     from surveyor.cli.ranked import rank_graph
 
@@ -47,4 +50,20 @@ def show_blocked(output: Output, path: str, count: int) -> int:
             output.table(of_one_site(table) if sys.stdout.isatty() else table)
         else:
             output.line("Nothing is blocked.")
+    return 0
+
+
+def show_javascript(output: Output, path: str, count: int) -> int:
+    """Print pages that are empty until a script has run, most importance first."""
+    from surveyor.crawling.survey import Survey
+    from surveyor.report.surveys import of_one_site, scripted_table
+
+    with Survey(path) as survey:
+        rows = survey.javascript(count)
+        output.object("top", {"survey": path, "javascript": rows, "share": survey.javascript_share})
+        if rows or output.mode == "csv":
+            table = scripted_table(rows)
+            output.table(of_one_site(table) if sys.stdout.isatty() else table)
+        else:
+            output.line("No page needs JavaScript.")
     return 0

@@ -23,6 +23,7 @@ import numpy as np
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawling.derived import Derived, Ranked, derive, scope_of, to_graph
 from surveyor.graph.csr import Graph
+from surveyor.javascript import NEEDS_JAVASCRIPT
 from surveyor.ledger import CoverageInterval
 from surveyor.outcome import Outcome
 from surveyor.progress import Progress, silent
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
+HOLLOW = 0.05  # of what was captured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +93,12 @@ class Survey:
 
     @property
     def goal_reached(self) -> bool:
-        """Whether any rule of the goal is met; of a survey opened later, by its pages, bytes and coverage."""
+        """Whether any rule of the goal is met; of a survey opened later, by its pages, bytes and coverage.
+
+        Never if pages that need JavaScript hold much of what was captured: then the captured pages are mostly empty.
+        """
+        if self.is_hollow:
+            return False
         if self.ending:
             return self.ending == "reached"
         rule = self.goal or parse(self.manifest.settings["until"])
@@ -218,6 +225,32 @@ class Survey:
         life = self._derived.crawl.ledger.state & mass.LIFE
         return [one for one in self._folder.journal.blocked() if life[one.page] not in (mass.UNKNOWN, mass.WAITING)]
 
+    @cached_property
+    def _scripted(self) -> dict[int, float]:
+        """Pages that are empty until a script has run, and how much of what was captured each holds."""
+        ledger = self._derived.crawl.ledger
+        whole = max(ledger.coverage().at_least, 1e-300)
+        return {page: min(1.0, ledger.importance_of(page) / whole) for page in self.journal.read_for(NEEDS_JAVASCRIPT)}
+
+    def javascript(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Return pages that are empty until a script has run: url and share of what was captured, most first."""
+        most = sorted(self._scripted.items(), key=lambda entry: (-entry[1], entry[0]))[:count]
+        return [{"url": self.url(page), "share": share} for page, share in most]
+
+    @property
+    def javascript_share(self) -> float:
+        """How much of the captured importance lies on pages that are empty until a script has run."""
+        return min(1.0, sum(self._scripted.values()))
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether pages that need JavaScript hold 5 % of what was captured or more, or a seed is one of them."""
+        if not self._scripted:
+            return False
+        urls = self._derived.urls
+        seeds = urls.canonical(urls.ids(self.manifest.seeds)).tolist()
+        return self.javascript_share >= HOLLOW or not self._scripted.keys().isdisjoint(seeds)
+
     def history(self) -> History:
         """Replay the crawl and return its coverage after each page read."""
         pages: list[int] = []
@@ -323,7 +356,7 @@ class Survey:
     def refresh(self) -> None:
         """Forget what was worked out: another process may have gone on."""
         self._folder.journal.refresh()
-        for name in ("_derived", "_all", "ranking", "tables"):
+        for name in ("_derived", "_all", "_scripted", "ranking", "tables"):
             self.__dict__.pop(name, None)
         self._folder.journal.refresh()
 

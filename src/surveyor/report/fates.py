@@ -17,7 +17,7 @@ def fate_lines(fate: Fate) -> list[str]:
     status = f"status {fate.status}" if fate.status else ""
     behind = f"{percent(fate.mass)} of all importance waits on it"
     told = {
-        "read": ["read", asked, status, fate.title and f"“{fate.title}”"],
+        "read": ["read", fate.reason, asked, status, fate.title and f"“{fate.title}”"],
         "waiting": ["not read yet", behind, _place(fate)],
         "blocked": [f"not read: {fate.reason or 'it may not be'}", asked, status, behind],
         "gone": ["gone", fate.reason, asked],

@@ -72,6 +72,18 @@ def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
+def scripted_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out pages that need JavaScript."""
+    keys = ("share", "url")
+    return Table(
+        titles=("share", "page"),
+        cells=[(percent(row["share"]), row["url"]) for row in rows],
+        keys=keys,
+        records=_records(rows, keys),
+        left=1,
+    )
+
+
 def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out where links lead."""
     keys = ("mass", "links", "where")

@@ -3,6 +3,7 @@
 | answer | outcome |
 |---|---|
 | 2xx, 304 | *read*, with its links (none if it is not HTML), as far as it can be: to its end, or to the size limit |
+| 2xx, but empty until a script has run | *read*, with that as its reason |
 | 2xx, but nothing could be read: said to be too long, or not in its encoding | *blocked* |
 | 2xx, names another page of its domain as canonical | *moved* there |
 | redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
@@ -26,6 +27,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
 from surveyor.boundary import Failure, guarded
+from surveyor.javascript import NEEDS_JAVASCRIPT
 from surveyor.links import Page, read_cheap_page, read_page
 from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.references import Addresses
@@ -247,6 +249,7 @@ class Reader:
             answer.page,
             "read",
             follow[inside & (follow != answer.page)],
+            NEEDS_JAVASCRIPT if page.javascript else "",
             out_of_scope=follow[~inside],
             nofollow=other,
             hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),

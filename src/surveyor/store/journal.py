@@ -220,6 +220,12 @@ class Journal:
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query, self.position))
 
+    def read_for(self, reason: str) -> list[int]:
+        """Return the pages whose latest visit, up to this position, read them and recorded this reason."""
+        query = """SELECT page FROM visits WHERE kind = 'read' AND reason = ?2 AND visit <= ?1 AND visit =
+            (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
+        return [page for (page,) in self._ask(query, self.position, reason)]
+
     def cost(self) -> tuple[int, int, int]:
         """Count how often a page was read, the bytes that came over the wire, and the requests; reads all visits.
 

@@ -1,0 +1,56 @@
+"""Pages that are empty until a script has run: told apart by what their HTML holds, without running anything.
+
+Such a page has almost no visible text, few links, nothing else to see (forms, images, frames), and a script; and one
+of three things says that the script was to fill it:
+
+- an application root, such as `<div id="root">` or `<app-root>`;
+- a `noscript` that speaks of JavaScript;
+- a body with nothing visible at all, and a script from a file.
+
+What this cannot see: pages whose HTML holds some text or links, and gets the rest by a script.
+"""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+NEEDS_JAVASCRIPT = "needs JavaScript"  # the reason of a visit that read such a page
+FEW_LINKS, LITTLE_TEXT = 2, 200  # links and characters that it may have
+FEW_TAGS = 500
+FEW_IMAGES = 2  # a logo, and one that shows that it loads
+
+_ROOTS = (
+    "#root, #app, #__next, #__nuxt, #__layout, #___gatsby, #svelte, #q-app, #react-root, #app-root, #application, "
+    "#main-app, #app-mount, #app-container, #ember-app, #mount, "
+    "app-root, [ng-app], [data-ng-app], [ng-version], [data-reactroot], [data-v-app]"
+)
+_DATA = frozenset({"application/json", "application/ld+json", "text/template", "text/html", "speculationrules"})
+_CONTENT = "input, textarea, select, video, audio, object, embed, iframe, frame, table"
+
+
+def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
+    """Say whether a page with so much visible text and so many links is to be filled by a script."""
+    if links > FEW_LINKS or len(text) > LITTLE_TEXT:
+        return False
+    scripts = [node for node in tree.css("script") if (node.attributes.get("type") or "").lower() not in _DATA]
+    if not scripts or any(_is_shown(node) for node in tree.css(_CONTENT)):
+        return False
+    images = sum(_is_shown(node) for node in tree.css("img, picture"))
+    if images <= FEW_IMAGES:
+        if tree.css_first(_ROOTS) is not None:
+            return True
+        if any("javascript" in node.text().lower() for node in tree.css("noscript")):
+            return True
+    return not text and not links and not images and any("src" in node.attributes for node in scripts)
+
+
+def _is_shown(node: LexborNode) -> bool:
+    """Say whether a reader without scripts would see it: not in a noscript, which is for those who have none."""
+    if node.tag == "input" and (node.attributes.get("type") or "").lower() == "hidden":
+        return False
+    above = node.parent
+    while above is not None:
+        if above.tag in ("noscript", "template"):
+            return False
+        above = above.parent
+    return True
