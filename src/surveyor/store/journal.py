@@ -44,7 +44,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.outcome import CANONICAL_READ, NO_LINKS, Kind, Outcome
 from surveyor.store import chain
 from surveyor.store.chain import COMMITS, Commit
 from surveyor.store.database import (
@@ -245,9 +245,10 @@ class Journal:
         return RobotsFile(*found[0]) if found else None
 
     def asked(self, since: int = 0) -> IdArray:
-        """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
-        query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"
-        return np.array([page for (page,) in self._ask(query, since)], np.int32)
+        """Return the pages that were asked for after a position, each as often as it was; see `outcome.was_asked`."""
+        query = """SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)
+            AND NOT (kind = 'moved' AND reason IS ?)"""
+        return np.array([page for (page,) in self._ask(query, since, CANONICAL_READ)], np.int32)
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
         """Yield the events, or those of one kind, in the order in which they happened."""
