@@ -86,6 +86,7 @@ CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.u
 COLUMNS = chain.VISIT
 KINDS = frozenset(get_args(Kind))
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
+ASKED = f"((kind != 'blocked' OR fetched_at IS NOT NULL) AND NOT (kind = 'moved' AND reason IS '{CANONICAL_READ}'))"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 
 
@@ -231,8 +232,7 @@ class Journal:
 
         Each visit that was asked for stands for one request; the others (robots.txt, retries) are in events.
         """
-        asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
-        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
+        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), sum({ASKED}) FROM visits")[0]
         try:
             others = sum(int(event.detail["count"]) for event in self.events("requests"))
         except (KeyError, TypeError, ValueError) as error:
@@ -246,9 +246,8 @@ class Journal:
 
     def asked(self, since: int = 0) -> IdArray:
         """Return the pages that were asked for after a position, each as often as it was; see `outcome.was_asked`."""
-        query = """SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)
-            AND NOT (kind = 'moved' AND reason IS ?)"""
-        return np.array([page for (page,) in self._ask(query, since, CANONICAL_READ)], np.int32)
+        query = f"SELECT page FROM visits WHERE visit > ? AND {ASKED}"
+        return np.array([page for (page,) in self._ask(query, since)], np.int32)
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
         """Yield the events, or those of one kind, in the order in which they happened."""
