@@ -9,6 +9,7 @@ import pytest
 
 from surveyor.config import Settings, load, user_file
 from surveyor.errors import UsageError
+from surveyor.keys import trust_file
 
 USER = "~/.config/surveyor/config.toml"
 PLACES = ("user", "surveyor.toml", "pyproject.toml", "variable", "flag")
@@ -30,6 +31,8 @@ class Places:
         path = self.user if place == "user" else self.project / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
+        if place != "user":
+            trust_file(path, self.environ)
 
     def load(self, flags: Mapping[str, object] | None = None) -> tuple[Settings, dict[str, str]]:
         return load(flags, folder=self.project, environ=self.environ)

@@ -55,6 +55,10 @@ def test_every_setting_is_shown_with_its_origin(
         f'[headers]\nCookie = "{SECRET}"\n'
     )
     monkeypatch.setenv("SURVEYOR_DAMPING", "0.5")
+    untrusted = Said(capsys, "config", "show")
+    assert untrusted.code == 2
+    assert untrusted.err.startswith("surveyor.toml: proxy counts only in a file that you trust")
+    assert Said(capsys, "config", "trust").code == 0
     said = Said(capsys, "config", "show", "--depth", "3", "--json")
     told = said.json()
     rows = {row["setting"]: (row["value"], row["origin"]) for row in told["settings"]}

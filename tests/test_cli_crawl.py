@@ -223,6 +223,7 @@ def test_settings_from_files_and_variables(
     (tmp_path / "surveyor.toml").write_text(f"proxy = 'http://127.0.0.1:{web.port}'\ndelay = 0\ncontact = 'a@b.org'\n")
     (tmp_path / "seeds.txt").write_text("# mine\n" + "\n".join(web.seeds))
     monkeypatch.setenv("SURVEYOR_UNTIL", "pages=5")
+    assert Said(capsys, "config", "trust").code == 0  # it names a proxy
     assert Said(capsys, "crawl", "--seeds", "seeds.txt", "--out", "h.survey", "--scope", "any").code == 0
     with Folder.open(tmp_path / "h.survey", write=False) as folder:
         manifest = folder.manifest

@@ -40,7 +40,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
         ("concurrency = 1.5", "concurrency must be a whole number, not 1.5", "such as 32"),
         ("depth = -1", "depth must be at least 0, not -1", "such as 5"),
         ("depth = 'deep'", "depth must be a whole number, not 'deep'", "such as 5"),
-        ("rng = -7", "rng must be at least 0, not -7", "such as 7"),
+        ("rng = -7", "rng must be from 0 to 2**64 - 1, not -7", "such as 7"),
         ("max_bytes = 'big'", "max_bytes must be a whole number, or text such as '10MB', not 'big'", "such as 10MB"),
         ("max_bytes = '0MB'", "max_bytes must be above 0, not '0MB'", "such as 10MB"),
         ("archive = 'no'", "archive must be true or false, not 'no'", "such as true"),

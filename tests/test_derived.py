@@ -369,7 +369,7 @@ def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> Non
             urls = ["http://a.example/", "http://c.example/", "http://b.example/"][folder.journal.url_count :]
             folder.commit([Outcome(0, "read", np.array([1], np.int32))], urls)
             assert save(folder, derive(folder))
-            kept = _from_checkpoint(folder, lambda pages, _: OneQueue(pages), None)
+            kept = _from_checkpoint(folder, lambda pages, _: OneQueue(pages), None, code=False)
             assert kept is not None
             assert kept[1] == folder.journal.position
             assert [kept[0].urls[page] for page in kept[0].crawl.ledger.seeds.tolist()] == list(folder.manifest.seeds)

@@ -36,7 +36,7 @@ URLS = [
 MANIFEST = Manifest(
     seeds=tuple(URLS[:2]),
     rng=81733,
-    settings={"damping": 0.85, "scope": {"hosts": ["a.example"], "depth": 3}, "strategy": 'rank"mass', "none": None},
+    settings={"damping": 0.85, "other": {"hosts": ["a.example"], "depth": 3}, "told": 'rank"mass', "none": None},
     origins={"damping": "default", "strategy": "--strategy"},
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -78,7 +78,7 @@ def test_a_survey_is_a_folder(survey: Folder) -> None:
     told = tomllib.loads((survey.folder / "survey.toml").read_text("utf-8"))
     assert told["seeds"] == URLS[:2]
     assert told["rng"] == 81733
-    assert told["settings"] == {"damping": 0.85, "strategy": 'rank"mass', "scope": {"hosts": ["a.example"], "depth": 3}}
+    assert told["settings"] == {"damping": 0.85, "told": 'rank"mass', "other": {"hosts": ["a.example"], "depth": 3}}
     assert told["origins"]["strategy"] == "--strategy"
     assert isinstance(told["created"], datetime)
     place = survey.archive.write(exchange(0))

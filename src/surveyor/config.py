@@ -19,7 +19,6 @@ import json
 import math
 import os
 import re
-import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
@@ -31,16 +30,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surveyor.errors import UsageError
+from surveyor.keys import is_trusted, user_folder
 
 HIDDEN = "***"  # stands for a secret
 OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are no settings: the graphs that the benchmarks read
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
 CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
+STRATEGIES = frozenset({  # that surveyor has; what else stands before a colon is a module
+    "breadth", "rankmass", "windowed", "opic", "adaptive", "tracking",
+    "cho", "outlinks", "random", "complement", "flow", "rounds",
+})  # fmt: skip
 
 Limit = tuple[str, Callable[[Any], object]]  # what values, of tables too, must be besides: in words, and as a test
 ANY: Limit = ("", lambda _: True)
 NATURAL: Limit = ("at least 0", lambda number: number is None or number >= 0)
+RANDOM: Limit = ("from 0 to 2**64 - 1", lambda number: number is None or 0 <= number < 1 << 64)
 POSITIVE: Limit = ("above 0", lambda number: number > 0)
 SHARE: Limit = ("above 0 and below 1", lambda number: 0 < number < 1)
 SCOPE: Limit = ("host, domain, prefix or any", ("", "host", "domain", "prefix", "any").__contains__)
@@ -156,7 +161,7 @@ class Settings:
     ca_file: str = FILE("Certificates to trust besides the system's.", "", ANY, "company.pem")
     headers: Mapping[str, str] = TABLE("Headers to send as well.", {}, HEADER, 'Accept-Language = "de"', secret=True)
     auth: Mapping[str, str] = TABLE("Logins, by host.", {}, LOGIN, '"example.org" = "user:password"', secret=True)
-    rng: int | None = PERHAPS("Seed of all chance; drawn if there is none.", None, NATURAL, "7")
+    rng: int | None = PERHAPS("Seed of all chance; drawn if there is none.", None, RANDOM, "7")
     permission: Mapping[str, str] = TABLE(
         "Hosts of yours that may be read whole, and why.", {}, REASON, '"example.org" = "my own site"'
     )
@@ -178,6 +183,8 @@ class Settings:
         return f"Settings({', '.join(f'{name}={told[name]!r}' for name in told if told[name] != usual[name])})"
 
 
+SENSITIVE = frozenset({"allow", "permission", "proxy", "ca_file", "headers", "auth"})
+"""Settings that reach into private networks, past robots.txt, or give away or take in secrets."""
 ADDED = frozenset({"avoid"})  # each place adds to the others: nobody is asked who asked not to be
 FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}
@@ -195,10 +202,11 @@ def load(
     """
     environ = os.environ if environ is None else environ
     path, user = _user_file(environ)
+    project = project_file(folder or Path())
     variables = {name: text for name, text in environ.items() if name.startswith("SURVEYOR_") and name not in OTHERS}
     places: list[tuple[Mapping[str, Field[Any]], str, Mapping[str, Any]]] = [
         (FIELDS, user, _parsed(_read(path, user) or "", user)),
-        (FIELDS, *_project(folder or Path())),
+        (FIELDS, *project),
         (VARIABLES, "", variables),
         (FLAGS, "", {"--" + name.replace("_", "-"): value for name, value in (flags or {}).items()}),
     ]
@@ -212,6 +220,7 @@ def load(
                 adds = one.name in ADDED and before is not None
                 values[one.name] = tuple(dict.fromkeys((*(before or ()), *checked))) if adds else checked
                 origins[one.name] = f"{origins[one.name]}, {file or name}" if adds else file or name
+    _check_trust((folder or Path()) / project[0], *project, environ)
     return Settings(**values), origins
 
 
@@ -258,17 +267,34 @@ def _known(name: str, known: Mapping[str, Field[Any]], file: str) -> Field[Any]:
 
 def _user_file(environ: Mapping[str, str] | None) -> tuple[Path, str]:
     """Return the user's file, and its name with ~ for his home."""
-    environ = os.environ if environ is None else environ
-    windows, mac = sys.platform == "win32", sys.platform == "darwin"
-    home = Path(environ.get("USERPROFILE" if windows else "HOME") or os.path.expanduser("~"))  # noqa: PTH111
-    customary = ("AppData", "Roaming") if windows else ("Library", "Application Support") if mac else (".config",)
-    named = [Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "APPDATA")[: 1 + windows]]
-    absolute = [base for base in named if base.is_absolute()]  # others are to be ignored, says the XDG standard
-    path = (absolute[0] if absolute else home.joinpath(*customary)) / "surveyor" / "config.toml"
+    folder, home = user_folder(environ)
+    path = folder / "config.toml"
     return path, f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
-def _project(folder: Path) -> tuple[str, dict[str, Any]]:
+def names_code(strategy: object) -> bool:
+    """Return whether a strategy is a class to be imported, `module:Class`, not one that surveyor has.
+
+    >>> names_code("opic:random"), names_code("newest:NewestFirst")
+    (False, True)
+    """
+    name, _, rest = strategy.strip().partition(":") if isinstance(strategy, str) else ("", "", "")
+    return bool(rest) and name not in STRATEGIES
+
+
+def _check_trust(path: Path, name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Refuse what a project's file may say only if the user trusts it, as it may have come with the folder."""
+    code = ["strategy"] if names_code(table.get("strategy")) else []
+    needing = [*code, *(key for key in table if key in SENSITIVE and table[key])]
+    if needing and not is_trusted(path, environ):
+        raise UsageError(
+            f"{name}: {needing[0]} counts only in a file that you trust, as it may have come from elsewhere",
+            hint="read the file; if it is yours, run `surveyor config trust`",
+        )
+
+
+def project_file(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the name of the project's file and what it sets."""
     if (text := _read(folder / (name := "surveyor.toml"), name)) is not None:
         return name, _parsed(text, name)
     text = _read(folder / (name := "pyproject.toml"), name) or ""

@@ -12,6 +12,8 @@ a file that holds no links:
 match all of it; `*` is any run of characters, slashes too, and everything else (`?` as well) means itself. What
 begins with `re:` is a regular expression that may match anywhere in it. With `include`, a URL must match one of
 these; one that matches any of `exclude` stays out. Both narrow the kind; to widen it, give more seeds or use `any`.
+Regular expressions of a survey from elsewhere are matched in linear time (`linear`), and those that cannot be are
+refused: an unknown author must not decide how long a URL takes.
 
 A seed always belongs: whoever names a page wants it.
 
@@ -52,6 +54,7 @@ class Scope:
     depth: int | None = None  # links from the nearest seed, at most
     types: frozenset[str] = FILES  # endings of paths that stay out
     domain: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    linear: bool = field(default=False, repr=False, compare=False)  # for patterns that somebody else wrote
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -68,8 +71,9 @@ class Scope:
         object.__setattr__(self, "types", frozenset(ending.lower().lstrip(".") for ending in self.types))
         object.__setattr__(self, "_named", frozenset(self.seeds))
         object.__setattr__(self, "_places", tuple(sorted({self._place(_after_scheme(seed)) for seed in self.seeds})))
-        object.__setattr__(self, "_include", tuple(_pattern(text) for text in self.include))
-        object.__setattr__(self, "_exclude", tuple((text, _pattern(text)) for text in self.exclude))
+        made = _linear(self.include + self.exclude) if self.linear else list(map(_pattern, self.include + self.exclude))
+        object.__setattr__(self, "_include", tuple(made[: len(self.include)]))
+        object.__setattr__(self, "_exclude", tuple(zip(self.exclude, made[len(self.include) :], strict=True)))
 
     # what __post_init__ works out
     _named: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -147,6 +151,22 @@ def _after_scheme(url: str) -> str:
     if scheme not in ("http", "https") or "/" not in rest.partition("?")[0]:
         raise UsageError(f"{url!r} is not a normalised URL", hint="it looks like https://example.org/")
     return rest
+
+
+def _linear(texts: Iterable[str]) -> list[Callable[[str], object]]:
+    """Return functions that match patterns in linear time; all automata together have limited room."""
+    from surveyor.linear_regex import MOST_STATES, LinearPattern
+
+    made: list[Callable[[str], object]] = []
+    room = MOST_STATES
+    for text in texts:
+        if text.startswith("re:"):
+            pattern = LinearPattern(text[3:], room)
+            room -= pattern.states
+            made.append(pattern.search)
+        else:
+            made.append(_pattern(text))
+    return made
 
 
 def _pattern(text: str) -> Callable[[str], object]:

@@ -64,12 +64,13 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
     """Return the settings that were given; a survey that was begun without a contact asks for one."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
+    from surveyor.crawling.honoured import honoured
     from surveyor.store.survey import Folder
 
     own = {name: value for name in ("damping", "rng") if (value := getattr(wish, name)) is not None}
     chosen, origins = load({**given, **own})
     with Folder.open(Path(path), write=False) as base:
-        known = chosen.contact or base.manifest.settings.get("contact")
+        known = chosen.contact or honoured(base.manifest)[0].get("contact")
     if not known:
         chosen = with_contact(output, chosen)
         origins["contact"] = "--contact"

@@ -94,6 +94,8 @@ def command(
     if from_last_good:
         cut_back(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
+    for line in folder.notices:
+        output.warn(line)
     with folder:
         if from_last_good:
             _say_rescued(output, folder)

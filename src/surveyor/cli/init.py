@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,19 +65,22 @@ def command(output: Output, *, template: str | None, yes: bool, force: bool, **g
 
 
 def write(values: Mapping[str, Any], *, force: bool = False) -> None:
-    """Write the file, at once or not at all."""
+    """Write the file, at once or not at all, and trust it: the user has just said what is in it."""
     from surveyor.errors import UsageError
+    from surveyor.keys import trust_file
     from surveyor.store.survey import write_whole
 
     text = as_toml(values)
-    if force:
-        write_whole(FILE, text)
-        return
     try:
-        with FILE.open("x", encoding="utf-8") as file:
-            file.write(text)
+        if force:
+            write_whole(FILE, text)
+        else:
+            with FILE.open("x", encoding="utf-8") as file:
+                file.write(text)
     except FileExistsError:
         raise UsageError(f"{FILE} exists already", hint="--force replaces it") from None
+    with suppress(UsageError):  # without a home folder it is not trusted, and says so when that matters
+        trust_file(FILE)
 
 
 def as_toml(values: Mapping[str, Any]) -> str:

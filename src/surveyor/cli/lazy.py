@@ -29,6 +29,7 @@ GROUPS: dict[str, Table] = {  # commands that have commands
     "config": {
         "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
         "list": ("config_list", "List all settings: kind, default, meaning, flag, variable, example."),
+        "trust": ("config_trust", "Vouch for the settings file of this folder, or for a survey."),
     },
 }
 COMMANDS: Table = {

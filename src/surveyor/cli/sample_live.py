@@ -50,6 +50,8 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
         in_links=list(wish.in_links) or None, until=str(until), fetches=until.fetches, out=place, settings=chosen,
         origins=origins,
     )  # fmt: skip
+    for line in begun.folder.notices:
+        output.warn(line)
     with begun:
         _introduce(output, begun, origins)
         walked, stopped = _walked(output, begun, wish, until)

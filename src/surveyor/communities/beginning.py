@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 from surveyor.communities.copied import Choice, Copy, Start, choose
 from surveyor.communities.local import Rule, digest_of
 from surveyor.config import Settings
+from surveyor.crawling.honoured import KEPT, honoured, notice
 from surveyor.crawling.naming import shortened
-from surveyor.crawling.start import KEPT
 from surveyor.crawling.start import start as start_survey
 from surveyor.errors import UsageError
 from surveyor.rank.expansion import SELECTORS, Select
@@ -182,8 +182,7 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     if rounds is not None and rounds < 1:
         raise UsageError(f"rounds must be at least 1, not {rounds}", hint="leave them out for rounds of 4 %")
     extra_pages(EXTRA if wish.extra is None else wish.extra, 1)  # refuses what is no number before all is read
-    kept = {name: manifest.settings[name] for name in KEPT if name in manifest.settings}
-    stored = {name: value for name, value in kept.items() if origins.get(name, "default") == "default"}
+    stored, ignored = honoured(manifest, [name for name in KEPT if origins.get(name, "default") != "default"])
     rng = manifest.rng if wish.settings.rng is None else wish.settings.rng
     choice = choose(other, "all" if wish.local is None else wish.local, wish.start)
     pages = extra_pages(EXTRA if wish.extra is None else wish.extra, choice.size)
@@ -193,16 +192,19 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     )
     told = {one.name: getattr(terms, one.name) for one in fields(Terms)}
     scope = {name: getattr(settings, name) for name in ("scope", "exclude", "follow_nofollow")}
-    copy = Copy(other, choice, Manifest(seeds=manifest.seeds, rng=0, settings=scope))
+    foreign = manifest.foreign_origins(scope)
+    copy = Copy(other, choice, Manifest(seeds=manifest.seeds, rng=0, settings=scope, origins=foreign))
 
     def fill(journal: Journal) -> None:
         copy.into(journal, told, time.time())
 
-    where = {**dict.fromkeys(stored, other.folder.name), **{k: v for k, v in origins.items() if v != "default"}}
+    known = dict.fromkeys(stored, other.folder.name) | manifest.foreign_origins(stored)
+    where = {**known, **{k: v for k, v in origins.items() if v != "default"}}
     folder, settings = start_survey(path, manifest.seeds, settings, where, fill=fill)
     found = terms_of(folder)
     missing = choice.local.missing
     warned = (f"{missing:,} of the pages that were to be local were not read in {other.folder.name}",) * bool(missing)
+    warned += (notice(other.folder, ignored),) * bool(ignored)
     return Community(folder, settings, found or terms, pages, is_new=True, warnings=warned)
 
 
@@ -239,7 +241,8 @@ def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
     strategy = terms.strategy(pages, was.get("batch", 0), wish.still)
     settings = replace(wish.settings, strategy=strategy, until=_goal(terms, pages))
     folder, settings = start_survey(path, (), settings, wish.origins)
-    return Community(folder, settings, terms, pages, is_new=False, warnings=_changes(path, other, terms))
+    warned = (*folder.notices, *_changes(path, other, terms))
+    return Community(folder, settings, terms, pages, is_new=False, warnings=warned)
 
 
 def _same(path: Path, terms: Terms, wish: Wish, before: Manifest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,6 +61,8 @@ def crawl(
     if from_last_good:
         cut_back(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
+    for notice in folder.notices:
+        warnings.warn(notice, stacklevel=2)
     with folder:
         rule = parse(chosen.until) if asked is None else asked
         ending = finished(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))

@@ -17,12 +17,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
 import surveyor
 from surveyor.arrays import BoolArray, FloatArray, IdArray
+from surveyor.config import names_code
 from surveyor.crawling.budgeting import REASON, opened
 from surveyor.frontier import Frontier
 from surveyor.graph.csr import Graph
@@ -37,6 +39,7 @@ from surveyor.sources.answers import Reader
 from surveyor.store.frozen import freeze, thaw
 from surveyor.store.survey import Folder, Manifest, damaged
 from surveyor.strategies import by_name
+from surveyor.strategies.neutral import Neutral
 from surveyor.strategies.strategy import Reorder, Strategy
 from surveyor.urls import Urls, domain, host
 
@@ -66,14 +69,18 @@ def derive(
     sent: Mapping[str, str] | None = None,
     watch: Callable[[Derived, Outcome], None] | None = None,
     make: Make | None = None,
+    code: bool = False,
 ) -> Derived:
     """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent.
 
+    A strategy that is a class of somebody's is imported only with `code`: because the user named it now, never because
+    a survey does. Without, a neutral one takes its place, and the numbers are the same.
     A strategy that is not the one that the manifest names is made by `make`. It learns of every outcome: also of what
     was refused and waits again, for what it did then was right then.
     """
-    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent)
-    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make=make), 0, 0)
+    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
+    make_one = make or partial(_strategy, folder, code=code)
+    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make_one), 0, 0)
     closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
@@ -87,6 +94,8 @@ def derive(
         if watch is not None:
             watch(derived, outcome)
     _close(derived, closings[end])
+    if isinstance(derived.crawl.strategy, Neutral) and not derived.crawl.strategy.eager:
+        derived.crawl.ledger.close()  # its own strategy would have done so
     derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
     return derived
 
@@ -115,14 +124,29 @@ def save(folder: Folder, state: Derived) -> bool:
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
-def _from_checkpoint(folder: Folder, queues: Queues, sent: Mapping[str, str] | None) -> tuple[Derived, int, int] | None:
+def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
+    """Make the strategy that the manifest names, or a neutral one in place of code that the user did not name."""
+    manifest = folder.manifest
+    named = str(manifest.settings.get("strategy", "rankmass"))
+    if names_code(named) and not code:
+        return Neutral(**manifest.replay)
+    strategy = by_name(named)
+    if int(getattr(strategy, "local", 0)) > max(folder.journal.url_count, len(manifest.seeds)):
+        raise damaged(folder.folder / "survey.toml", f"the strategy {named} names pages that are not known")
+    return strategy
+
+
+def _from_checkpoint(
+    folder: Folder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
+) -> tuple[Derived, int, int] | None:
     """Return the latest state saved under these seeds and settings, its position, and how often it was closed."""
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
     arrays = dict(kept.arrays)
     try:
-        state = _begun(folder, Urls(key=folder.journal.hash_key), ONE_QUEUE, sent, kept.about["seeds"])
+        urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
+        state = _begun(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         thaw(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):
@@ -169,18 +193,18 @@ def _begun(
     urls: Urls,
     queues: Queues,
     sent: Mapping[str, str] | None,
+    make: Make,
     seeds: Sequence[int] | None = None,
-    make: Make | None = None,
 ) -> Derived:
     """Return the state before the first page; the numbers of the seeds are those of their URLs, or given."""
     manifest = folder.manifest
     settings, known = manifest.settings, urls.ids(manifest.seeds)
-    strategy = by_name(settings["strategy"]) if make is None else make(urls)
+    strategy = make(urls)
     graph = GrowingGraph(len(urls))
     ledger = Ledger(
         graph,
         known if seeds is None else seeds,
-        damping=settings["damping"],
+        damping=settings.get("damping", 0.85),
         closure=getattr(strategy, "closure", 0.1),
         eager=getattr(strategy, "eager", True),
         effort=EFFORT,
@@ -222,6 +246,7 @@ def scope_of(manifest: Manifest) -> Scope:
         tuple(settings.get("exclude", ())),
         settings.get("depth"),
         domain=domain,
+        linear=not manifest.own_patterns,
     )
 
 

@@ -97,6 +97,7 @@ async def run(
 ) -> Result:
     """Crawl into a survey until the rule is met; cancel it to stop in good order.
 
+    A strategy that is a class of the user's is imported: `start` has made sure that the user named it, not the survey.
     `watch` is told of each outcome, and now and then that time goes by (None). `rank` tells the best domains, if
     budgets go by rank; by default those with most supporters. `make` makes the strategy, if it is not the one that the
     survey names (see `derive`).
@@ -140,9 +141,9 @@ def _begun(
         return made[-1]
 
     sent = sent_by(http_settings(settings)) if settings.archive else None
-    state = derive(folder, by_host, sent=sent, make=make)
+    state = derive(folder, by_host, sent=sent, make=make, code=True)
     if budgeting.begin(state):
-        state = derive(folder, by_host, sent=sent, make=make)
+        state = derive(folder, by_host, sent=sent, make=make, code=True)
     budgeting.limit(state)
     if before is not None:
         state.tally.began = before.state.tally.began

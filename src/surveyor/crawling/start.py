@@ -9,14 +9,15 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import surveyor
-from surveyor.config import Settings
+from surveyor.config import Settings, names_code
 from surveyor.crawling import budgeting
 from surveyor.crawling.derived import SCOPE, scope_of
+from surveyor.crawling.honoured import KEPT, check_code, honoured, notice
 from surveyor.crawling.naming import unused
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
@@ -25,14 +26,13 @@ from surveyor.sources.http import HttpSettings
 from surveyor.stopping import parse
 from surveyor.store.survey import Folder, Manifest
 from surveyor.strategies import by_name
+from surveyor.strategies.neutral import needs_of
 from surveyor.urls import host, normalise
 
 if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
-SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
 SEED = "seed"  # the origin of an `allow` that follows from a seed URL
-KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
 
 
 def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
@@ -112,7 +112,7 @@ def start(
         settings=_kept(settings),
         origins={name: origins.get(name, "default") for name in KEPT},
     )
-    _check(manifest, settings, None)
+    manifest = replace(manifest, replay=_check(manifest, settings, None))
     return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
@@ -125,10 +125,14 @@ def _go_on(
         if not add_seeds:
             _check_seeds(path, seeds, before.seeds)
         given = {name for name in KEPT if origins.get(name, "default") != "default"}
-        stored = {name: before.settings[name] for name in KEPT if name in before.settings and name not in given}
-        if origins.get("allow") == SEED:  # it adds to what was permitted before, and takes nothing away
-            stored["allow"] = tuple(dict.fromkeys([*before.settings.get("allow", ()), *settings.allow]))
+        check_code(path, before, given)
+        by_seed = origins.get("allow") == SEED
+        stored, ignored = honoured(before, given - {"allow"} if by_seed else given)
+        if by_seed:  # it adds to what was permitted before, and takes nothing away
+            stored["allow"] = tuple(dict.fromkeys([*stored.get("allow", ()), *settings.allow]))
         settings = replace(settings, **stored)
+        if ignored:
+            folder.notices.append(notice(path, ignored))
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
                 f"{path} was begun with --rng {before.rng}",
@@ -138,10 +142,9 @@ def _go_on(
             before,
             seeds=tuple(dict.fromkeys([*before.seeds, *seeds])),
             settings=_kept(settings),
-            origins={**before.origins, **{name: origins[name] for name in given}},
+            origins={**before.origins, **before.foreign_origins(stored), **{name: origins[name] for name in given}},
         )
-        _check(now, settings, before.settings)
-        _change(folder, now)
+        _change(folder, replace(now, replay=_check(now, settings, before.settings)))
     except BaseException:
         folder.close()
         raise
@@ -170,8 +173,9 @@ def _change(folder: Folder, now: Manifest) -> None:
     rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
     if rescoped:
         folder.note("rescope")  # first: were the change lost, links would only be judged anew for nothing
-    if (now.seeds, now.settings) != (before.seeds, before.settings):
-        folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins)
+    changed = (now.seeds, now.settings, now.replay) != (before.seeds, before.settings, before.replay)
+    if changed or not before.authentic:  # which signs it: what it says now was given by this user, or widens nothing
+        folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins, replay=now.replay)
 
 
 def _plain(manifest: Manifest, name: str) -> Any:
@@ -185,14 +189,15 @@ def _kept(settings: Settings) -> dict[str, Any]:
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
 
 
-def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> None:
-    """Refuse what would fail later."""
+def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Refuse what would fail later; return what a replay needs of a strategy that is the user's code."""
     parse(settings.until)
-    by_name(settings.strategy)
+    strategy = by_name(settings.strategy)
     scope_of(manifest)
     http_settings(settings)
     manners_of(settings)
     budgeting.check(settings, before)
+    return needs_of(strategy) if names_code(settings.strategy) else {}
 
 
 def http_settings(settings: Settings) -> HttpSettings:

@@ -1,21 +1,24 @@
 """A checkpoint: arrays that save a replay of the journal from the start. Never needed, never trusted.
 
     checkpoint/000000012345/        made when the journal had 12,345 visits
-      header.json                   version, key, position, CRC-32 of each array and of what else is told
+      header.json                   version, key, position, SHA-256 of each array, and this user's signature of it all
       residual.npy …                the arrays
 
 It is written under another name and renamed when complete; the two latest are kept. One that is missing, torn,
 damaged, of another version, of another journal (the key) or of a journal that was longer (a power cut may shorten
-it) is passed over: then the journal is replayed from further back.
+it) is passed over: then the journal is replayed from further back. So is one that this user did not make: kernels rely
+on what the arrays hold, and those of somebody else may hold anything (`keys`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,12 +26,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.errors import UsageError
+from surveyor import keys
+from surveyor.errors import SurveyError, UsageError
 from surveyor.npy import read_npy
+from surveyor.store.files import read_inside
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-VERSION = 1
+VERSION = 2
 KEPT = 2
+PURPOSE = "checkpoint"  # of its signature
+THREADS = 4
+LARGEST = 1 << 40  # bytes of an array
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -52,12 +60,13 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        sums = {}
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", array, allow_pickle=False)
-            sums[name] = _checksum((draft / f"{name}.npy").read_bytes())
+        sums = dict(_with_sums(draft, arrays))
         told = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
-        header = {**told, "checksum": _checksum(_plain(told))}
+        header = {**told, "signature": keys.sign(PURPOSE, _plain(told))}
+        if not header["signature"]:
+            return False  # it could not be recognised as this user's own
         (draft / "header.json").write_text(json.dumps(header, indent=1) + "\n", "utf-8")
         shutil.rmtree(place, ignore_errors=True)
         draft.rename(place)
@@ -94,21 +103,16 @@ def _all(folder: Path) -> list[Path]:
 def _load(place: Path, key: str | None) -> Checkpoint | None:
     """Return a state, or None if it is damaged, of another version, or of another journal than that of the key."""
     try:
-        told = json.loads((place / "header.json").read_text("utf-8"))
-        checksum = told.pop("checksum")
-        if checksum != _checksum(_plain(told)):
+        told = json.loads(read_inside(place, "header.json"))
+        signature = told.pop("signature")
+        if not keys.is_signed(PURPOSE, _plain(told), signature):
             return None
         if (told["version"], told["position"]) != (VERSION, int(place.name)) or key not in (None, told["key"]):
             return None
-        arrays = {}
-        for name, expected in told["arrays"].items():
-            if not NAME.fullmatch(name):  # it would lead to another folder
-                return None
-            data = (place / f"{name}.npy").read_bytes()
-            if _checksum(data) != expected:
-                return None
-            arrays[name] = read_npy(data)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        with ThreadPoolExecutor(THREADS) as pool:
+            read = pool.map(lambda name: _read(place, name, told["arrays"][name]), told["arrays"])
+            arrays = dict(zip(told["arrays"], read, strict=True))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, SurveyError):
         return None
     return Checkpoint(told["position"], arrays, told["about"])
 
@@ -117,7 +121,20 @@ def _plain(told: Mapping[str, Any]) -> bytes:
     return json.dumps(told, sort_keys=True).encode()
 
 
-def _checksum(data: bytes) -> str:
-    from isal.isal_zlib import crc32
+def _with_sums(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of arrays with the sum of each; hashes are made side by side, as they let other threads run."""
+    listed = list(names)
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from zip(listed, pool.map(lambda name: _sum((folder / f"{name}.npy").read_bytes()), listed), strict=True)
 
-    return f"{crc32(data):08x}"
+
+def _read(place: Path, name: str, expected: str) -> npt.NDArray[Any]:
+    """Read an array, or raise ValueError if it is not the one that was saved."""
+    data = read_inside(place, f"{name}.npy", LARGEST)
+    if not NAME.fullmatch(name) or _sum(data) != expected:
+        raise ValueError(f"{name} is not what was saved")
+    return read_npy(data)
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -19,7 +19,6 @@ import math
 import re
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -247,7 +246,7 @@ def _findable(cls: type, homes: frozenset[str]) -> str:
 
 
 def _class(name: str, homes: frozenset[str]) -> Any:
-    """Find a class; only modules of surveyor are imported for it.
+    """Find a class in a module that is there already: nothing is imported for it.
 
     A checkpoint may come from elsewhere. No class of another package is made from it, nor one that does something when
     it is thrown away: with attributes of somebody's choice it could, for instance, remove a file.
@@ -255,7 +254,7 @@ def _class(name: str, homes: frozenset[str]) -> Any:
     module, _, path = name.partition(":")
     if module.partition(".")[0] not in homes:
         raise ValueError(f"{name} is of no package that is known here")
-    found: Any = import_module(module) if module.startswith("surveyor.") else sys.modules[module]
+    found: Any = sys.modules[module]
     for part in path.split("."):
         found = vars(found)[part]
     if not isinstance(found, type) or hasattr(found, "__del__") or found.__module__ != module:

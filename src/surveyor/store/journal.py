@@ -288,7 +288,12 @@ class Journal:
     def archived(self) -> tuple[str, int] | None:
         """The last WARC file that visits refer to, and where in it the last record ends."""
         found = self._ask("SELECT value FROM meta WHERE key = 'archived'")
-        return (found[0][0].split()[0], int(found[0][0].split()[1])) if found else None
+        if not found:
+            return None
+        words = re.fullmatch(r"(\S{1,100}) ([0-9]{1,18})", str(found[0][0]))
+        if words is None:
+            raise damaged(self.path, "it does not say where its archive ends")
+        return words[1], int(words[2])
 
     def delete_host(self, host: str, pages: Sequence[int]) -> None:
         """Forget what the pages of a host held, and its robots.txt; their bodies in WARC files are not in here."""
@@ -431,6 +436,7 @@ def _text(text: str) -> str | None:
 
 def _version(path: Path, connection: apsw.Connection, *, write: bool) -> int:
     """Return the version of a journal that this one can read, after checking that its schema is that of the version."""
+    _check_schema(path, connection)
     marks = dict(ask(connection, "SELECT key, value FROM meta"))
     version = str(marks.get("schema", ""))
     if marks.get("format") != "surveyor-journal" or not (version.isascii() and version.isdigit() and int(version)):
@@ -468,6 +474,14 @@ def _migrate(path: Path, connection: apsw.Connection, version: int) -> Head:
         finally:
             file.close()
     return head
+
+
+def _check_schema(path: Path, connection: apsw.Connection) -> None:
+    """Refuse what runs by itself in a journal from elsewhere: triggers, virtual tables, views in place of tables."""
+    for kind, name, statement in ask(connection, "SELECT type, name, sql FROM sqlite_schema"):
+        virtual = kind == "table" and re.match(r"\s*CREATE\s+VIRTUAL\b", str(statement), re.IGNORECASE)
+        if kind == "trigger" or virtual or (kind == "view" and name != "history"):
+            raise damaged(path, f"it has a {'virtual table' if virtual else kind} {str(name)[:50]!r}")
 
 
 def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *, write: bool) -> Commit:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -32,9 +33,11 @@ from urllib.parse import urlsplit
 import apsw
 
 import surveyor
+from surveyor import keys
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.formats.streams import aside
 from surveyor.outcome import Outcome
+from surveyor.store.files import check_survey, open_inside, read_inside
 
 if TYPE_CHECKING:
     from surveyor.store.checkpoint import Arrays, Checkpoint
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from surveyor.visit import Event, RobotsFile, Visit
 
 FORMAT, VERSION = "surveyor-survey", 1
+ELSEWHERE, VOUCHED = "elsewhere", "trusted survey"  # origins of settings that came with a survey
+FIRST_LINE = "# A survey made by surveyor. Run the same command again to go on with it.\n"
 BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 ADVICE = {  # what SQLite says, in the terms of a user
     apsw.SQLITE_READONLY: "cannot be written",
@@ -67,18 +72,50 @@ class Manifest:
     origins: Mapping[str, str] = field(default_factory=dict)  # setting -> "default", "flag", a file, …
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     surveyor: str = surveyor.__version__  # that began it
+    replay: Mapping[str, Any] = field(default_factory=dict)  # what a replay needs of a strategy that is somebody's code
+    signature: str = field(default="", compare=False)  # of whoever wrote it last, see `signed`
+    authentic: bool = field(default=True, compare=False)  # whether that was this user: false for one from elsewhere
+
+    def signed(self, journal: str) -> Manifest:
+        """Return it with this user's signature, for the survey whose journal has this identity."""
+        return replace(self, signature=keys.sign("survey", self._message(journal)), authentic=True)
+
+    def verified(self, journal: str) -> Manifest:
+        """Return it, authentic only if this user signed just this for the survey of this journal."""
+        return replace(self, authentic=keys.is_signed("survey", self._message(journal), self.signature))
+
+    @property
+    def own_patterns(self) -> bool:
+        """Whether this user wrote, or vouched for, all patterns of the scope."""
+        return self.authentic and ELSEWHERE not in (self.origins.get("include"), self.origins.get("exclude"))
+
+    def foreign_origins(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the origin of those settings that came from elsewhere, for whoever keeps them in a manifest."""
+        return {name: ELSEWHERE for name in names if not self.authentic or self.origins.get(name) == ELSEWHERE}
+
+    def _message(self, journal: str) -> bytes:
+        settings = {name: value for name, value in self.settings.items() if value is not None}  # as TOML has them
+        parts = [
+            journal.partition(".")[0], list(self.seeds), self.rng, settings, self.origins,
+            self.created.isoformat(), self.surveyor, self.replay,
+        ]  # fmt: skip
+        return json.dumps(parts, sort_keys=True, default=list).encode()
 
     def to_toml(self) -> str:
         """Write it out."""
         about = {"format": FORMAT, "version": VERSION, "surveyor": self.surveyor, "created": self.created}
+        signature = {"signature": self.signature} if self.signature else {}
         told = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
-        return "# A survey made by surveyor. Run the same command again to go on with it.\n" + toml({**about, **told})
+        replay = {"replay": self.replay} if self.replay else {}
+        return FIRST_LINE + toml({**about, **signature, **told, **replay})
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """Read it, and refuse what is damaged or newer."""
+        """Read it, and refuse what is damaged or newer; it is not authentic until `verified`."""
+        from surveyor.store.validation import check_manifest
+
         try:
-            told = tomllib.loads(path.read_text("utf-8"))
+            told = tomllib.loads(read_inside(path.parent, path.name).decode())
             if told["format"] == FORMAT and told["version"] > VERSION:
                 raise SurveyError(
                     f"{path.parent} was made by a newer surveyor (version {told['version']}; "
@@ -87,13 +124,14 @@ class Manifest:
                 )
             if told["format"] != FORMAT or not isinstance(told["created"], datetime):
                 raise ValueError(f"it describes a {told['format']}")
-            seeds, rng = tuple(map(str, told["seeds"])), int(told["rng"])
-            settings, origins = dict(told["settings"]), dict(told["origins"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise SurveyError(f"{path} is damaged ({error!r})", hint="mend it, or restore it from a copy") from error
+            check_manifest(told)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise SurveyError(f"{path} is damaged ({why})", hint="fix it, or restore it from a copy") from error
         return cls(
-            seeds=seeds, rng=rng, settings=settings, origins=origins,
-            created=told["created"], surveyor=str(told.get("surveyor", "")),
+            seeds=tuple(told["seeds"]), rng=told["rng"], settings=told["settings"], origins=told["origins"],
+            created=told["created"], surveyor=str(told.get("surveyor", "")), replay=told.get("replay", {}),
+            signature=str(told.get("signature", "")), authentic=False,
         )  # fmt: skip
 
 
@@ -105,6 +143,7 @@ class Folder:
     ) -> None:
         self.folder, self.manifest, self.journal, self._archive = folder, manifest, journal, archive
         self._held = held
+        self.notices: list[str] = []  # what whoever opened it should know
 
     @classmethod
     def create(
@@ -125,12 +164,13 @@ class Folder:
         with explained(folder):
             try:
                 draft.mkdir(parents=True)
-                (draft / "survey.toml").write_text(manifest.to_toml(), "utf-8")
                 if keep:
                     (draft / "warc").mkdir()
                 with closing(Journal.open(draft / "journal.sqlite", create=True)) as journal:
                     if fill is not None:
                         fill(journal)
+                    signed = manifest.signed(journal.identity)
+                (draft / "survey.toml").write_text(signed.to_toml(), "utf-8")
                 draft.rename(folder)
                 sync_folder(folder.parent)
             finally:
@@ -149,6 +189,7 @@ class Folder:
             kind = "is not a survey (it has no survey.toml)" if folder.exists() else "does not exist"
             raise SurveyError(f"{folder} {kind}", hint="begin one with `surveyor crawl URL --out FOLDER`")
         with explained(folder), ExitStack() as held:
+            check_survey(folder)
             if write:
                 held.enter_context(locked(folder))
             manifest = Manifest.read(folder / "survey.toml")
@@ -161,6 +202,7 @@ class Folder:
 
                 detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
                 journal.commit([], events=[Event("rescue", time.time(), detail)])
+            manifest = manifest.verified(journal.identity)
             archive = None
             if (folder / "warc").is_dir():
                 from surveyor.store.warc import Archive
@@ -213,15 +255,24 @@ class Folder:
         seeds: Sequence[str] | None = None,
         settings: Mapping[str, Any] | None = None,
         origins: Mapping[str, str] | None = None,
+        replay: Mapping[str, Any] | None = None,
     ) -> None:
-        """Give the survey other seeds, settings or origins of settings; the journal keeps when."""
+        """Give the survey other seeds, settings, origins of settings or needs of a replay; the journal keeps when."""
         given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        manifest = replace(self.manifest, **changes)
-        with explained(self.folder):
-            write_whole(self.folder / "survey.toml", manifest.to_toml())
-        self.manifest = manifest
+        self._sign(replace(self.manifest, **changes, replay=self.manifest.replay if replay is None else replay))
         self.note("change", **changes)
+
+    def sign(self) -> None:
+        """Sign the manifest as it is: this user vouches for all that it says."""
+        vouched = {name: VOUCHED if origin == ELSEWHERE else origin for name, origin in self.manifest.origins.items()}
+        self._sign(replace(self.manifest, origins=vouched))
+
+    def _sign(self, manifest: Manifest) -> None:
+        signed = manifest.signed(self.journal.identity)
+        with explained(self.folder):
+            write_whole(self.folder / "survey.toml", signed.to_toml())
+        self.manifest = signed
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield each page that is known: its id, its URL and the latest visit to it."""
@@ -293,17 +344,17 @@ def _archived(archive: Archive, outcome: Outcome) -> Outcome:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a survey, or say who holds it."""
-    with (folder / "lock").open("a+", encoding="utf-8") as file:
+    with open_inside(folder, "lock", "a+b") as file:
         if not _lock(file.fileno()):
             file.seek(0)
-            words = file.read().split()
-            holder = f" (pid {words[0]}, started {_clock(float(words[1]))})" if len(words) == 2 else ""
+            words = re.fullmatch(rb"(\d{1,10}) (\d{1,11})\s*", file.read(100))
+            holder = f" (pid {int(words[1])}, started {_clock(int(words[2]))})" if words else ""
             raise SurveyError(
                 f"Another surveyor{holder} is writing to this survey.",
                 hint=f"watch it with `surveyor {folder}`, or wait",
             )
         file.truncate(0)
-        file.write(f"{os.getpid()} {time.time():.0f}\n")
+        file.write(f"{os.getpid()} {time.time():.0f}\n".encode())
         file.flush()
         try:
             yield
@@ -379,7 +430,7 @@ def damaged(path: Path, why: object) -> SurveyError:
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file by another, at once or not at all."""
-    with aside(path) as draft, draft.open("wb") as file:
+    with aside(path) as draft, open_inside(draft.parent, draft.name, "xb") as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())

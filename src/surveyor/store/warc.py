@@ -32,12 +32,16 @@ from pathlib import Path
 from typing import Any
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
-from surveyor.store.survey import explained, sync_folder
+from surveyor.store.files import open_inside
+from surveyor.store.survey import damaged, explained, sync_folder
 from surveyor.visit import Exchange, Place
 
 LIMIT = 1 << 30  # bytes after which a new file is begun
+LARGEST = 1 << 48  # bytes: no offset in a file is larger
+MOST_UNPACKED = 1 << 30  # bytes of one record
+SHORTEST = 400  # bytes of two records: what is shorter has no room for the one that erases them
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends round
-NAME = re.compile(r"(\d{5,})\.warc\.gz")
+NAME = re.compile(r"([0-9]{5,12})\.warc\.gz")
 ERASED = (
     "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{}>\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"
     "Content-Type: text/plain\r\nContent-Length: {:010d}\r\n\r\nerased"
@@ -65,6 +69,11 @@ class Archive:
     ) -> Archive:
         """Open the files of a folder, of which the journal knows the last one up to some place."""
         last = -1 if known is None else _number(known[0])
+        if known is not None and (last < 0 or not 0 <= known[1] <= LARGEST):
+            raise SurveyError(
+                f"{folder} cannot be the archive of its journal, which names {known[0]!r} up to {known[1]}",
+                hint="restore the survey from a copy",
+            )
         archive = cls(folder, last + 1, write=write, limit=limit, software=software)
         if not write:
             return archive
@@ -74,7 +83,7 @@ class Archive:
                 if _number(path.name) > last:
                     path.replace(_aside(path))
             if known is not None:
-                archive._go_on(folder / known[0], known[1])
+                archive._go_on(known[0], known[1])
         return archive
 
     def write(self, exchange: Exchange) -> Place:
@@ -97,14 +106,16 @@ class Archive:
 
     def read(self, place: Place) -> Exchange:
         """Read one fetch back, and verify its digest."""
-        path = self.folder / place.file
-        with explained(path), path.open("rb") as file:
+        path = self._path(place)
+        lost = SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
+        with explained(path), open_inside(self.folder, place.file) as file:
+            if place.offset + place.length > os.fstat(file.fileno()).st_size:
+                raise lost
             file.seek(place.offset)
             data = file.read(place.length)
-        lost = SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
         try:
             found = _warcio().ArchiveIterator(io.BytesIO(data), no_record_parse=True)
-            records = [(record.rec_headers.get_header, record.raw_stream.read()) for record in found]
+            records = [(record.rec_headers.get_header, record.raw_stream.read(MOST_UNPACKED)) for record in found]
             (about, message), (_, request) = records
             at = datetime.fromisoformat(about("WARC-Date")).timestamp()
             whole = len(data) == place.length and len(message) == int(about("Content-Length"))
@@ -120,9 +131,11 @@ class Archive:
     def erase(self, places: Iterable[Place]) -> None:
         """Overwrite the records of fetches for good; places of files that were taken away are passed over."""
         for place in places:
-            path = self.folder / place.file
+            path = self._path(place)
             if path.is_file():
-                with explained(path), path.open("r+b") as file:
+                with explained(path), open_inside(self.folder, place.file, "r+b") as file:
+                    if place.length < SHORTEST or place.offset + place.length > os.fstat(file.fileno()).st_size:
+                        continue  # there is no such record, and what lies there is another's
                     file.seek(place.offset)
                     file.write(_filler(place.length))
                     file.flush()
@@ -135,10 +148,21 @@ class Archive:
             os.close(self._file)
             self._file = -1
 
-    def _go_on(self, path: Path, end: int) -> None:
+    def _path(self, place: Place) -> Path:
+        """Return the file that a place names; the journal may have come from elsewhere, and name anything."""
+        numbers = place.offset, place.length
+        if not isinstance(place.file, str) or _number(place.file) < 0 or any(type(n) is not int for n in numbers):
+            raise damaged(self.folder, f"the journal names {place.file!r} as a file of it")
+        if min(numbers) < 0 or max(numbers) > LARGEST:
+            raise damaged(self.folder, f"the journal names a record at {place.offset} of {place.length} bytes")
+        return self.folder / place.file
+
+    def _go_on(self, name: str, end: int) -> None:
         """Cut a file back to what the journal knows and append to it, unless something is wrong with it."""
+        path = self.folder / name
         if path.is_file() and path.stat().st_size >= end:
-            self._file, self._end = os.open(path, os.O_WRONLY | BINARY), end
+            with open_inside(self.folder, name, "r+b") as file:
+                self._file, self._end = os.dup(file.fileno()), end
             os.ftruncate(self._file, end)
             os.lseek(self._file, end, os.SEEK_SET)
 

@@ -13,6 +13,7 @@ import io
 import lzma
 import mmap
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -280,7 +281,7 @@ def _ahead(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
     """Give a draft beside a file that takes its place when the block ends well and vanishes when not."""
-    draft = path.with_name(f".draft-{os.getpid()}-{path.name}")
+    draft = path.with_name(f".draft-{secrets.token_hex(8)}-{path.name}")  # a name at which no link can wait
     try:
         yield draft
         draft.replace(path)

@@ -1,0 +1,124 @@
+"""Files inside a survey, which may have come from elsewhere: plain files and folders, never what links lead to.
+
+An archive that somebody sends may hold symbolic links, pipes and devices under the names of the files of a survey.
+To open one of these could truncate a file outside the folder, read one that is private, or wait forever. So
+all names of a survey are checked before it is opened (`check_survey`), and the files that surveyor writes in place are
+opened without following links, and only if no other name leads to them (a hard link would share its content).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from surveyor.errors import SurveyError
+
+JOURNAL = "journal.sqlite"
+FILES = frozenset({"survey.toml", JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", "journal.head", "lock", "report.html"})
+FOLDERS = {
+    "warc": 1,
+    "topics": 1,
+    "checkpoint": 2,
+    "journal.rescued": 1,
+    "journal.rescued-draft": 1,
+}  # and how many levels of files there are in each
+ENDINGS = (".parquet", ".html", ".log")  # of files that commands write into a survey
+NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # to open a pipe must not wait
+BINARY = getattr(os, "O_BINARY", 0)
+LONGEST = 100_000_000  # bytes of a text file that is read whole
+
+
+def check_survey(folder: Path) -> None:
+    """Refuse a survey that holds anything but plain files and folders under the names that surveyor uses."""
+    for path, kind in _used(folder):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:  # another process has just removed it
+            continue
+        if stat.S_ISLNK(mode):
+            raise _refused(path, "is a symbolic link")
+        if not (stat.S_ISDIR(mode) if kind == "folder" else stat.S_ISREG(mode)):
+            raise _refused(path, f"is not a plain {kind}")
+    rest = folder / f"{JOURNAL}-journal"
+    if os.path.lexists(rest):  # SQLite would obey it, and may remove a file that it names, wherever that lies
+        raise _refused(rest, "is a rollback journal, which surveyor never writes")
+
+
+def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
+    """Open a plain file of a folder, never what a link leads to.
+
+    Modes: `rb`, `xb` (must be new), `r+b` (must be there) and `a+b`; those that write refuse a file with several names.
+    """
+    flags = {
+        "rb": os.O_RDONLY, "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+        "r+b": os.O_RDWR, "a+b": os.O_RDWR | os.O_CREAT | os.O_APPEND,
+    }[mode]  # fmt: skip
+    path = folder / name
+    if not name or name in (".", "..") or os.path.basename(name) != name or "\0" in name:  # noqa: PTH119
+        raise _refused(path, "is no name of a file in a survey")
+    if not NOT_FOLLOWED and path.is_symlink():
+        raise _refused(path, "is a symbolic link")
+    try:
+        handle = os.open(path, flags | NOT_FOLLOWED | BINARY, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _refused(path, "is a symbolic link or a pipe") from error
+        raise
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise _refused(path, "is not a plain file")
+        if mode != "rb" and about.st_nlink > 1:
+            raise _refused(path, "has another name (a hard link), and what is written here would change there too")
+        return os.fdopen(handle, mode.replace("x", "w"))
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_inside(folder: Path, name: str, longest: int = LONGEST) -> bytes:
+    """Return what a plain file of a folder holds."""
+    with open_inside(folder, name) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > longest:
+            raise _refused(folder / name, f"is larger than {longest:,} bytes")
+        data: bytes = file.read(size)
+    return data
+
+
+def _used(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield what lies under the names that surveyor reads or writes, and what it must be."""
+    for path in _entries(folder):
+        if path.name in FOLDERS:
+            yield path, "folder"
+            yield from _below(path, FOLDERS[path.name])
+        elif path.name in FILES or path.name.endswith(ENDINGS):
+            yield path, "file"
+
+
+def _below(folder: Path, levels: int) -> Iterator[tuple[Path, str]]:
+    if folder.is_symlink() or not folder.is_dir():
+        return  # the caller refuses it
+    for path in _entries(folder):
+        inner = levels > 1 and path.is_dir()  # what a link leads to is not looked at: the link itself is refused
+        yield path, "folder" if inner else "file"
+        if inner:
+            yield from _below(path, levels - 1)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:  # another process has just removed it
+        return []
+
+
+def _refused(path: Path, why: str) -> SurveyError:
+    return SurveyError(
+        f"{path} {why}; a survey is made of plain files and folders",
+        hint="if the survey is yours, put the file itself there; if it is from elsewhere, do not use it",
+    )
