@@ -161,7 +161,8 @@ def opened(path: Path, what: str) -> Derived:
     hosts = Hosts(1.0)
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        return HostQueues(pages, hosts, urls.__getitem__, urls.host_ids)
+        numbered = getattr(urls, "host_ids" if hasattr(urls, "host_ids") else "host_keys")  # as it was called before
+        return HostQueues(pages, hosts, urls.__getitem__, numbered)
 
     with Folder.open(path) as folder:
         state = derive(folder, by_host)

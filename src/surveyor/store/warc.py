@@ -114,7 +114,7 @@ class Archive:
             file.seek(place.offset)
             data = file.read(place.length)
         try:
-            found = _warcio().ArchiveIterator(io.BytesIO(data), no_record_parse=True)
+            found = _warcio().ArchiveIterator(io.BytesIO(_unpacked(data)), no_record_parse=True)
             records = [(record.rec_headers.get_header, record.raw_stream.read(MOST_UNPACKED)) for record in found]
             (about, message), (_, request) = records
             at = datetime.fromisoformat(about("WARC-Date")).timestamp()
@@ -228,6 +228,19 @@ def _packed(record: bytes) -> bytes:
 
     packed: bytes = isal_zlib.compress(record, 2, 31)
     return packed
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return what gzip members hold; `zlib.error` if a checksum is wrong, of which warcio would only warn."""
+    parts, rest, room = list[bytes](), data, 2 * MOST_UNPACKED
+    while rest:
+        member = zlib.decompressobj(31)
+        parts.append(member.decompress(rest, room))
+        room -= len(parts[-1])
+        if not member.eof or room <= 0:
+            raise zlib.error("a gzip member ends too early, or holds too much")
+        rest = member.unused_data
+    return b"".join(parts)
 
 
 def _filler(length: int) -> bytes:
