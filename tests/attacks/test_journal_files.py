@@ -51,7 +51,7 @@ def test_a_schema_that_is_not_ours(tmp_path: Path, what: str) -> None:
     with closing(connect(path, write=True)) as connection:
         connection.execute(STRANGE[what]).fetchall()
     for write in (True, False):
-        with pytest.raises(SurveyError, match="in its schema is not what a journal has") as caught:
+        with pytest.raises(SurveyError, match="is damaged, or not the journal of a survey") as caught:
             Journal.open(path, write=write)
         assert caught.value.exit_code == 4
 
