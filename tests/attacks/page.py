@@ -35,6 +35,17 @@ without a key (3 times).
 HTML, sitemaps, content encodings, graph formats, journals and archives. The targets are in `tests/attacks/fuzz/`.
 They call the parsers beneath the boundary that turns an unexpected exception of a parser into the outcome *blocked*,
 so that each exception is a finding. The search is guided by the lines reached; no other fuzzer is needed for it.
+
+| target | inputs of the largest runs | found and fixed |
+|---|--:|---|
+| URLs | 1,000,000 | a host of dots alone had an empty domain |
+| headers | 1,000,000 | `Link` with an empty `rel` |
+| robots.txt | 1,180,000 | – |
+| HTML | 1,000,000 | – |
+| sitemaps | 1,000,000 | encodings that Python does not know |
+| content encodings | 200,000 | – |
+| archives | 200,000 | records of an impossible length, records without a URL |
+| journals | 160,000 | – |
 """
 
 
