@@ -290,7 +290,7 @@ def faults() -> list[Fault]:
         Fault(
             "page that needs JavaScript",
             html("<div id=root></div><noscript>Enable JavaScript</noscript><script src=/app.js></script>"),
-            ANY,
+            r"read: needs JavaScript",
         ),
         Fault("canonical page that is gone", _canonical, READ, "/page"),
         Fault("refresh in a circle", _refresh, READ, "/one"),
