@@ -159,7 +159,7 @@ def test_csv_in_a_pipe_is_what_out_writes(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, check=True, env=env)
     names = [line.rpartition(b",")[2] for line in done.stdout.splitlines()]
     assert names == [line.rpartition(b",")[2] for line in out.read_bytes().splitlines()]
-    assert sorted(names) == [b"a\xff", b"b\x1b[31m\xc3\xa9", b"name"]
+    assert sorted(names) == [b"a\xff", b"b\\x1b[31m\xc3\xa9", b"name"]  # control characters are escaped
 
 
 # Surroundings

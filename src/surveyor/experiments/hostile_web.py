@@ -20,6 +20,7 @@ import ipaddress
 import json
 import os
 import re
+import runpy
 import socket
 import subprocess
 import sys
@@ -169,8 +170,6 @@ def show(web: HostileWeb, found: Outcome) -> None:
 
 def recorded(log: Path, words: Sequence[str]) -> int:
     """Run a command line; record and refuse connections and look-ups that are not about loopback."""
-    from surveyor import cli
-
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
@@ -184,7 +183,11 @@ def recorded(log: Path, words: Sequence[str]) -> int:
 
     sys.addaudithook(watch)
     sys.argv[1:] = words
-    return cli.run(words)
+    try:
+        runpy.run_module("surveyor", run_name="__main__")
+    except SystemExit as ending:
+        return int(ending.code or 0)
+    return 0
 
 
 def _is_literal(host: object) -> bool:
