@@ -15,8 +15,7 @@ from surveyor.experiments.hostile_web import Outcome, crawl, problems, show
 
 PAGES = 60
 SLOW = {"slow headers", "slow body", "calendar without end", "a million tags"}  # in the large experiment only
-PENDING = {"canonical page that is gone"}
-FAULTS = [fault for fault in faults() if fault.name not in SLOW | PENDING]
+FAULTS = [fault for fault in faults() if fault.name not in SLOW]
 
 
 @pytest.fixture
