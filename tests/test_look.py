@@ -119,8 +119,8 @@ def test_what_a_crawl_would_make_of_it(answer: Fetched, kind: str, reason: str, 
 def test_redirects_without_end() -> None:
     answers = {f"{HOME}{n}": moved(f"{HOME}{n}", f"/{n + 1}") for n in range(50)}
     found, client = look(f"{HOME}0", {**site(), **answers}, delay=0)
-    assert found.reason == "redirects more than 10 times"
-    assert len(client.log) == 12
+    assert found.reason == "more than 20 redirects"
+    assert len(client.log) == 22
 
 
 def test_wishes_and_words_of_a_page() -> None:

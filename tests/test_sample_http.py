@@ -8,11 +8,14 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+import surveyor as sv
 from console import Said
 from sampling_webs import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
@@ -177,3 +180,28 @@ class _Resolver:
         if name in ("intern.example", "localhost"):
             return ["127.0.0.1"]
         return await self._web.resolver.resolve(name, port)
+
+
+def test_a_local_page_is_sampled_by_being_named(tmp_path: Path) -> None:
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # named by the library
+            found = self.path.endswith((".txt", "/missing")) is False
+            body = b"".join(b"<a href=/%d>x</a>" % page for page in range(5)) if found else b""
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        seed, out = f"http://127.0.0.1:{server.server_port}/0", tmp_path / "out.survey"
+        chosen = {"contact": "me@example.org", "delay": 0.0}
+        found = sv.sample([seed], until="fetches=5,steps=200", walks=2, out=out, **chosen)
+        server.shutdown()
+    assert found.distinct > 1
+    with Folder.open(out, write=False) as kept:
+        assert kept.manifest.settings["allow"] == [f"127.0.0.1:{server.server_port}"]

@@ -32,6 +32,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     """Fetch the pages that walks come to, into a survey of their own."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
+    from surveyor.crawling.start import clean_seeds, named
     from surveyor.sampling.beginning import begin, folder_for
     from surveyor.sampling.sample import sample_of
     from surveyor.sampling.topics import Topic
@@ -40,6 +41,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
     chosen = with_contact(output, chosen)
+    chosen, origins = named(chosen, origins, clean_seeds(wish.where) if wish.where else ())
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), Until.parse(wish.goal)
     _check_budget(seeds, wish, until)
     place = Path(wish.out) if wish.out else folder_for(seeds, topic.text)

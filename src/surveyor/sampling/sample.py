@@ -12,6 +12,7 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
 from surveyor.crawling.crawl import finished
+from surveyor.crawling.start import clean_seeds, named
 from surveyor.crawling.survey import Survey
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
@@ -113,10 +114,11 @@ def _live(
 ) -> Sample:  # fmt: skip
     """Sample the live web; what is fetched goes to a survey of its own, which is gone on with when asked again."""
     _check_settings(settings)
+    given = dict.fromkeys([*settings, "rng"], "argument")
+    chosen, origins = named(Settings(**settings, rng=rng), given, clean_seeds(list(seeds)))
     with begin(
-        seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=Settings(**settings, rng=rng),
-        origins=dict.fromkeys([*settings, "rng"], "argument"), **wish,
-    ) as begun:  # fmt: skip
+        seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=chosen, origins=origins, **wish
+    ) as begun:
         done = done_when(until, watched, say)
         work = run(begun, **until.limits, done=done, client=client, resolver=resolver)
         return sample_of(finished(work), until, watched)

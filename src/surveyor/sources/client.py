@@ -180,7 +180,7 @@ class HttpClient:
         """Read and decode a body, in pieces that are kept whatever happens."""
         most = self._settings.max_bytes
         announced = attempt.header(b"content-length")
-        if announced.isdigit() and int(announced[:18]) > most:
+        if announced.isascii() and announced.isdigit() and int(announced[:18]) > most:
             raise TooLarge(f"the body has {announced} bytes, more than {most:,}")
         decoder = decoder_of(attempt.header(b"content-encoding"))
         attempt.is_encoded = decoder is not None

@@ -43,7 +43,7 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
     if len(schema.names) > 2:
         intake.note(f"{path.name}: links taken from {columns[0]} and {columns[1]}, the other columns left out")
     stated = (schema.metadata or {}).get(PAGES, b"")
-    if stated.isdigit() and intake.wanted is None:
+    if stated.isdigit() and len(stated) < 19 and intake.wanted is None:
         intake.expect(int(stated))
     kinds = [_kind(pa, schema.field(column).type) for column in columns]
     if "" in kinds or kinds[0] != kinds[1]:
