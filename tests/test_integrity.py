@@ -65,7 +65,7 @@ def rows(path: Path) -> list[object]:
 
 
 def test_digests_can_be_computed_by_anyone(path: Path) -> None:
-    """As documented: JSON lines of the rows of each commit after the digest before, with nothing but SQLite."""
+    """As documented: the rows of each commit as JSON after the digest before, with nothing but SQLite."""
     with closing(sqlite3.connect(path / "journal.sqlite")) as raw:
         before, reached = bytes(16), (-1, 0, 0)
         for _, visit, url, event, digest in raw.execute("SELECT * FROM commits").fetchall():
@@ -75,7 +75,7 @@ def test_digests_can_be_computed_by_anyone(path: Path) -> None:
                 query = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"  # noqa: S608
                 for row in raw.execute(query, (first, last)):
                     line = json.dumps(row, default=bytes.hex, separators=(",", ":"))
-                    state.update(line.encode() + b"\n")
+                    state.update(line.encode() + b",")
             assert state.digest() == digest
             before, reached = digest, ends
     with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:

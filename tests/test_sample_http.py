@@ -199,8 +199,7 @@ def test_a_local_page_is_sampled_by_being_named(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         seed, out = f"http://127.0.0.1:{server.server_port}/0", tmp_path / "out.survey"
-        chosen = {"contact": "me@example.org", "delay": 0.0}
-        found = sv.sample([seed], until="fetches=5,steps=200", walks=2, out=out, **chosen)
+        found = sv.sample([seed], until="fetches=5", walks=2, out=out, contact="me@example.org", delay=0.0)
         server.shutdown()
     assert found.distinct > 1
     with Folder.open(out, write=False) as kept:

@@ -137,3 +137,19 @@ def test_what_makes_no_scope_is_refused(wrong: dict[str, Any], message: str) -> 
     with pytest.raises(UsageError, match=message) as caught:
         Scope(**{"kind": "host", "seeds": SEEDS, **wrong})
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["host", "prefix", "any", "domain"])
+@given(
+    st.sampled_from(["http", "https", "ftp"]),
+    st.sampled_from(["example.org", "www.example.org", "example.org:8080", "exampleXorg", "example.com"]),
+    st.text("ab/.?z\n", max_size=8),
+    st.integers(0, 3),
+)
+def test_the_quick_way_and_the_slow_one_agree(kind: Any, scheme: str, host: str, path: str, depth: int) -> None:
+    seeds = ("https://example.org/a/b", "http://example.org:8080/b.z/")
+    scope = Scope(kind, seeds, depth=2, domain=lambda name: name.removeprefix("www."))
+    url = f"{scheme}://{host}/{path}"
+    assert scope.admits(url, depth) == (scope.why_not(url, depth) is None)
+    plain = Scope(kind, seeds, types=frozenset({"z"}), domain=scope.domain)
+    assert plain.admits(url) == (plain.why_not(url) is None)

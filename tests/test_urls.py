@@ -308,3 +308,13 @@ def test_ports_and_addresses_pass_by_the_pattern_as_by_the_parser(scheme: str, n
     except ValueError:
         expected = ""
     assert (normalise(url) or "") == expected
+
+
+def test_texts_are_those_of_the_pages() -> None:
+    urls = Urls()
+    every = [f"https://example.org/{'x' * (number % 7)}{number}" for number in range(50)]
+    urls.ids(every)
+    for pages in ([], [7], [3, 4, 5, 6], [6, 5, 4], [2, 4, 6], [49, 0], [3, 3]):
+        assert urls.texts(np.array(pages, np.int32)) == [every[page] for page in pages]
+    with pytest.raises(UsageError, match="pages that no URL has"):
+        urls.texts(np.array([48, 49, 50], np.int32))

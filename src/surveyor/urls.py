@@ -198,10 +198,19 @@ class Urls:
         """Return the URLs with the ids from `since` on: what a journal has yet to write."""
         if not 0 <= since <= len(self):
             raise UsageError(f"no ids from {since} on", hint=f"there are {len(self):,} URLs")
-        ends = self._strings.offsets[since:].tolist()
+        return self._between(since, len(self))
+
+    def texts(self, pages: IdArray) -> list[str]:
+        """Return the URLs of pages; those with successive ids, as the new links of a page have, are read at once."""
+        self._check(pages)
+        if pages.size and np.array_equal(pages, np.arange(pages[0], pages[0] + pages.size)):
+            return self._between(int(pages[0]), int(pages[-1]) + 1)
+        return [self[page] for page in pages.tolist()]
+
+    def _between(self, first: int, end: int) -> list[str]:
+        ends = self._strings.offsets[first : end + 1].tolist()
         text = self._strings.blob[ends[0] : ends[-1]].tobytes().decode("ascii")
-        start = ends[0]
-        return [text[first - start : last - start] for first, last in pairwise(ends)]
+        return [text[start - ends[0] : stop - ends[0]] for start, stop in pairwise(ends)]
 
     def alias(self, page: int, target: int) -> bool:
         """Let a page stand for another; False if it does so for a third already, or if they would go in a circle."""

@@ -311,8 +311,9 @@ class Reader:
         if self._place.size < len(self._urls):
             more = np.zeros(2 * len(self._urls) - self._place.size, np.uint8)
             self._place = np.concatenate([self._place, more])
-        for number in ids[self._place[ids] == UNKNOWN].tolist():
-            self._place[number] = INSIDE if self._scope.admits(self._urls[number]) else OUTSIDE
+        unknown = ids[self._place[ids] == UNKNOWN]
+        for number, url in zip(unknown.tolist(), self._urls.texts(unknown), strict=True):
+            self._place[number] = INSIDE if self._scope.admits(url) else OUTSIDE
         inside: BoolArray = self._place[ids] == INSIDE
         if self._scope.depth is not None and self._depth.get(page, 0) + steps > self._scope.depth:
             inside &= np.isin(ids, self._seeds)

@@ -27,6 +27,7 @@ from surveyor.urls import origin as origin_of
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
 UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
+MANY_LINKS = 5_000  # of new outcomes: to number them takes some milliseconds
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
 TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
@@ -102,8 +103,7 @@ class LiveSource:
         if self._failure is not None:
             raise self._failure
         answers, self._answers = self._answers, []
-        news, self._news = self._news, News()
-        final = []
+        news, final = self._news, []
         for answer in answers:
             self._extra += answer.fetched.requests  # less one if it ends as a visit
             retry = guarded(answer.fetched.url, self._retry, answer, news)
@@ -117,6 +117,9 @@ class LiveSource:
             news.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
             self._extra = 0
         news.outcomes.extend(self._reader.visits(final))
+        if sum(outcome.links.size for outcome in news.outcomes) > MANY_LINKS:
+            await asyncio.sleep(0)  # to commit them takes as long again: other tasks run in between
+        self._news = News()
         return news
 
     def _retry(self, answer: Answer, news: News) -> Retry | None:

@@ -3,7 +3,7 @@
     commits   number, visit, url, event, digest      how far the tables reached after the commit (0: nothing yet)
 
 The digest of commit n is BLAKE2b-128 of the digest of commit n-1 and the rows that n added to `urls`, `visits` and
-`events`, in this order, each row as JSON without spaces, followed by a newline, with bytes as hexadecimal text.
+`events`, in this order, each row as JSON without spaces, followed by a comma, with bytes as hexadecimal text.
 (`robots` and `meta` hold only the latest state; the checksums of their pages guard them.)
 """
 # ruff: noqa: S608  # statements consist of names of tables and columns; values are always bound
@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -69,8 +70,9 @@ def digest(before: bytes, *tables: Rows) -> bytes:
     """Return the digest of a commit with these rows."""
     state = hashlib.blake2b(before, digest_size=16)
     for rows in tables:
-        for row in rows:
-            state.update(_encode(row).encode() + b"\n")
+        rest = iter(rows)
+        while some := list(islice(rest, CHUNK)):  # one call for many rows takes a fifth of the time
+            state.update(_encode(some)[1:-1].encode() + b",")
     return state.digest()
 
 
