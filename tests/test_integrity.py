@@ -38,7 +38,7 @@ def commit(folder: Folder, number: int) -> None:
     )  # fmt: skip
     robots = [RobotsFile(f"https://{number % 3}.example", 1.0, 2.0, 200, b"Disallow: /x")]
     url = f"https://a.example/{number}"
-    folder.commit([visit], [url], robots=robots, events=[Event("retry", 1, {"n": number})])
+    folder.commit([visit], [url], robots=robots, events=[Event("noted", 1, {"n": number})])
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def damage(path: Path, of: bytes) -> None:
 
 def rows(path: Path) -> list[object]:
     with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
-        return [list(journal.urls()), list(journal.visits()), list(journal.events("retry"))]
+        return [list(journal.urls()), list(journal.visits()), list(journal.events("noted"))]
 
 
 def test_digests_can_be_computed_by_anyone(path: Path) -> None:

@@ -19,7 +19,8 @@ from itertools import islice
 import numpy as np
 
 from surveyor.arrays import BoolArray, IdArray, IntArray, KeyArray
-from surveyor.errors import UsageError
+from surveyor.crawling.derived import URL
+from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.condense import NAMES, Condensed, provenance, sizes_of
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
@@ -58,6 +59,10 @@ class DomainGraph:
         """Take the URLs of the next pages."""
         rest = iter(urls)
         while some := list(islice(rest, NAMES)):
+            if not all(isinstance(url, str) and URL.fullmatch(url) for url in some):
+                raise SurveyError(
+                    f"some pages after {self._at.size:,} have no URLs", hint="restore the survey from a copy"
+                )
             first = self._at.size
             self._at = np.concatenate([self._at, self._places.of(Names.of(some))])
             self._moves = np.concatenate([self._moves, np.arange(first, self._at.size, dtype=np.int32)])

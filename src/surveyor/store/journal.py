@@ -57,6 +57,7 @@ from surveyor.store.database import (
     has_checksums,
     transaction,
 )
+from surveyor.store.events import check_event
 from surveyor.store.head import Head, HeadFile, head_path, read_heads
 from surveyor.store.lists import pack, unpack
 from surveyor.store.survey import damaged, explained
@@ -252,11 +253,14 @@ class Journal:
     def events(self, kind: str | None = None) -> Iterator[Event]:
         """Yield the events, or those of one kind, in the order in which they happened."""
         query = "SELECT visit, at, kind, detail FROM events WHERE kind = ?1 OR ?1 IS NULL ORDER BY event"
-        for visit, at, which, detail in self._ask(query, kind):
+        rows, known = self._ask(query, kind), self._ask(URLS)[0][0]  # in this order: another process may be writing
+        for visit, at, which, detail in rows:
             try:
-                yield Event(which, at, dict(json.loads(detail)), visit)
-            except (ValueError, TypeError) as error:
+                event = Event(which, at, dict(json.loads(detail)), visit)
+                check_event(which, at, event.detail, known)
+            except (ValueError, TypeError, RecursionError) as error:
                 raise damaged(self.path, error) from error
+            yield event
 
     def closings(self) -> list[int]:
         """Return after how many visits no page was left, each time; see `visit.News`."""
