@@ -172,6 +172,7 @@ def test_what_hosts_asked_for_holds(tmp_path: Path) -> None:
         folder.note("wait", host=others[0], until=until, why="Retry-After")
         assert folder.delete_host(others[1]) > 0
     around.web.log.clear()
+    around.options |= {"patient": True}  # to wait for the host at the end
     around.community(base, out, local=f"host:{ours}", extra=60)
     asked = {request.host: request.time for request in reversed(around.web.log)}
     assert asked[others[0]] >= until

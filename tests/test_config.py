@@ -35,6 +35,8 @@ VALUES: dict[str, list[Any]] = {
     **{name: [0.0, 2.0, 3.0, 4.0, 5.0] for name in ("domain_delay", "max_delay", "max_wait")},
     "pause": [0.0, 2.0, 3.0, 4.0, 5.0],
     "concurrency": [1, 2, 3, 4, 5],
+    "max_fruitless": [0, 2, 3, 4, 5],
+    "patient": [True, False, True, False, True],
     "contact": [f"{name}@example.org" for name in "abcde"],
     "archive": [False, True, False, True, False],
     "follow_nofollow": [True, False, True, False, True],

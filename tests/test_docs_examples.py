@@ -91,7 +91,7 @@ def test_the_path_of_a_newcomer_works_as_the_readme_has_it(shell: Shell, web: Em
     for word in words:
         done = shell(word.replace("8765", str(web.port)))
         assert done.returncode == 0, f"{word}: {done.stderr}"
-    assert (shell.folder / "blog.site70.example.survey" / "report.html").is_file()
+    assert (shell.folder / f"blog.site70.example_{web.port}.survey" / "report.html").is_file()
 
 
 @posix

@@ -157,7 +157,8 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
             if news.outcomes:
                 return news.outcomes[0].kind, count
             assert [retry.page for retry in news.retries] == [page]
-            assert news.events[-1].detail["missing"] == (404 in statuses[:count])
+            retry = next(event for event in news.events if event.kind == "retry")
+            assert retry.detail["missing"] == (404 in statuses[:count])
         raise AssertionError("it was never said what became of the page")
 
     return asyncio.run(work())

@@ -187,7 +187,7 @@ def test_without_matplotlib_there_are_tables_only(
 def test_a_large_survey_makes_a_small_file(tmp_path: Path) -> None:
     """Every table is full, and every cell is as long as it may be and needs escapes."""
     pages = 1500
-    tail = "&" * 5000
+    tail = "&" * 1900
     urls = [f"https://h{number}.site{number // 2}.example/{tail}{number}" for number in range(pages)]
     folder, _ = begun(tmp_path / "a.survey", urls[:300], scope="any", exclude=["&" * 5000])
     every = np.arange(pages, dtype=np.int32)
@@ -230,7 +230,7 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     elsewhere = tmp_path / "b.html"
     said = Said(capsys, "report", str(made), "--out", str(elsewhere))
     assert said.out.startswith(f"{elsewhere}   ")
-    assert f"surveyor report {made} --open" in said.err
+    assert f"surveyor report {made} --out {elsewhere} --open" in said.err
     assert elsewhere.read_text("utf-8") == (made / "report.html").read_text("utf-8")
 
 

@@ -193,7 +193,8 @@ def _by_name(graph: Graph, path: Path) -> Start:
 def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
     with unpacked(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
-            yield original(row["name"]) if "name" in row else row["page"], float(row["share"])
+            share = float(row["share"])
+            yield original(row["name"]) if "name" in row else row["page"], share
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, float]]:

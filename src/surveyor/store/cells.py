@@ -1,8 +1,8 @@
-"""Text cells of CSV files: nothing that comes from the web runs in a spreadsheet or drives a terminal.
+r"""Text cells of CSV files: nothing that comes from the web runs in a spreadsheet or drives a terminal.
 
 A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` (or their full-width forms) for a formula, also after a
-tab or a line end. Such text gets an apostrophe in front. Control characters are written as escapes, except tabs and
-line ends within a cell. Numbers are written as they are, and so is all of JSON.
+tab or a line end. Such text gets an apostrophe in front. Control characters are written as escapes (`\x1b`), except
+tabs and line ends within a cell; `original` undoes both. Numbers are written as they are, and so is all of JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or what looks like an escape
+ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 
 def harmless(cell: Any) -> Any:
@@ -24,13 +25,20 @@ def harmless(cell: Any) -> Any:
     """
     if not isinstance(cell, str):
         return cell
-    text = cell if cell.isprintable() else CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", cell)
+    text = (
+        cell if cell.isprintable() and "\\" not in cell else CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", cell)
+    )
     return f"'{text}" if cell.lstrip("'").startswith(FORMULA) else text
 
 
 def original(cell: str) -> str:
-    """Return the text of a cell that `harmless` wrote, but for control characters."""
-    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(FORMULA) else cell
+    r"""Return the text of a cell that `harmless` wrote.
+
+    >>> original("'=1+1"), original(harmless("a\x1b[31m")) == "a\x1b[31m", original(harmless(r"\x1b")) == r"\x1b"
+    ('=1+1', True, True)
+    """
+    text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), cell)
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(FORMULA) else text
 
 
 def write_rows(file: TextIO, rows: Iterable[Iterable[Any]], *, raw: bool = False) -> None:
