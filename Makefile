@@ -5,11 +5,12 @@ INPUTS ?= 20000
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
-.PHONY: help demo test lint unit fuzz coverage bench experiments experiments-large docs clean
+.PHONY: help demo test test-all lint unit fuzz coverage bench experiments experiments-large docs clean
 
 help:
 	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
-	@echo "make test         everything that must pass: lint, types, layers, tests"
+	@echo "make test         what must pass before every commit: lint, types, layers, tests (under five minutes)"
+	@echo "make test-all     the tests that take longer: experiments, kills, tutorials, every command on every foreign survey"
 	@echo "make fuzz         the tests by random examples, each time with others, and a fuzzer per format (INPUTS=20000 each)"
 	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
 	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
@@ -29,7 +30,10 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 unit: .venv/ready
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: .venv/ready
+	$(BIN)/python -m pytest -n auto -m slow
 
 fuzz: .venv/ready
 	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=search

@@ -25,6 +25,7 @@ READS = st.lists(st.tuples(st.floats(0.01, 3), st.floats(0, 0.5)), max_size=30)
 
 @settings(deadline=None)
 @given(READS, st.floats(0.5, 6), st.integers(2, 5), st.floats(0, 0.5), st.floats(0.01, 1))
+@pytest.mark.slow
 def test_windows_equal_what_the_whole_list_of_reads_says(
     reads: list[tuple[float, float]], size: float, count: int, cash: float, wait: float
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_first_read_soon_after_the_discovery_is_blended_with_the_average() -> 
     assert 8 * kept.rate(state, 0, 0.0, 101.0, 0.01) == pytest.approx((0.4 + 0.08 * 0.25) / (1 / 8 + 0.25))
 
 
+@pytest.mark.slow
 def test_cash_given_at_the_beginning_is_not_earned() -> None:
     window: Window
     for window in ("fixed", "variable", "bao"):
@@ -90,6 +92,7 @@ def test_cash_given_at_the_beginning_is_not_earned() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.slow
 def test_windows_are_unbiased_where_the_oldest_pair_does_not_count(policy: Policy) -> None:
     graph = random_web(400, 4000, 3)
     jumps = jumps_of(everywhere(graph), 400)
@@ -110,6 +113,7 @@ def test_windows_are_unbiased_where_the_oldest_pair_does_not_count(policy: Polic
     assert 1.15 < np.median(rates_with_oldest / truth) < 1.5
 
 
+@pytest.mark.slow
 def test_a_compiled_crawl_follows_a_web_that_grows() -> None:
     graph = random_web(30, 120, 9)
     web = ChangingWeb(graph, np.random.default_rng(4), changed=0.1, born=0.2, died=0.05)
@@ -132,6 +136,7 @@ def current(strategy: Opic, web: ChangingWeb) -> FloatArray:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("window", ["fixed", "variable", "bao"])
+@pytest.mark.slow
 def test_windows_follow_a_web_that_changes_and_grows(window: Window) -> None:
     graph = random_web(200, 1600, 9)
     web = ChangingWeb(graph, np.random.default_rng(4), changed=0.05, born=0.01, died=0.01)

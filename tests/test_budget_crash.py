@@ -38,6 +38,7 @@ def by_in_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1"])
+@pytest.mark.slow
 def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str) -> None:
     monkeypatch.setattr(live, "save", lambda *_: False)
     setting = Setting(STEADY, options={"budget": budget})
@@ -58,6 +59,7 @@ def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("strategy", ["rankmass", "opic", "windowed", "breadth"])
+@pytest.mark.slow
 def test_a_checkpoint_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     monkeypatch.setattr(live, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(live, "SAVE_SHARE", 0.0)

@@ -278,6 +278,7 @@ def test_there_is_no_gate_unless_it_is_asked_for(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nowhere")
+@pytest.mark.slow
 def test_the_command_line_says_what_was_refused_and_how_to_get_it(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ def chance(runs: int, low: int, high: int) -> float:
 
 
 @pytest.mark.parametrize(("runs", "cells"), [(60, 1), (400, 1), (400, 100)])
+@pytest.mark.slow
 def test_the_band_is_exact(runs: int, cells: int) -> None:
     low, high = band(runs, cells)
     assert chance(runs, low, high) <= 0.001 / cells
@@ -27,6 +28,7 @@ def test_the_band_is_exact(runs: int, cells: int) -> None:
     assert high == runs or chance(runs, 0, high - 1) > 0.0005 / cells
 
 
+@pytest.mark.slow
 def test_verdicts_and_the_sum_of_them() -> None:
     def cell(held: int, runs: int = 400) -> Cell:
         return Cell("a web", "trial", "camp", 0.4, 400, runs, held, 3, 0.1, 400.0, 5_000.0)
@@ -43,6 +45,7 @@ def test_verdicts_and_the_sum_of_them() -> None:
     assert summary([cell(0, runs=0)]) == "No sample called itself done."
 
 
+@pytest.mark.slow
 def test_intervals_hold_about_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bad estimate of the error would show: half as long, 95 % intervals hold two times in three."""
     monkeypatch.setattr(calibration, "LAST", 1 << 11)

@@ -113,6 +113,7 @@ def test_signals_save_and_say_how_to_go_on(web: EmbeddedWeb, number: int, code: 
         assert folder.load_checkpoint() is not None
 
 
+@pytest.mark.slow
 def test_two_at_once(web: EmbeddedWeb, tmp_path: Path) -> None:
     words = ["crawl", *web.seeds, *polite(web, "--out", "f.survey", "--until", "pages=100000", "-q")]
     crawl = subprocess.Popen([sys.executable, "-m", "surveyor", *words], stderr=subprocess.DEVNULL)
@@ -251,6 +252,7 @@ def test_a_survey_of_a_newer_version_and_a_damaged_one(
     assert Said(capsys, "status", "nowhere.survey").code == 4
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path) -> None:
     made = process("-m", "surveyor", "demo", "--out", "demo", "--json", "--quiet")
     assert made.returncode == 0, made.stderr

@@ -139,6 +139,7 @@ def test_files_hold_what_the_library_tells(
         assert read == list(values), name
 
 
+@pytest.mark.slow
 def test_several_scores_side_by_side(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
     args = ["domains", path, "--score", "in,pagerank", "--top", "3"]
     said = Said(capsys, *args)
@@ -152,6 +153,7 @@ def test_several_scores_side_by_side(capsys: pytest.CaptureFixture[str], path: s
     assert list(every["tops"]) == ["tse", "in", "win", "pagerank", "harmonic", "bv", "qvs", "supp"]
 
 
+@pytest.mark.slow
 def test_every_score_fits_its_terminal(web: sv.SyntheticWeb, path: str) -> None:
     from surveyor.report.reputations import Told
 

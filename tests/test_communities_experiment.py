@@ -59,6 +59,7 @@ def small_web() -> Web:
 
 
 @pytest.mark.parametrize("select", SELECTORS)
+@pytest.mark.slow
 def test_nothing_is_wrong_where_everything_was_read(select: Select) -> None:
     web = small_web()
     told = run(web, web.domains[0], select, 7)
@@ -71,6 +72,7 @@ def test_nothing_is_wrong_where_everything_was_read(select: Select) -> None:
         assert after.kendall == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_pages_that_link_back_are_found_sooner_by_what_they_do_to_local_ranks_than_by_chance() -> None:
     web = web_with_hubs()
     chosen, drawn = (run(web, web.domains[0], select, 7) for select in ("complement", "random"))
@@ -80,6 +82,7 @@ def test_pages_that_link_back_are_found_sooner_by_what_they_do_to_local_ranks_th
     assert chosen.at["crawled"][after].l1 < 0.8 * drawn.at["crawled"][after].l1
 
 
+@pytest.mark.slow
 def test_a_web_that_is_read_to_its_end_early_tells_the_same_from_then_on() -> None:
     links = np.array([(0, 1), (1, 0), (1, 2), (2, 0), (3, 0), (4, 3)] + [(page, page + 1) for page in range(4, 29)])
     web = Web("end", Graph.from_arrays(links[:, 0], links[:, 1], 30), ())
@@ -89,6 +92,7 @@ def test_a_web_that_is_read_to_its_end_early_tells_the_same_from_then_on() -> No
     assert [at for at, _ in told.curve["auto"]] == [0.0, 0.5]
 
 
+@pytest.mark.slow
 def test_all_pages_that_link_in_leave_their_own_ranks_unknown_and_no_more() -> None:
     web = web_with_hubs()
     told = back_links(web, web.domains[0], 7)
@@ -99,6 +103,7 @@ def test_all_pages_that_link_in_leave_their_own_ranks_unknown_and_no_more() -> N
     assert all(pair[1] < 1e-6 for pair in told["frontier"])  # read anyway
 
 
+@pytest.mark.slow
 def test_intervals() -> None:
     assert mean([1.0, 2.0, 3.0]) == pytest.approx((2.0, 4.303 / math.sqrt(3)))
     assert mean([2.0, 2.0]) == (2.0, 0.0)
@@ -108,6 +113,7 @@ def test_intervals() -> None:
     assert ratio([(1.0, 4.0)] * 5) == (0.25, 0.25, 0.25)
 
 
+@pytest.mark.slow
 def test_the_target_is_told_of_domains_that_nothing_was_tuned_on() -> None:
     def found(auto: float, *, tuned: bool) -> Found:
         each = {"crawled": 0.2, "frontier": 0.3, "auto": auto}
@@ -125,6 +131,7 @@ def test_the_target_is_told_of_domains_that_nothing_was_tuned_on() -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_made_up_domains_are_sites_and_parts_of_topics() -> None:
     web = made(30_000)
     assert [kind_of(domain) for domain in web.domains] == ["site"] * 3 + ["topic"] * 3
@@ -133,12 +140,14 @@ def test_made_up_domains_are_sites_and_parts_of_topics() -> None:
     assert all(0 < domain.pages.size <= 0.02 * 30_000 for domain in web.domains[3:])
 
 
+@pytest.mark.slow
 def test_no_real_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(real(tmp_path)) == []
     assert "only a made-up web is used" in capsys.readouterr().err
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     communities.main(["--quick", "--pages", "2000", "--seeds", "2", "--json", "--plots", str(tmp_path)])
     captured = capsys.readouterr()
@@ -164,6 +173,7 @@ def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.Capt
     assert "further pages read" in figures[0].read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_inflow_read_is_the_part_that_extra_pages_hold() -> None:
     edges = [("in", "out"), ("out", "in"), ("fan", "in"), ("fan", "out"), ("out", "fan"), ("far", "in")]
     graph = Graph.from_edges(edges)

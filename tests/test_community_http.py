@@ -99,6 +99,7 @@ def web() -> Iterator[EmbeddedWeb]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
+@pytest.mark.slow
 def test_killed_by_the_system(tmp_path: Path, web: EmbeddedWeb) -> None:
     base, out = based(web, tmp_path / "base.survey"), tmp_path / "killed.survey"
     kept = (base / "journal.sqlite").read_bytes()
@@ -124,6 +125,7 @@ def test_killed_by_the_system(tmp_path: Path, web: EmbeddedWeb) -> None:
     assert (base / "journal.sqlite").read_bytes() == kept
 
 
+@pytest.mark.slow
 def test_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     figures = main(["--quick"])
     for one in figures:

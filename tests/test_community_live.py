@@ -196,6 +196,7 @@ def images_of(around: Around, base: Path, here: Path, every: int, **wish: Any) -
 
 
 @pytest.mark.parametrize("saves", [True, False], ids=["checkpoints", "journal alone"])
+@pytest.mark.slow
 def test_killed_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, saves: bool) -> None:
     """Whatever could not be read meanwhile: the rest is read as if nothing had happened."""
     around = Around(ROUGH)

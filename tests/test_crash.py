@@ -66,6 +66,7 @@ def no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("no_checkpoints")
 @pytest.mark.parametrize(("web", "until"), [(STEADY, ALL), (HERE, SOME)], ids=["steady", "moody"])
+@pytest.mark.slow
 def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -> None:
     setting = Setting(web)
     images = whole_run(setting, tmp_path, until)
@@ -84,6 +85,7 @@ def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -
 
 
 @pytest.mark.usefixtures("no_checkpoints")
+@pytest.mark.slow
 def test_killed_before_any_commit(tmp_path: Path) -> None:
     """What was asked and not yet committed is asked again: where the answer is the same, so is the journal."""
     setting = Setting(STEADY)
@@ -97,6 +99,7 @@ def test_killed_before_any_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("strategy", "every"), PAST)
+@pytest.mark.slow
 def test_a_checkpoint_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, every: int
 ) -> None:
@@ -152,6 +155,7 @@ def test_killed_again_and_again(tmp_path: Path, moment: str) -> None:
 
 
 @pytest.mark.parametrize("web", [STEADY, MOODY], ids=["steady", "moody"])
+@pytest.mark.slow
 def test_several_at_once(tmp_path: Path, web: WebSettings) -> None:
     """Pages in flight are asked for again, all others are not; the server remembers that it was asked."""
     setting = Setting(web, concurrency=4)

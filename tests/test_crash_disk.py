@@ -68,6 +68,7 @@ def assert_same(path: Path, whole: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+@pytest.mark.slow
 def test_kill_9(tmp_path: Path) -> None:
     """What is checked after each kill is in `experiments/kill.py`, which does it 200 times if it is run alone."""
     figures = kill.kill_often(10, tmp_path, web=FINITE)
@@ -203,6 +204,7 @@ assert accounts(path) == accounts(whole)
 MOUNTED = 'mount -t tmpfs -o size=120k tmpfs "$1" && exec "$2" -c "$3" "$1" "$4" "$5"'
 
 
+@pytest.mark.slow
 def test_a_real_disk(tmp_path: Path, whole: Path) -> None:
     """A crawl on a small disk until it is full, tried again, on a read-only disk, and then on a larger one."""
     unshare, small = shutil.which("unshare"), tmp_path / "small"

@@ -95,6 +95,7 @@ def test_the_path_of_a_newcomer_works_as_the_readme_has_it(shell: Shell, web: Em
 
 
 @posix
+@pytest.mark.slow
 def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
     page = "docs/tutorials/global-rank.md"
     said = []
@@ -111,6 +112,7 @@ def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
 
 
 @posix
+@pytest.mark.slow
 def test_the_tutorial_of_samples_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
     page = "docs/tutorials/sampling-a-topic.md"
     told = heard = ""
@@ -168,6 +170,7 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
 
 
 @posix
+@pytest.mark.slow
 def test_the_tutorial_of_domains_shows_what_comes(shell: Shell) -> None:
     page = "docs/tutorials/domains-without-spam.md"
     for code in code_of(page, "python"):
@@ -194,6 +197,7 @@ def test_the_tutorial_of_domains_shows_what_comes(shell: Shell) -> None:
 
 
 @posix
+@pytest.mark.slow
 def test_the_script_for_ci_fails_when_it_should(shell: Shell, web: EmbeddedWeb) -> None:
     (script,) = code_of("docs/how-to/ci-check.md", "sh")
     site = f"http://www.site11.example:{web.port}/"

@@ -98,6 +98,7 @@ def visits(draw: st.DrawFn) -> Visit:
     st.sampled_from([1, 10, 1 << 20]),
 )
 @settings(max_examples=60, deadline=None, phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
+@pytest.mark.slow
 def test_at_any_moment_it_is_what_the_journal_says(
     batches: list[list[Visit]], to: Level, nofollow: bool, run: int
 ) -> None:

@@ -23,6 +23,7 @@ def web() -> tuple[Graph, list[Domain]]:
     ]
 
 
+@pytest.mark.slow
 def test_knowing_all_that_link_here_leaves_little_error(web: tuple[Graph, list[Domain]]) -> None:
     graph, domains = web
     truth = pagerank(graph, tolerance=1e-12).scores
@@ -32,6 +33,7 @@ def test_knowing_all_that_link_here_leaves_little_error(web: tuple[Graph, list[D
         assert found[0.0, 1.0]["frontier"] < found[0.0, 0.0]["frontier"]
 
 
+@pytest.mark.slow
 def test_tables(web: tuple[Graph, list[Domain]], capsys: pytest.CaptureFixture[str]) -> None:
     graph, domains = web
     estimators.run([("small web", graph, domains)], back_links=False, pages=True)
@@ -42,12 +44,14 @@ def test_tables(web: tuple[Graph, list[Domain]], capsys: pytest.CaptureFixture[s
     assert "| 100% |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_domain_that_no_link_leaves_is_left_out() -> None:
     graph = Graph.from_edges([("a", "b"), ("b", "a"), ("c", "a")])
     truth = pagerank(graph).scores
     assert estimators.measure(graph, truth, Domain("all", "site", np.array([0, 1], np.int32))) is None
 
 
+@pytest.mark.slow
 def test_parts_follow_names_and_directories_follow_their_site() -> None:
     none = np.empty(0, np.int32)
     parts = [Domain(f"debian:{number}", "site", none).part for number in range(200)]
@@ -57,6 +61,7 @@ def test_parts_follow_names_and_directories_follow_their_site() -> None:
     assert Domain("debian:1", "site", none, fresh=True).part == "fresh"
 
 
+@pytest.mark.slow
 def test_uncertainty_is_told_beside_the_true_error(web: tuple[Graph, list[Domain]]) -> None:
     graph, domains = web
     fresh = [replace(domain, fresh=True) for domain in domains]

@@ -31,6 +31,7 @@ def chain(pages: int) -> Graph:
     return Graph.from_arrays(np.arange(pages - 1), np.arange(1, pages), pages)
 
 
+@pytest.mark.slow
 def test_parts_are_joined_by_so_many_pages_off_topic() -> None:
     topic = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0, 1], np.bool_)
     near = Neighbours.of(chain(10))
@@ -39,6 +40,7 @@ def test_parts_are_joined_by_so_many_pages_off_topic() -> None:
     assert np.flatnonzero(largest_part(near, topic, 2)).tolist() == [0, 2, 5]
 
 
+@pytest.mark.slow
 def test_a_page_that_is_reached_nearer_later_is_gone_on_from() -> None:
     """From page 0 the way over 1 and 2 is too long for 3, and that over 4 is not."""
     graph = Graph.from_arrays(np.array([0, 1, 0, 4, 2]), np.array([1, 2, 4, 2, 3]), 5)
@@ -46,6 +48,7 @@ def test_a_page_that_is_reached_nearer_later_is_gone_on_from() -> None:
     assert joined(Neighbours.of(graph), topic, 0, 1).tolist() == [True, False, False, True, True]
 
 
+@pytest.mark.slow
 def test_camps_are_joined_off_topic_only(webs: dict[str, TopicWeb]) -> None:
     web = webs["camps"]
     camp = web.shares["camp"]
@@ -55,12 +58,14 @@ def test_camps_are_joined_off_topic_only(webs: dict[str, TopicWeb]) -> None:
     assert parted(web.graph, web.topic, camp).links == web.graph.links
 
 
+@pytest.mark.slow
 def test_blogs_that_cross_leave_the_topic() -> None:
     graph = Graph.from_arrays(np.array([0, 1, 2, 2]), np.array([1, 2, 3, 4]), 5)
     camp = np.array([0, 0, 1, 0, 0], np.bool_)
     assert without_bridges(graph, camp).tolist() == [True, True, False, True, True]
 
 
+@pytest.mark.slow
 def test_the_first_tenth_of_each_walk_goes() -> None:
     walk = np.tile(np.arange(2, dtype=np.int32), 20)
     column = np.ones(40)
@@ -70,6 +75,7 @@ def test_the_first_tenth_of_each_walk_goes() -> None:
     assert len(later(trail.rows(slice(0, 2)))) == 2  # a single step stays
 
 
+@pytest.mark.slow
 def test_estimates_weight_by_degree_and_leave_out_what_is_not_known() -> None:
     page, degree = np.arange(3, dtype=np.int32), np.array([1.0, 2.0, 4.0])
     trail = Trail(page, page, page, degree > 0, degree, page.astype(np.int64))
@@ -78,6 +84,7 @@ def test_estimates_weight_by_degree_and_leave_out_what_is_not_known() -> None:
     assert np.isnan(estimate(trail, np.full(3, np.nan)))
 
 
+@pytest.mark.slow
 def test_samples_cost_what_they_may(webs: dict[str, TopicWeb]) -> None:
     for method in ("trial", "hard-paper", "neighbourhood-paper"):
         trail, fetched = sample(webs["pages"], method, 300, 1)
@@ -85,6 +92,7 @@ def test_samples_cost_what_they_may(webs: dict[str, TopicWeb]) -> None:
         assert trail.fetches.max(initial=0) <= 300
 
 
+@pytest.mark.slow
 def test_our_walks_are_not_biased_by_degree_and_the_papers_are(webs: dict[str, TopicWeb]) -> None:
     web = webs["sites"]
     with Crew() as crew:
@@ -97,6 +105,7 @@ def test_our_walks_are_not_biased_by_degree_and_the_papers_are(webs: dict[str, T
     assert low <= value <= high < 1
 
 
+@pytest.mark.slow
 def test_ratios_are_of_errors_and_few_runs_are_not_the_best() -> None:
     def runs(errors: list[float]) -> Runs:
         found = np.array(errors)
@@ -109,6 +118,7 @@ def test_ratios_are_of_errors_and_few_runs_are_not_the_best() -> None:
     assert lucky.empty == 9
 
 
+@pytest.mark.slow
 def test_a_method_without_a_sample_does_not_hide_the_others(webs: dict[str, TopicWeb]) -> None:
     def runs(method: str, *errors: float) -> Runs:
         found = np.array(errors)
@@ -120,6 +130,7 @@ def test_a_method_without_a_sample_does_not_hide_the_others(webs: dict[str, Topi
     assert found.against("trial", ("hard-paper",)) == {}
 
 
+@pytest.mark.slow
 def test_tables_tell_all_methods(webs: dict[str, TopicWeb]) -> None:
     web = webs["sites"]
     with Crew() as crew:
@@ -135,6 +146,7 @@ def test_tables_tell_all_methods(webs: dict[str, TopicWeb]) -> None:
     json.dumps([found.to_dict(), *(one.to_dict() for one in fits)], allow_nan=False)
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(webs: dict[str, TopicWeb], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     web = webs["sites"]

@@ -30,6 +30,7 @@ compiled = pytest.mark.compiled
 
 
 @compiled
+@pytest.mark.slow
 def test_what_is_shown_is_true_at_every_moment() -> None:
     done = list(crawls(3, ("rankmass", "tracking", "opic"), each=1, rng=0))
     assert [one.violations for one in done] == [(), (), ()]

@@ -39,6 +39,7 @@ def test_a_small_level_behind_a_large_one_is_not_lost_in_it() -> None:
 
 
 @pytest.mark.parametrize("registers", [16, 64, 256])
+@pytest.mark.slow
 def test_intervals_hold_the_truth(registers: int) -> None:
     graph = reach.skewed(500, 1500, 3)
     exact, levels = reach.harmonic(graph), {depth: reach.supporters(graph, depth) for depth in (2, 3)}

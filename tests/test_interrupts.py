@@ -14,6 +14,7 @@ HANGING = 20.0  # seconds: a generous bound, as times on a busy machine mean lit
 
 
 @pytest.mark.parametrize("state", STATES)
+@pytest.mark.slow
 def test_an_interrupt_ends_the_crawl_and_saves(state: str, tmp_path: Path) -> None:
     result = interrupt(state, tmp_path / "a.survey")
     assert (result.code, result.saved) == (130, True)

@@ -152,6 +152,7 @@ def read_all(ledger: Ledger, web: Graph, order: Sequence[int]) -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_a_larger_web_is_accounted_for_exactly() -> None:
     web = random_web(80_000, 320_000, seed=3)
     seeds = np.arange(0, 60_000, 3_000, dtype=np.int32)
@@ -178,6 +179,7 @@ def test_a_larger_web_is_accounted_for_exactly() -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_room_changes_nothing_on_a_larger_web_either() -> None:
     """FAILS: beyond 65,536 pages read, how often a pass is due depends on the room there happens to be."""
     web = random_web(90_000, 360_000, seed=4)

@@ -307,6 +307,7 @@ def test_importing_the_strategies_does_not_load_numba() -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_the_experiment_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment.main(["--quick", "--out", str(tmp_path)])
     said = capsys.readouterr().out

@@ -51,6 +51,7 @@ def test_soft_focus_sees_both_camps_and_hard_focus_does_not() -> None:
     assert any("disagree" in note for note in both.notes)
 
 
+@pytest.mark.slow
 def test_estimates_are_near_the_truth_and_intervals_hold_it_as_often_as_they_say() -> None:
     graph, _ = two_camps()
     topic = np.arange(400)

@@ -102,6 +102,7 @@ def test_others_can_look_at_it(tmp_path: Path, web: EmbeddedWeb, capsys: pytest.
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
+@pytest.mark.slow
 def test_killed_by_the_system(tmp_path: Path) -> None:
     steady = WebSettings.plain(rng=4, web=CALM.web, seeds=3, moved=0.1, robots_rules=0.4)
     with running(steady) as web:

@@ -90,6 +90,7 @@ def test_topics_by_rule(tmp_path: Path) -> None:
     assert {host(on_host.pages.url(page)) for page in on_host.trail.page.tolist()} == {host(sampled.web.seeds[0])}
 
 
+@pytest.mark.slow
 def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
     """Nor that pages move, are forbidden, or cannot be read."""
     found = []
@@ -234,6 +235,7 @@ def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | N
 @pytest.mark.parametrize(
     ("web", "concurrency", "when"), [(CALM, 1, "after"), (ROUGH, 4, "after"), (ROUGH, 4, "before")]
 )
+@pytest.mark.slow
 def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, when: str) -> None:
     """Also between what a source told and the next page."""
     sampled = Sampled(web, concurrency=concurrency, seed=2)

@@ -39,6 +39,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_links_between_hosts_become_links_between_domains() -> None:
     graph = domain_graph(
         [("www.a.com", "b.co.uk"), ("x.a.com", "y.b.co.uk"), ("a.com", "www.a.com"), ("10.0.0.1", "b.com")]
@@ -46,6 +47,7 @@ def test_links_between_hosts_become_links_between_domains() -> None:
     assert (list(graph.names or []), graph.links) == (["a.com", "b.co.uk"], 1)
 
 
+@pytest.mark.slow
 def test_every_planted_domain_is_known_after_the_ids_were_mixed() -> None:
     kinds = dict(planted(2_000, [7]))
     (case,) = kinds["cliques of new domains"]
@@ -57,6 +59,7 @@ def test_every_planted_domain_is_known_after_the_ids_were_mixed() -> None:
     assert case.trusted.size == TRUSTED
 
 
+@pytest.mark.slow
 def test_real_graphs_that_are_not_there_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(real(tmp_path / "nowhere", [7])) == []
     assert "only made-up webs are used" in capsys.readouterr().err
@@ -65,6 +68,7 @@ def test_real_graphs_that_are_not_there_are_told(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().err.count("left out") >= 4
 
 
+@pytest.mark.slow
 def test_real_graphs_come_with_their_labels(data: Path) -> None:
     found = {name: cases[0] for name, cases in real(data, [7])}
     cut = found["Common Crawl 2024, link_spam"]
@@ -77,6 +81,7 @@ def test_real_graphs_come_with_their_labels(data: Path) -> None:
     assert found["Canadian web archives, cliques and farms planted"].bad.size > sum(CLIQUES)
 
 
+@pytest.mark.slow
 def test_the_whole_experiment_on_small_graphs(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     spam.main(["--domains", "2000", "--seeds", "2", "--data", str(data), "--out", str(out)])

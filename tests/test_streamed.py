@@ -34,6 +34,7 @@ def test_the_same_counts_as_in_memory_on_any_graph(
 @pytest.mark.compiled
 @pytest.mark.parametrize("piece", [64, 1 << 20])
 @pytest.mark.parametrize("p", [1e-3, 0.05, 0.6])
+@pytest.mark.slow
 def test_pieces_rows_and_threads_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, p: float
 ) -> None:

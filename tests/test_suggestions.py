@@ -41,6 +41,7 @@ def keeps(commands: list[list[str]], *words: str) -> bool:
         (["graph", "condense", GRAPH, "my domains"], ["my domains"]),
     ],
 )
+@pytest.mark.slow
 def test_of_graphs(capsys: pytest.CaptureFixture[str], words: list[str], kept: list[str]) -> None:
     Path(GRAPH).write_text(LINKS)
     Path("list.txt").write_text("b.example\n")
@@ -53,6 +54,7 @@ def test_of_graphs(capsys: pytest.CaptureFixture[str], words: list[str], kept: l
         assert run(command) == 0, command
 
 
+@pytest.mark.slow
 def test_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     with served({**SMALL, "/robots.txt": "User-agent: *\nDisallow: /c"}) as url:
         crawl = ["crawl", url, *QUICK, "--out", "my survey;x", "--rng", "3"]
@@ -83,6 +85,7 @@ def test_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
                 assert keeps([one for one in commands if one[0] == "crawl"], "--rng", "--contact", "my survey;x")
 
 
+@pytest.mark.slow
 def test_a_fresh_survey_is_resumed_by_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with served({**SMALL, "/robots.txt": "User-agent: *\nDisallow: /c"}) as url:
         for _ in range(2):

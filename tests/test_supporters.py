@@ -67,6 +67,7 @@ def draws(request: pytest.FixtureRequest, web: Graph) -> tuple[float, np.ndarray
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_the_mean_of_estimates_is_the_truth(draws: tuple[float, np.ndarray], truth: np.ndarray) -> None:
     p, counts = draws
     wide = truth > 50
@@ -191,6 +192,7 @@ def test_who_is_ahead_is_as_sure_as_said(web: Graph, truth: np.ndarray) -> None:
     assert told == 20
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_lead_is_that_of_what_is_not_shared(web: Graph, truth: np.ndarray) -> None:
     reach = at_distance(web, 2)
     a, b = np.argsort(-truth)[[0, 3]]

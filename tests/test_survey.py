@@ -213,6 +213,7 @@ while True:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+@pytest.mark.slow
 def test_kill_9_of_a_crawl_that_keeps_bodies(survey: Folder) -> None:
     rng = random.Random(3)  # noqa: S311
     survey.commit([], URLS)

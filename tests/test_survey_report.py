@@ -234,6 +234,7 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert elsewhere.read_text("utf-8") == (made / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_it_is_shown_in_the_browser(made: Path, tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
     browser.write_text(f"import pathlib, sys\npathlib.Path({str(tmp_path / 'seen')!r}).write_text(sys.argv[1])\n")

@@ -33,6 +33,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path
     inputs=FLIPS,
 )
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.slow
 def test_no_flip_is_silent(sources: dict[str, Path], tmp_path: Path, place: str) -> None:
     figures = flips.flip_often(place, sources[place], FLIPS, tmp_path, seed=2)
     assert not figures.silent, figures.silent
@@ -44,6 +45,7 @@ def test_no_flip_is_silent(sources: dict[str, Path], tmp_path: Path, place: str)
         assert figures.counts["reported"] > FLIPS / 2
 
 
+@pytest.mark.slow
 def test_a_flip_that_is_not_noticed_would_be_seen(sources: dict[str, Path], tmp_path: Path) -> None:
     """The experiment can fail: an old row that changes under right checksums gives another output."""
     survey = tmp_path / "a.survey"

@@ -35,6 +35,7 @@ def test_every_command_is_called() -> None:
     inputs=len([call for call in CALLS.values() if call is not None]),
 )
 @pytest.mark.parametrize("name", CRAFTED)
+@pytest.mark.slow
 def test_a_survey_from_elsewhere_is_data(name: str, base: tuple[Path, str], tmp_path: Path) -> None:
     rows = opened(name, *base, tmp_path / name)
     assert {row["command"]: row["violations"] for row in rows if row["violations"]} == {}

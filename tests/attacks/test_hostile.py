@@ -299,6 +299,7 @@ def anything(url: str, names: list[str], chance: random.Random) -> Fetched:
 )
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=True), st.sampled_from([1, 2, 64]), st.sampled_from([0.0, 1.0]))
+@pytest.mark.slow
 def test_every_crawl_ends(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random, concurrency: int, delay: float
 ) -> None:

@@ -42,6 +42,7 @@ def honest(folder: Path) -> HonestHost:
     inputs=len(FAULTS),
 )
 @pytest.mark.usefixtures("addresses")
+@pytest.mark.slow
 def test_a_crawl_among_hostile_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "run").mkdir()
@@ -54,6 +55,7 @@ def test_a_crawl_among_hostile_hosts(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"{PAGES} of {PAGES} honest pages fetched" in printed
 
 
+@pytest.mark.slow
 def test_the_checks_can_fail() -> None:
     web = HostileWeb([HonestHost("docs", None, {"/a.html": b"x"})], FAULTS, port=1)
     good = Outcome(3, 1.0, 1, dict.fromkeys(web.honest_pages(), "read"), [], "")

@@ -12,6 +12,7 @@ from page import PAGE, page
 from table import TESTS, table
 
 
+@pytest.mark.slow
 def test_each_row_is_a_test_that_runs() -> None:
     rows = table()
     files = sorted({row.test.split("::")[0] for row in rows})
