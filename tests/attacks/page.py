@@ -15,8 +15,8 @@ HEAD = """\
 # Attacks, and what holds under them
 
 What hostile or broken servers, and files from elsewhere, may send, and what surveyor guarantees then. Each row is a
-test of that attack, which runs in `make test` or `make test-all` and fails if the guarantee does not hold; this page is generated from
-those tests by `make docs`. All traffic of the tests stays on this machine.
+test of that attack, which runs in `make test` or `make test-all` and fails if the guarantee does not hold; this page is
+generated from those tests by `make docs`. All traffic of the tests stays on this machine.
 """
 TAIL = """
 ## A crawl among hostile hosts
