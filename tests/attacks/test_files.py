@@ -400,6 +400,16 @@ def test_parquet_files_that_are_damaged(tmp_path: Path) -> None:
             read_graph(path, format="parquet")
 
 
+@attack("a Parquet file whose column names are not UTF-8", area=AREA, must_hold=ONE)
+def test_parquet_columns_with_names_that_are_no_text(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "g.parquet"
+    pq.write_table(pa.table({"source": [1], "target": [2]}), path, store_schema=False)
+    rejected(path, path.read_bytes().replace(b"source", b"so\xf2rce"), r"g\.parquet", format="parquet")
+
+
 LIES: dict[str, Any] = {
     "a path elsewhere": {"files": {"../other/indptr.npy": {"bytes": 1, "crc32": "0"}}},
     "a file left out": {"files": {}},

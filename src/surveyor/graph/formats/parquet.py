@@ -28,8 +28,8 @@ def read_parquet(path: Path, intake: Intake) -> None:
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
             _read(path, file, intake, pa)
-    except (pa.ArrowException, OSError) as error:
-        problem = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # column names need not be UTF-8
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{path} cannot be read as Parquet: {problem}", hint="fetch or write it again") from error
 
 
