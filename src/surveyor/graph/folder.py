@@ -122,7 +122,7 @@ def describe(folder: Path) -> dict[str, Any]:
             )  # fmt: skip
             _check_names(set(about["files"]))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise GraphError(f"{path} is damaged ({error!r})", hint="build the graph again") from error
+        raise GraphError(f"{path} is damaged ({repr(error)[:200]})", hint="build the graph again") from error
     if kind != FORMAT:
         raise GraphError(
             f"{path} describes a {kind!r}, not a {FORMAT!r}",

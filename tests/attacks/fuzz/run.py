@@ -105,7 +105,8 @@ def explore(
             if number < first:
                 data = corpus[number]
             else:
-                data = rng.choice(corpus[-50:] if rng.random() < 0.3 else corpus)
+                pool = corpus[:first] if rng.random() < 0.5 else corpus[-50:] if rng.random() < 0.3 else corpus
+                data = rng.choice(pool)  # half of all begin at valid input, or most would be broken several times
                 if own is not None and rng.random() < 0.5:
                     data = own(data, rng)[:LONGEST]
                 else:
