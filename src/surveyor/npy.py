@@ -41,6 +41,16 @@ def map_npy(path: Path) -> npt.NDArray[Any]:
     return np.memmap(path, kind, "r", start, shape, order)
 
 
+def plain_type(text: str) -> np.dtype[Any]:
+    """Return the type of numbers, dates or text that a file names; NumPy would evaluate what it does not know."""
+    try:
+        if re.fullmatch(TYPE, text):
+            return np.dtype(text)
+    except TypeError as error:
+        raise ValueError(f"there is no type {text}") from error
+    raise ValueError(f"there is no type {text[:40]!r}")
+
+
 def _header(head: bytes, size: int) -> tuple[int, np.dtype[Any], tuple[int, ...], Any]:
     """Return where the numbers begin, their type, the shape and the order; check that they fill the file."""
     wide = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(head[6:8])
@@ -52,10 +62,7 @@ def _header(head: bytes, size: int) -> tuple[int, np.dtype[Any], tuple[int, ...]
     if match is None:
         raise ValueError("its .npy header is not one of plain numbers or text")
     shape = tuple(int(part.strip().rstrip("L")) for part in match["shape"].split(",") if part.strip())
-    try:
-        kind = np.dtype(match["type"])
-    except TypeError as error:
-        raise ValueError(f"there is no type {match['type']}") from error
+    kind = plain_type(match["type"])
     if len(shape) > 8 or math.prod(shape) * kind.itemsize != size - start or kind.hasobject:
         raise ValueError(f"{size - start:,} bytes are no {match['type']} array of shape {shape}")
     return start, kind, shape, "F" if match["order"] == "True" else "C"

@@ -473,6 +473,20 @@ def test_checkpoints_make_no_foreign_objects(name: str) -> None:
     assert kept.inner == [1, 2]
 
 
+@attack("checkpoints with types that NumPy would evaluate", area="surveys from elsewhere", must_hold="refused")
+@pytest.mark.parametrize("kind", ["(2,)i8,(", "i8,,", "O", "|O8", "V8", "<i8 ", 5, None])
+def test_checkpoints_with_strange_types(kind: Any) -> None:
+    kept = Kept()
+    kept.inner = np.arange(3)  # type: ignore[assignment]
+    frozen = freeze({"kept": kept})
+    assert frozen is not None
+    arrays, about = frozen
+    place = next(thing for thing in about["things"] if thing[0] == "array")
+    place[5] = kind
+    with pytest.raises(ValueError, match="not what was frozen"):
+        thaw({"kept": kept}, arrays, about)
+
+
 @attack("checkpoints whose arrays lie elsewhere or are none", area="surveys from elsewhere", must_hold="passed over")
 @pytest.mark.parametrize("name", ["../../elsewhere", "/etc/passwd", "numbers"])
 def test_checkpoints_with_other_arrays_are_passed_over(tmp_path: Path, name: str) -> None:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
 from surveyor.arrays import read_only
+from surveyor.npy import plain_type
 from surveyor.store.checkpoint import Arrays
 from surveyor.store.fingerprint import NUMBERS, Objects, Strange, attributes, fingerprint, set_attributes, slots
 
@@ -187,7 +188,7 @@ class _Water:
         if kind == "array":
             return self._array(*what)
         if kind == "scalar":
-            return np.frombuffer(bytes.fromhex(what[1]), what[0])[0]
+            return np.frombuffer(bytes.fromhex(what[1]), plain_type(what[0]))[0]
         if kind == "bytes":
             return bytes.fromhex(what[0])
         if kind == "tuple":
@@ -206,7 +207,8 @@ class _Water:
         return chance
 
     def _array(self, name: str, offset: int, shape: list[int], strides: list[int], kind: str, writeable: Any) -> Any:
-        array = np.ndarray(shape, kind, self._blocks[name], offset, strides) if name else np.empty(shape, kind)
+        dtype = plain_type(kind)
+        array = np.ndarray(shape, dtype, self._blocks[name], offset, strides) if name else np.empty(shape, dtype)
         array.flags.writeable = writeable
         return array
 
