@@ -1,7 +1,7 @@
 """Content encodings, undone in pieces and within bounds: gzip, deflate, and where their libraries are there br, zstd.
 
 A few kilobytes can decode to gigabytes, so no decoder is let to produce more than there is room for. Further members
-of gzip and frames of zstd are read, what else follows the end is dropped.
+of gzip and frames of zstd are read, up to `MOST_STREAMS`; what else follows the end is dropped.
 """
 
 from __future__ import annotations
@@ -26,30 +26,52 @@ class TooLarge(Unreadable):
 
 
 class Decoder:
-    """Undoes one content encoding, a piece at a time; a body may be several streams of it, one after the other."""
+    """Undoes one content encoding, a piece at a time; a body may be several streams of it, one after the other.
+
+    No body costs more than its size: the rest of a piece is never copied for each stream in it, and a body has at most
+    `MOST_STREAMS` of them.
+    """
 
     def __init__(self, encoding: str) -> None:
-        self._encoding, self._is_begun = encoding, False
+        self._encoding, self._streams = encoding, 0
         self._stream: Any = None
 
     def feed(self, data: bytes, room: int) -> bytes:
         """Decode a piece; stop soon after more than `room` bytes have come of it."""
         pieces: list[bytes] = []
-        while data and room >= 0:
-            if self._stream is None:
-                if self._is_begun and not data.startswith(MAGIC.get(self._encoding, b"\n\n")):
-                    break  # what follows the end means nothing
-                self._stream, self._is_begun = OPENERS[self._encoding](data), True
-            step = max(64, room >> 15) if self._encoding == "zstd" else len(data)
+        rest = memoryview(data)
+        while rest and room >= 0:
+            if self._stream is None and not self._begin(rest):
+                break
+            part = rest[: self._step(room)]
             try:
-                pieces.append(self._stream.decompress(data[:step], room + 1))
+                pieces.append(self._stream.decompress(part, room + 1))
             except BROKEN as error:
                 raise Unreadable(f"the {self._encoding} of the body is broken: {error}") from error
             room -= len(pieces[-1])
-            data = data[step:]
+            rest = rest[len(part) :]
             if self._stream.eof:
-                data, self._stream = self._stream.unused_data + data, None
+                unused = len(self._stream.unused_data)
+                rest = memoryview(data)[len(data) - len(rest) - unused :]
+                self._stream = None
         return b"".join(pieces)
+
+    def _begin(self, rest: memoryview) -> bool:
+        """Begin the stream that comes next; false if what follows the last one is none."""
+        first = bytes(rest[:1])
+        if self._streams and first != MAGIC.get(self._encoding):
+            return False
+        if self._streams >= MOST_STREAMS:
+            raise Unreadable(f"the body has more than {MOST_STREAMS:,} {self._encoding} {NAMES[self._encoding]}")
+        self._stream = OPENERS[self._encoding](first)
+        self._streams += 1
+        return True
+
+    def _step(self, room: int) -> int | None:
+        """Return how many bytes to decode at once, None for all: a stream that ends returns a copy of what follows."""
+        if self._encoding == "zstd":
+            return max(SHORTEST_STEP, room >> 15)
+        return LONGEST_STEP if self._encoding in MAGIC else None
 
     def finish(self) -> None:
         """Raise if the data ended too early."""
@@ -62,14 +84,17 @@ class Chain:
 
     def __init__(self, encodings: list[str]) -> None:
         self._decoders = [Decoder(encoding) for encoding in reversed(encodings)]
+        self._between = self._most_between = 0
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """Decode a piece; what comes between the decoders is limited too."""
-        for decoder in self._decoders:
-            if len(data) > room and decoder is not self._decoders[0]:
-                raise TooLarge(f"the body decodes to more than {room:,} bytes before it is decoded again")
-            data = decoder.feed(data, room)
-        return data
+        """Decode a piece; what comes between the decoders is limited too, over all pieces."""
+        self._most_between = max(self._most_between, room)
+        for decoder in self._decoders[:-1]:
+            data = decoder.feed(data, self._most_between - self._between)
+            self._between += len(data)
+            if self._between > self._most_between:
+                raise TooLarge(f"the body decodes to more than {self._most_between:,} bytes before it is decoded again")
+        return self._decoders[-1].feed(data, room)
 
     def finish(self) -> None:
         """Raise if the data ended too early."""
@@ -128,6 +153,9 @@ MAGIC = {"gzip": b"\x1f", "zstd": b"\x28"}  # how a further stream begins
 IS_BOUNDED = hasattr(getattr(BROTLI, "Decompressor", None), "can_accept_more_data")  # older ones cannot be stopped
 ENCODINGS = ["gzip", "deflate", *["br"] * IS_BOUNDED, *["zstd"] * (ZSTD is not None)]
 BROKEN = (isal_zlib.error, *([BROTLI.error] if BROTLI else []), *([ZSTD.ZstdError] if ZSTD else []))
+NAMES = {"gzip": "members", "zstd": "frames"}
+MOST_STREAMS = 1_000  # in one body: files that are compressed in blocks have hundreds, each costs an object
+SHORTEST_STEP, LONGEST_STEP = 128, 1 << 14  # bytes that are decoded at once, so that little is copied if a stream ends
 REAL = {*OPENERS, "compress", "dcb", "dcz", "exi", "pack200-gzip"}  # other words, such as "utf-8", mean no encoding
 
 
