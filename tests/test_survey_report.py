@@ -251,7 +251,7 @@ def test_it_is_shown_in_the_browser(made: Path, tmp_path: Path) -> None:
     [
         (["nowhere.survey"], 4, "nowhere.survey does not exist"),
         ([], 2, "Missing argument 'SURVEY'"),
-        (["SURVEY", "--out", "nowhere/report.html"], 2, "nowhere/report.html: No such file or directory"),
+        (["SURVEY", "--out", "nowhere/report.html"], 2, "nowhere/report.html cannot be written: No such file"),
         (["SURVEY", "--out", "."], 2, ".: Is a directory"),
     ],
 )

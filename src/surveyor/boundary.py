@@ -12,8 +12,10 @@ runs. Without a handler nothing is printed.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -66,11 +68,15 @@ def _described(error: Exception) -> str:
 
 
 class _File(RotatingFileHandler):
-    """A log file that is opened without following a link: a survey may come from elsewhere."""
+    """A log file that is opened only if it is a plain file with one name: a survey may come from elsewhere."""
 
     def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(self.baseFilename, flags, 0o644)
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+            os.close(descriptor)
+            raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name", self.baseFilename)
         return TextIOWrapper(os.fdopen(descriptor, "ab"), "utf-8", "backslashreplace", write_through=True)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # named by the library

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surveyor import __version__
+from surveyor.graph.formats.streams import aside
 from surveyor.report.numbers import printable
 
 if TYPE_CHECKING:
@@ -46,9 +47,13 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def write(page: str, path: str | Path) -> Path:
-    """Write a page as one file."""
+    """Write a page as one file, at once: what another name of an earlier file leads to stays as it is."""
     path = Path(path)
-    path.write_text(page, "utf-8")
+    if path.exists() and not path.is_file():  # a device such as /dev/stdout; a folder is refused
+        path.write_text(page, "utf-8")
+        return path
+    with aside(path) as draft, draft.open("x", encoding="utf-8") as file:
+        file.write(page)
     return path
 
 

@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyError, SurveyorError
 from surveyor.store import checkpoint
+from surveyor.store.files import check_survey
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
 from surveyor.store.rescue import extent
@@ -29,7 +30,15 @@ class Check:
 
 
 def examine(folder: Path) -> Iterator[Check]:
-    """Read all of a survey and verify all checksums; damage is a finding, not an error."""
+    """Read all of a survey and verify all checksums; damage is a finding, not an error.
+
+    A survey that is not made of plain files is not opened: SQLite would write to what links lead to.
+    """
+    try:
+        check_survey(folder)
+    except SurveyError as error:
+        yield Check("files", error.problem, fine=False, advice=error.hint)
+        return
     yield _manifest(folder)
     journal = folder / "journal.sqlite"
     sound = _journal(journal)

@@ -2,8 +2,10 @@
 
 An archive that somebody sends may hold symbolic links, pipes and devices under the names of the files of a survey.
 To open one of these could truncate a file outside the folder, read one that is private, or wait forever. So
-all names of a survey are checked before it is opened (`check_survey`), and the files that surveyor writes in place are
-opened without following links, and only if no other name leads to them (a hard link would share its content).
+all entries of a survey are checked before it is opened (`check_survey`), and the files that surveyor writes in place
+are opened without following links, and only if no other name leads to them (a hard link would share its content).
+SQLite opens its files by itself and maps the index of its log into memory even to read: a survey in which one of these
+has another name is refused for reading as well.
 """
 
 from __future__ import annotations
@@ -26,23 +28,29 @@ FOLDERS = {
     "journal.rescued": 1,
     "journal.rescued-draft": 1,
 }  # and how many levels of files there are in each
-ENDINGS = (".parquet", ".html", ".log")  # of files that commands write into a survey
+WRITTEN = ("journal.", "crawl.log", "lock", "report.html")  # how the names of files begin that are written in place
 NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # to open a pipe must not wait
 BINARY = getattr(os, "O_BINARY", 0)
 LONGEST = 100_000_000  # bytes of a text file that is read whole
+SHARED = "has another name (a hard link), and what is written here would change there too"
 
 
 def check_survey(folder: Path) -> None:
-    """Refuse a survey that holds anything but plain files and folders under the names that surveyor uses."""
+    """Refuse a survey that holds anything but plain files and folders, or files to write that have other names."""
     for path, kind in _used(folder):
         try:
-            mode = path.lstat().st_mode
+            about = path.lstat()
         except FileNotFoundError:  # another process has just removed it
             continue
+        mode = about.st_mode
         if stat.S_ISLNK(mode):
             raise _refused(path, "is a symbolic link")
-        if not (stat.S_ISDIR(mode) if kind == "folder" else stat.S_ISREG(mode)):
+        fits = {"folder": stat.S_ISDIR(mode), "file": stat.S_ISREG(mode)}
+        if not fits.get(kind, any(fits.values())):
             raise _refused(path, f"is not a plain {kind}")
+        written = path.relative_to(folder).parts[0].startswith(WRITTEN)
+        if written and stat.S_ISREG(mode) and about.st_nlink > 1:
+            raise _refused(path, SHARED)
     rest = folder / f"{JOURNAL}-journal"
     if os.path.lexists(rest):  # SQLite would obey it, and may remove a file that it names, wherever that lies
         raise _refused(rest, "is a rollback journal, which surveyor never writes")
@@ -73,7 +81,7 @@ def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
         if not stat.S_ISREG(about.st_mode):
             raise _refused(path, "is not a plain file")
         if mode != "rb" and about.st_nlink > 1:
-            raise _refused(path, "has another name (a hard link), and what is written here would change there too")
+            raise _refused(path, SHARED)
         return os.fdopen(handle, mode.replace("x", "w"))
     except BaseException:
         os.close(handle)
@@ -91,13 +99,13 @@ def read_inside(folder: Path, name: str, longest: int = LONGEST) -> bytes:
 
 
 def _used(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what lies under the names that surveyor reads or writes, and what it must be."""
+    """Yield what lies in a survey and in its own folders, and what it must be."""
     for path in _entries(folder):
         if path.name in FOLDERS:
             yield path, "folder"
             yield from _below(path, FOLDERS[path.name])
-        elif path.name in FILES or path.name.endswith(ENDINGS):
-            yield path, "file"
+        else:
+            yield path, "file" if path.name in FILES else "file or folder"
 
 
 def _below(folder: Path, levels: int) -> Iterator[tuple[Path, str]]:

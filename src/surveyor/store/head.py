@@ -14,6 +14,7 @@ into one slot and then commits, so that one of the slots is right whenever the p
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -68,8 +69,12 @@ class HeadFile:
     """The file, open for writing."""
 
     def __init__(self, path: Path, *, full_sync: bool = False) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o666)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS | getattr(os, "O_NONBLOCK", 0), 0o666)
         self._full_sync = full_sync
+        about = os.fstat(self._file)
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:  # a hard link: another file would change too
+            os.close(self._file)
+            raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name (a hard link)", str(path))
 
     def write(self, head: Head, *, both: bool = False) -> None:
         """Write the head into the slot whose turn it is, or into both."""

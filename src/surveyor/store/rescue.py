@@ -3,6 +3,7 @@
 What is damaged stays beside it: `journal.sqlite.damaged`, with its log and head, and from each WARC file what followed
 the last page that is still known. The new journal is complete, in a folder `journal.rescued`, before anything is
 replaced; whoever finds this folder finishes the replacement (`finish`), so that it may be interrupted at any time.
+A survey may come from elsewhere: only new files are written, under names at which nothing lies, not even a link.
 
 The checksums of pages are not asked here: a commit is good if the chain confirms all its rows (`chain.py`).
 """
@@ -10,8 +11,9 @@ The checksums of pages are not asked here: a commit is good if the chain confirm
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from surveyor.errors import SurveyError
 from surveyor.store import chain
 from surveyor.store.chain import EMPTY, TABLES, BadCommit, Commit
 from surveyor.store.database import ask, connect, transaction
+from surveyor.store.files import open_inside
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
 from surveyor.store.survey import explained, sync_folder
@@ -109,16 +112,21 @@ def finish(path: Path) -> None:
 
 def _kept(path: Path) -> Path:
     """Copy a journal with its log and head to names that are not taken; return that of the journal."""
-    names = (path.with_name(f"{path.name}.damaged{again or ''}") for again in range(1 << 20))
-    copy = next(name for name in names if not name.exists())
-    for source, target in (
-        (path, copy),
-        (path.with_name(path.name + "-wal"), copy.with_name(copy.name + "-wal")),
-        (head_path(path), copy.with_name(copy.name + "-head")),
-    ):
-        if source.is_file() and not source.is_symlink():
-            shutil.copy2(source, target)
+    copy = _free(path, "damaged", ("", "-wal", "-shm", "-journal", "-head"))  # SQLite uses all but the last
+    for source, suffix in ((path.name, ""), (f"{path.name}-wal", "-wal"), (head_path(path).name, "-head")):
+        if os.path.lexists(path.with_name(source)):
+            with (
+                open_inside(path.parent, source) as file,
+                open_inside(path.parent, copy.name + suffix, "xb") as target,
+            ):
+                shutil.copyfileobj(file, target)
     return copy
+
+
+def _free(path: Path, ending: str, suffixes: Sequence[str] = ("",)) -> Path:
+    """Return a name beside a file at which, also with each suffix, nothing lies: no link either."""
+    names = (path.with_name(f"{path.name}.{ending}{again or ''}") for again in range(1 << 20))
+    return next(name for name in names if not any(os.path.lexists(f"{name}{suffix}") for suffix in suffixes))
 
 
 def _copy(damaged: Path, made: Journal, last: Commit) -> None:
@@ -177,13 +185,12 @@ def _archived(path: Path) -> tuple[str, int] | None:
 
 def _keep_tail(folder: Path, archived: tuple[str, int] | None) -> None:
     """Copy what follows the last known page of a WARC file: going on with the file cuts it off."""
-    if archived is None or not (path := folder / archived[0]).is_file() or path.is_symlink():
+    if archived is None or not os.path.lexists(path := folder / archived[0]):
         return
-    with path.open("rb") as file:
+    with open_inside(folder, archived[0]) as file:  # refuses a name that leads out of the folder
         file.seek(archived[1])
         if not file.read(1):
             return
         file.seek(archived[1])
-        names = (path.with_name(f"{path.name}.after-last-good{again or ''}") for again in range(1 << 20))
-        with next(name for name in names if not name.exists()).open("xb") as tail:
+        with open_inside(folder, _free(path, "after-last-good").name, "xb") as tail:
             shutil.copyfileobj(file, tail)

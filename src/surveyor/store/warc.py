@@ -270,7 +270,7 @@ def _number(name: str) -> int:
 def _aside(path: Path) -> Path:
     """Return a name for a file that does not count, one that is not taken."""
     names = (path.with_name(f"{path.name}.unfinished{again or ''}") for again in range(1 << 20))
-    return next(name for name in names if not name.exists())
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _warcio() -> Any:
