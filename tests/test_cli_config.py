@@ -109,6 +109,7 @@ def test_without_a_contact_there_is_no_user_agent(capsys: pytest.CaptureFixture[
 
 def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("delay = 0\n")
+    assert Said(capsys, "config", "trust").code == 0
     assert Said(capsys, "crawl", *words(web, "--until", "pages=3", "-q")).code == 0
     Path("surveyor.toml").write_text("delay = 9\n")  # what holds here is not what holds there
     told = Said(capsys, "config", "show", "a.survey", "--json").json()
@@ -220,6 +221,7 @@ def test_what_a_survey_keeps_is_told_when_it_is_gone_on_with(
 
 def test_seeds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text('seeds = ["ftp://a.org/"]\ncontact = "me@example.org"\n')
+    assert Said(capsys, "config", "trust").code == 0
     assert "'ftp://a.org/' is not the URL of a page" in Said(capsys, "crawl").err
     Path("surveyor.toml").write_text("seeds = []\n")
     said = Said(capsys, "crawl")

@@ -181,13 +181,20 @@ def read_limits(lines: Iterable[str], file: str, rest: int) -> Limits:
             domain, count = titles.index("domain"), titles.index("pages")
             continue
         if len(cells) <= max(domain, count) or not cells[domain]:
-            raise InputError(f"{file}, row {number}: {','.join(row)!r} is not a domain and its pages", hint=_EXAMPLE)
+            # only rows of what looks like a table of budgets are quoted: a setting may name any file
+            quoted = number > 1 or (urls.domain(cells[0]) == cells[0] != "" and "." in cells[0])
+            what = f": {','.join(row)!r}" if quoted else ""
+            raise InputError(f"{file}, row {number}{what} is not a domain and its pages", hint=_EXAMPLE)
         name, told = cells[domain].lower().rstrip("."), cells[count].replace(",", "").replace("_", "")
         if (whole := urls.domain(name)) != name or spelt(name) != name:
+            if number == 1:
+                raise InputError(f"{file}, row 1 names no registrable domain", hint=_EXAMPLE)
             raise InputError(
                 f"{file}, row {number}: {name!r} is no registrable domain", hint=f"budgets go by domain: {whole}"
             )
         if not (told.isascii() and told.isdecimal()) or not 1 <= int(told[:20]) <= MOST:
+            if number == 1 and "." not in name:
+                raise InputError(f"{file}, row 1 is not a domain and its pages", hint=_EXAMPLE)
             raise InputError(f"{file}, row {number}: {cells[count]!r} is no number of pages", hint=_EXAMPLE)
         if pages.setdefault(name, int(told)) != int(told):
             raise InputError(f"{file}, row {number}: {name} has two budgets", hint="name each domain once")

@@ -183,10 +183,28 @@ class Settings:
         return f"Settings({', '.join(f'{name}={told[name]!r}' for name in told if told[name] != usual[name])})"
 
 
-SENSITIVE = frozenset({"allow", "permission", "proxy", "ca_file", "headers", "auth"})
-"""Settings that reach into private networks, past robots.txt, or give away or take in secrets."""
 ADDED = frozenset({"avoid"})  # each place adds to the others: nobody is asked who asked not to be
 FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
+
+
+def _not_lower(name: str) -> Callable[[Any], bool]:
+    return lambda value: value >= FIELDS[name].default
+
+
+def _not_higher(name: str) -> Callable[[Any], bool]:
+    return lambda value: value <= FIELDS[name].default
+
+
+NO_FILE = re.compile(r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*)\s*", re.IGNORECASE)  # what a budget may be besides
+LOWER = ("delay", "domain_delay", "pause")  # wide if lower than usual
+NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen access, and when they do not
+    **{name: _not_lower(name) for name in LOWER},
+    **{name: _not_higher(name) for name in ("max_delay", "max_wait", "timeout", "max_bytes", "concurrency")},
+    "max_fruitless": lambda value: 0 < value <= FIELDS["max_fruitless"].default,
+    **{name: lambda value: not value for name in ("allow", "permission", "contact", "budget_file")},
+    "budget": NO_FILE.fullmatch,
+}
+SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder of a survey
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}
 FLAGS = {"--" + name.replace("_", "-"): one for name, one in FIELDS.items()}
 
@@ -285,12 +303,25 @@ def names_code(strategy: object) -> bool:
 def _check_trust(path: Path, name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> None:
     """Refuse what a project's file may say only if the user trusts it, as it may have come with the folder."""
     code = ["strategy"] if names_code(table.get("strategy")) else []
-    needing = [*code, *(key for key in table if key in SENSITIVE and table[key])]
+    known = {key: _checked(FIELDS[key], value, key) for key, value in table.items()}
+    secret = (key for key in known if key in SECRETS and known[key])
+    wide = (key for key in known if key in NARROW and not NARROW[key](known[key]))
+    needing = [*code, *secret, *wide]
     if needing and not is_trusted(path, environ):
         raise UsageError(
-            f"{name}: {needing[0]} counts only in a file that you trust, as it may have come from elsewhere",
+            f"{name}: {_wide(needing[0])} counts only in a file that you trust, as it may have come from elsewhere",
             hint="read the file; if it is yours, run `surveyor config trust`",
         )
+
+
+def _wide(name: str) -> str:
+    """Name a setting with the values of it that need trust."""
+    usual = FIELDS[name].default
+    if isinstance(usual, bool) or not isinstance(usual, int | float):
+        return name
+    if name == "max_fruitless":
+        return f"{name} of 0 or above {usual:,}"
+    return f"{name} {'below' if name in LOWER else 'above'} {usual:,g}"
 
 
 def project_file(folder: Path) -> tuple[str, dict[str, Any]]:

@@ -19,7 +19,9 @@ from surveyor.errors import UsageError
 
 _PARSER: Any = importlib.import_module("re._parser")
 _COMPILER: Any = importlib.import_module("re._compiler")
-MOST_STATES = 2_000  # of an automaton: a step costs at most so many tests of one character
+MOST_STATES = 2_000  # of an automaton
+MOST_WIDE = 50  # states of wildcards, classes, branches and repeats: only they make many sets of states from few
+MOST_REPEATS = 1_000
 MOST_KEPT = 10_000  # steps that are remembered
 ENDLESS = int(_PARSER.MAXREPEAT)
 BORDERS = {"AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING", "AT_BOUNDARY", "AT_NON_BOUNDARY"}
@@ -36,7 +38,10 @@ class LinearPattern:
     (False, True)
     """
 
-    def __init__(self, text: str, most_states: int = MOST_STATES) -> None:
+    def __init__(self, text: str, most_states: int = MOST_STATES, most_wide: int = MOST_WIDE) -> None:
+        self.wide = self._inside = 0  # states that count towards `most_wide`; how deep in branches and repeats
+        self._most_wide = most_wide
+        self._accepting: dict[str, frozenset[int]] = {}
         try:
             parsed = _PARSER.parse(text)
             self._flags = int(parsed.state.flags)
@@ -76,18 +81,25 @@ class LinearPattern:
             self._steps.clear()
             self._numbers.clear()
             self._sets.clear()
+            self._accepting.clear()
             now = self._number(*key)
         states, before = self._sets[now]
         reached = set(self._reached(states, before, character, last=last))
         if 0 in reached:
             found = MATCHED
         else:
-            tests = (self._states[state] for state in reached)
-            after = frozenset(then[0] for kind, test, then in tests if kind == "test" and character and test(character))
+            if (accepting := self._accepting.get(character)) is None:
+                accepting = self._accepting[character] = self._accept(character)
+            after = frozenset([self._states[state][2][0] for state in reached & accepting])
             found = self._number(after | {self._first}, WORD if self._is_word(character) else OTHER)
         if not last:  # what the last line end does depends on its place
             self._steps[now, character] = found
         return found
+
+    def _accept(self, character: str) -> frozenset[int]:
+        """Return the states that a character leads on from; none at the end of the text."""
+        tests = enumerate(self._states) if character else ()
+        return frozenset(state for state, (kind, test, _) in tests if kind == "test" and test(character))
 
     def _number(self, states: frozenset[int], before: int) -> int:
         key = states, before
@@ -126,19 +138,29 @@ class LinearPattern:
 
     def _part(self, name: str, operation: Any, argument: Any, then: int) -> int:
         if name in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+            if self._inside or name != "LITERAL":
+                self._widen()
             return self._add("test", self._test(operation, argument), then)
         if name == "SUBPATTERN" and not argument[1] and not argument[2]:
             return self._sequence(argument[3], then)
         if name == "BRANCH":
-            return self._add("split", None, *(self._sequence(one, then) for one in argument[1]))
+            self._inside += 1
+            first = self._add("split", None, *[self._sequence(one, then) for one in argument[1]])
+            self._inside -= 1
+            return first
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            return self._repeat(argument, then)
+            self._inside += 1
+            first = self._repeat(argument, then)
+            self._inside -= 1
+            return first
         if name == "AT" and str(argument) in BORDERS and not self._flags & re.MULTILINE:
             return self._add("border", str(argument), then)
         raise self._refused(f"uses {name.lower().replace('_', ' ')}")
 
     def _repeat(self, argument: Any, then: int) -> int:
         least, most, parts = argument
+        if least > MOST_REPEATS or MOST_REPEATS < most != ENDLESS:
+            raise self._refused(f"repeats a part more than {MOST_REPEATS:,} times")
         if most == ENDLESS:
             loop = self._add("split", None, then)
             self._states[loop] = ("split", None, (self._sequence(parts, loop), then))
@@ -147,8 +169,15 @@ class LinearPattern:
             for _ in range(most - least):
                 then = self._add("split", None, self._sequence(parts, then), then)
         for _ in range(least):
-            then = self._sequence(parts, then)
+            before, then = then, self._sequence(parts, then)
+            if then == before:  # an empty part is empty however often it is repeated, and adds no states to count
+                break
         return then
+
+    def _widen(self) -> None:
+        self.wide += 1
+        if self.wide > self._most_wide:
+            raise self._refused(f"has more than {MOST_WIDE} wildcards, classes and characters in branches or repeats")
 
     def _test(self, operation: Any, argument: Any) -> Callable[[str], object]:
         """Return a test of one character, which Python's own engine makes."""

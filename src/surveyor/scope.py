@@ -168,14 +168,15 @@ def _after_scheme(url: str) -> str:
 
 def _linear(texts: Iterable[str]) -> list[Callable[[str], object]]:
     """Return functions that match patterns in linear time; all automata together have limited room."""
-    from surveyor.linear_regex import MOST_STATES, LinearPattern
+    from surveyor.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
 
     made: list[Callable[[str], object]] = []
-    room = MOST_STATES
+    room, wide = MOST_STATES, MOST_WIDE
     for text in texts:
         if text.startswith("re:"):
-            pattern = LinearPattern(text[3:], room)
+            pattern = LinearPattern(text[3:], room, wide)
             room -= pattern.states
+            wide -= pattern.wide
             made.append(pattern.search)
         else:
             made.append(_pattern(text))
@@ -187,9 +188,9 @@ def _pattern(text: str) -> Callable[[str], object]:
     if text.startswith("re:"):
         try:
             return re.compile(text[3:]).search
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             hint = f"{error}; without re: it is a glob"
-            raise UsageError(f"{text!r} is not a regular expression", hint=hint) from None
+            raise UsageError(f"{text[:200]!r} is not a regular expression", hint=hint) from None
     glob = re.sub(r"^https?://", "", text.strip())
     if not glob:
         raise UsageError(f"the pattern {text!r} matches nothing", hint="such as *.pdf or example.org/docs/*")

@@ -325,12 +325,13 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
 def test_a_seed_in_a_project_file_permits_nothing_and_one_on_the_command_line_does(tmp_path: Path) -> None:
     async def surveyor(*words: str) -> int:
         words = (sys.executable, "-m", "surveyor", "crawl", *words, "--pause", "0.01", "--delay", "0", "--quiet")
+        words = (*words, "--contact", "me@example.org")
         return await (await asyncio.create_subprocess_exec(*words, cwd=tmp_path)).wait()
 
     async def serve() -> None:
         handler = serving({"/": "hello", "/robots.txt": ""})
         async with site(handler) as root:
-            (tmp_path / "surveyor.toml").write_text(f'seeds = ["{root}/"]\ncontact = "me@example.org"\n')
+            (tmp_path / "surveyor.toml").write_text(f'seeds = ["{root}/"]\n')
             assert await surveyor("--out", "a.survey") == NothingFetched.exit_code
             assert handler.asked == []
             assert await surveyor(f"{root}/", "--out", "b.survey", "--until", "pages=1") == 0

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from console import Said
 from places import Places
 from surveyor import config, keys
-from surveyor.config import Settings
+from surveyor.budgets import read_limits
+from surveyor.config import NARROW, Settings
 from surveyor.crawling.derived import derive, scope_of
-from surveyor.crawling.honoured import NARROW
 from surveyor.crawling.start import start
-from surveyor.errors import SurveyError, UsageError
-from surveyor.linear_regex import MOST_STATES, LinearPattern
+from surveyor.errors import InputError, SurveyError, UsageError
+from surveyor.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
 from surveyor.scope import Scope
 from surveyor.store.files import open_inside
 from surveyor.store.survey import Folder, toml
@@ -190,12 +190,38 @@ def test_a_project_file_is_trusted_or_refused(text: str, name: str, tmp_path: Pa
         config.load(folder=elsewhere, environ=places.environ)
 
 
-def test_a_project_file_may_say_how_fast(tmp_path: Path) -> None:
+@attack(
+    "settings of a project file that nobody trusted, each widening access",
+    area="surveys from elsewhere",
+    must_hold="refused in one sentence that names the setting, and no file that it names is opened",
+)
+@pytest.mark.parametrize("name", WIDE)
+def test_a_project_file_widens_nothing_unless_trusted(name: str, tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    (places.project / "surveyor.toml").write_text(toml({name: WIDE[name]}), "utf-8")
+    problem, hint = places.problem()
+    assert problem.startswith(f"surveyor.toml: {name}")
+    assert "surveyor config trust" in hint
+    keys.trust_file(places.project / "surveyor.toml", places.environ)
+    places.load()
+
+
+def test_a_project_file_may_narrow(tmp_path: Path) -> None:
     places = Places(tmp_path)
     (places.project / "surveyor.toml").write_text(
-        "delay = 0\nconcurrency = 99\ncontact = 'a@b.org'\nmax_bytes = '1GB'\nstrategy = 'opic:random'\nallow = []\n"
+        "delay = 3\nconcurrency = 2\nmax_bytes = '1MB'\nstrategy = 'opic:random'\nallow = []\nexclude = ['*/x/*']\n"
+        "until = 'pages=3'\nscope = 'host'\nbudget = 'star:10-100@1k'\nbudget_file = ''\ncontact = ''\n"
     )
-    assert places.load()[0].delay == 0
+    assert places.load()[0].delay == 3
+
+
+@pytest.mark.parametrize(
+    "line", ["root:x:0:0:root:/root:/bin/bash", "secret", "secret,x", "-----BEGIN KEY-----", "a b,c"]
+)
+def test_files_that_are_no_budgets_are_not_quoted(line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_limits([line], "/etc/passwd", 10)
+    assert line.split(",")[0] not in str(caught.value).replace("/etc/passwd", "")
 
 
 @attack(
@@ -228,10 +254,42 @@ def test_linear_patterns_mean_what_python_means(pattern: str, text: str) -> None
     assert LinearPattern(pattern).search(text) == bool(re.search(pattern, text))
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", r"(?=a)b", r"(?<!a)b", "a{5000}", "((a{50}){50}){50}"])
+HUGE = ["(){4000000000}", "(){1001,}", "(a?){4000000}", "a.{900}[cd]$", "a.{60}[cd]$", "(?:ab|c){60}x", "x(){0,5000}"]
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", r"(?=a)b", r"(?<!a)b", "a{5000}", "((a{50}){50}){50}", *HUGE])
 def test_patterns_that_cannot_be_linear_are_refused(pattern: str) -> None:
     with pytest.raises(UsageError, match="of a survey from elsewhere"):
         LinearPattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 5000 + ")" * 5000, "(", "a{3,2}"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_patterns_beyond_python_are_one_sentence(pattern: str, *, linear: bool) -> None:
+    with pytest.raises(UsageError, match="regular expression"):
+        Scope("any", (), include=(f"re:{pattern}",), linear=linear)
+
+
+def test_repeats_of_nothing_add_no_work() -> None:
+    made = LinearPattern("((((){1000}){1000}){1000}){1000}b")
+    assert made.states == 2
+    assert made.search("ab")
+
+
+def test_the_worst_pattern_visits_few_states_for_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    visits = 0
+    reached = LinearPattern._reached
+
+    def count(self: LinearPattern, *args: Any, **named: Any) -> Any:
+        nonlocal visits
+        for state in reached(self, *args, **named):
+            visits += 1
+            yield state
+
+    monkeypatch.setattr(LinearPattern, "_reached", count)
+    text = "".join(f"{number:b}".replace("1", "a") for number in range(300))[:2000]
+    LinearPattern(f"a.{{{MOST_WIDE - 1}}}c$").search(text)
+    assert visits < 2000 * (MOST_WIDE + 3)
 
 
 def test_whose_patterns_are_matched_in_which_way(tmp_path: Path) -> None:

@@ -9,37 +9,18 @@ no wider than the defaults.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.config import Settings, names_code
+from surveyor.config import NARROW, SECRETS, Settings, names_code
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
     from surveyor.store.survey import Manifest
 
-SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder
 KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
-USUAL = Settings()
-
-
-def _not_lower(name: str) -> Callable[[Any], bool]:
-    return lambda value: value >= getattr(USUAL, name)
-
-
-def _not_higher(name: str) -> Callable[[Any], bool]:
-    return lambda value: value <= getattr(USUAL, name)
-
-
-NARROW: Mapping[str, Callable[[Any], bool]] = {  # settings that could widen access, and when they do not
-    **{name: _not_lower(name) for name in ("delay", "domain_delay", "pause")},
-    **{name: _not_higher(name) for name in ("max_delay", "max_wait", "timeout", "max_bytes", "concurrency")},
-    "max_fruitless": lambda value: 0 < value <= USUAL.max_fruitless,
-    **{name: lambda value: not value for name in ("allow", "permission", "contact", "budget_file")},
-    "budget": lambda value: not _is_file(value),
-}
 
 
 def honoured(manifest: Manifest, given: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -80,17 +61,3 @@ def _option(name: str, value: Any) -> str:
     flag = "--" + name.replace("_", "-")
     each = value if isinstance(value, list | tuple) else [value]
     return " ".join(f"{flag} {shlex.quote(str(one)[:200])}" for one in each[:3]) + (" …" if len(each) > 3 else "")
-
-
-def _is_file(budget: str) -> bool:
-    """Return whether a budget is the name of a file; see `budgeting.chosen`."""
-    from surveyor.budgets import parse
-
-    text = budget.strip()
-    if text.lower() in ("", "none"):
-        return False
-    try:
-        parse(text)
-    except UsageError:
-        return True
-    return False
