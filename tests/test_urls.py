@@ -312,9 +312,11 @@ def test_ports_and_addresses_pass_by_the_pattern_as_by_the_parser(scheme: str, n
 
 def test_texts_are_those_of_the_pages() -> None:
     urls = Urls()
-    every = [f"https://example.org/{'x' * (number % 7)}{number}" for number in range(50)]
+    every = [f"https://example.org/{'x' * (number % 7)}{number}" for number in range(90)]
     urls.ids(every)
-    for pages in ([], [7], [3, 4, 5, 6], [6, 5, 4], [2, 4, 6], [49, 0], [3, 3]):
+    for pages in ([], [7], [3, 4, 5], [6, 5, 4], [49, 0], [3, 3], [*range(9, 80)], [*range(80, 9, -1)], [*range(40), 3]):
         assert urls.texts(np.array(pages, np.int32)) == [every[page] for page in pages]
     with pytest.raises(UsageError, match="pages that no URL has"):
-        urls.texts(np.array([48, 49, 50], np.int32))
+        urls.texts(np.arange(50, 91, dtype=np.int32))
+    with pytest.raises(IndexError):
+        urls.texts(np.array([90], np.int32))

@@ -4,7 +4,7 @@ The rules of HTML let a few kilobytes cost hours: open elements are searched for
 unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, and each attribute is compared with
 all others of its element; those of repeated `html` and `body` tags gather on one element.
 
-`is_cheap` says whether a page can cost no more than some 50 ms whatever it holds; a crawl parses only such pages in its
+`is_cheap` says whether a page can cost no more than some 60 ms whatever it holds; a crawl parses only such pages in its
 own process. `tame` takes out of any page what would cost most: one of more than 30,000 tags (a second at the worst) is
 divided into pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is
 cut where a tag has 1,000 attributes; where there is much formatting, `b`, `font` and the like are read as `span`, and
@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 CHEAP_TAGS = 3_000
 CHEAP_LENGTH = 128_000  # characters
 CHEAP_ATTRIBUTES = 100  # of one tag
-SMALL = 16_000  # characters; in fewer there is no room for attributes that cost much
+SMALL = 24_000  # characters, half of that beyond ASCII, where names are shorter; in fewer, attributes cost 60 ms at most
 MOST_TAGS = 500_000  # opening and closing
 MOST_ATTRIBUTES = 1_000  # of one tag
 WHOLE = 30_000  # tags of a page that is parsed as a whole
@@ -52,6 +52,8 @@ def _up_to_a_crowded_tag(most: int) -> re.Pattern[str]:
     return re.compile(rf"(?:[^<]++|{tag}|<(?!/?[a-zA-Z]))*+")
 
 
+_LONG_TAG = re.compile(rf"<[^>]{{{2 * CHEAP_ATTRIBUTES}}}")  # an attribute and what is before it take two characters
+_QUOTED_END = re.compile(r"""=[ \t\n\f\r]*+(?:"[^">]*+>|'[^'>]*+>)""")  # a tag does not end there
 _CHEAP = _up_to_a_crowded_tag(CHEAP_ATTRIBUTES)
 _BEARABLE = _up_to_a_crowded_tag(MOST_ATTRIBUTES)
 
@@ -60,7 +62,18 @@ def is_cheap(html: str) -> bool:
     """Say whether a page can cost the parser but little, whatever it holds."""
     if len(html) > CHEAP_LENGTH or html.count("<") > CHEAP_TAGS:
         return False
-    return len(html) <= SMALL or (_is_even(html, _CHEAP) and not _has_more(_ROOT, html, 2))
+    return _is_small(html) or (_has_small_tags(html) and not _has_more(_ROOT, html, 2))
+
+
+def _is_small(html: str) -> bool:
+    return len(html) <= (SMALL if html.isascii() else SMALL // 2)
+
+
+def _has_small_tags(html: str) -> bool:
+    """Say whether no tag has more attributes than a cheap one; for most pages that takes two quick searches."""
+    if not (_LONG_TAG.search(html) or _QUOTED_END.search(html)):
+        return True
+    return _is_even(html, _CHEAP)
 
 
 def tame(html: str) -> tuple[list[str], bool]:
@@ -68,7 +81,7 @@ def tame(html: str) -> tuple[list[str], bool]:
     html, tags, cut = simplified(html), html.count("<"), False
     if _has_more(_ROOT, html, MOST_ROOTS):
         html = _ROOT.sub("<span", html)
-    if len(html) > SMALL and not _is_even(html, _BEARABLE):
+    if not _is_small(html) and not _is_even(html, _BEARABLE):
         html, cut = html[: _end(html, _BEARABLE)], True
     if tags <= WHOLE:
         return [html], cut

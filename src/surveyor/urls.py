@@ -40,6 +40,7 @@ from surveyor.suffixes import Suffixes
 
 LONGEST = 2_000  # bytes of a normalised URL
 LONGEST_RAW = 20_000  # characters that are looked at
+FEW = 32  # pages whose URLs are read one by one
 TRACKING = (
     r"utm_\w*|fbclid|gclid|gclsrc|dclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_ga|_gl|"
     r"_hsenc|_hsmi|mkt_tok|vero_id"
@@ -202,8 +203,8 @@ class Urls:
 
     def texts(self, pages: IdArray) -> list[str]:
         """Return the URLs of pages; those with successive ids, as the new links of a page have, are read at once."""
-        self._check(pages)
-        if pages.size and np.array_equal(pages, np.arange(pages[0], pages[0] + pages.size)):
+        if pages.size > FEW and np.array_equal(pages, np.arange(pages[0], pages[0] + pages.size)):
+            self._check(pages)
             return self._between(int(pages[0]), int(pages[-1]) + 1)
         return [self[page] for page in pages.tolist()]
 
