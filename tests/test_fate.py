@@ -29,7 +29,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("/gone", ["gone, http 404"]),
         ("/old", [f"stands for {HOME}library/, a redirect (301)"]),
         ("/paper.pdf", ["out of scope: file type pdf"]),
-        ("/login", ["out of scope: only nofollow and canonical links lead here"]),
+        ("/login", ["out of scope: only nofollow links lead here"]),
         ("https://b.example/", ["out of scope: other host"]),
     ],
 )

@@ -60,7 +60,7 @@ def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
         }  # fmt: skip
         why = dict(opened.sql("select url, reason from pages where kind = 'out of scope'").rows)
         assert why == {
-            f"{HOME}paper.pdf": "file type pdf", f"{HOME}login": "only nofollow and canonical links lead here",
+            f"{HOME}paper.pdf": "file type pdf", f"{HOME}login": "only nofollow links lead here",
             "https://b.example/": "other host",
         }  # fmt: skip
         depths = dict(opened.sql("select url, depth from pages where depth is not null").rows)

@@ -314,7 +314,17 @@ def test_texts_are_those_of_the_pages() -> None:
     urls = Urls()
     every = [f"https://example.org/{'x' * (number % 7)}{number}" for number in range(90)]
     urls.ids(every)
-    for pages in ([], [7], [3, 4, 5], [6, 5, 4], [49, 0], [3, 3], [*range(9, 80)], [*range(80, 9, -1)], [*range(40), 3]):
+    for pages in (
+        [],
+        [7],
+        [3, 4, 5],
+        [6, 5, 4],
+        [49, 0],
+        [3, 3],
+        [*range(9, 80)],
+        [*range(80, 9, -1)],
+        [*range(40), 3],
+    ):
         assert urls.texts(np.array(pages, np.int32)) == [every[page] for page in pages]
     with pytest.raises(UsageError, match="pages that no URL has"):
         urls.texts(np.arange(50, 91, dtype=np.int32))

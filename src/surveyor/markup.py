@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 CHEAP_TAGS = 3_000
 CHEAP_LENGTH = 128_000  # characters
 CHEAP_ATTRIBUTES = 100  # of one tag
-SMALL = 24_000  # characters, half of that beyond ASCII, where names are shorter; in fewer, attributes cost 60 ms at most
+SMALL = 24_000  # characters, and half of it beyond ASCII, where names are shorter: attributes cost 60 ms at most
 MOST_TAGS = 500_000  # opening and closing
 MOST_ATTRIBUTES = 1_000  # of one tag
 WHOLE = 30_000  # tags of a page that is parsed as a whole

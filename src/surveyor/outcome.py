@@ -12,7 +12,6 @@ import numpy as np
 
 from surveyor.arrays import IdArray, read_only
 
-CANONICAL_READ = "its canonical page was read"  # why a page that was read before is moved, without another request
 Kind = Literal["read", "gone", "blocked", "moved"]
 NO_LINKS: IdArray = read_only(np.empty(0, np.int32))
 
@@ -25,7 +24,7 @@ class Outcome:
     kind: Kind
     links: IdArray = field(default_factory=lambda: NO_LINKS)  # of a page read
     reason: str = ""  # of a page blocked: "robots", "budget", "error", …; of one read: "needs JavaScript"
-    target: int = -1  # of a page moved: the page that it stands for; of one read: its canonical page, not read yet
+    target: int = -1  # of a page moved: the page that it stands for
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -38,7 +37,5 @@ class Outcome:
 
 
 def was_asked(outcome: Outcome) -> bool:
-    """Say whether a page was asked for, and not only refused, or merged because its canonical page was read."""
-    if outcome.kind == "moved":
-        return outcome.reason != CANONICAL_READ
+    """Say whether a page was asked for, and not only refused."""
     return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0

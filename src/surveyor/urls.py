@@ -158,7 +158,6 @@ class Urls:
         self._hosts = StringTable(1 << 8, key)
         self._stands_for: IdArray = np.empty(0, np.int32)  # empty until there is an alias
         self._redirects: ByteArray = np.empty(0, np.uint8)  # in a row that led to each page; as long as needed
-        self.awaited: dict[int, list[int]] = {}  # pages read that name a canonical page which was not read yet, by it
 
     def __len__(self) -> int:
         return self._strings.known

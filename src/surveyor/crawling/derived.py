@@ -220,16 +220,10 @@ def _state(
     folder: Folder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
 ) -> Derived:
     """Return a state in whose queue nothing waits yet."""
-    from surveyor.kernels.mass import LIFE, READ
-
     manifest = folder.manifest
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
-
-    def is_read(page: int) -> bool:
-        return page < ledger.capacity and int(ledger.mass.state[page]) & LIFE == READ
-
-    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent, is_read=is_read)
+    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
     rereads = getattr(strategy, "rereads", False)
     frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
     return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier), reader, Tally(exact=True))

@@ -31,7 +31,7 @@ from surveyor.store.survey import Folder
 from surveyor.urls import Urls, domain, host, origin
 
 LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # by number, as in kernels/mass.py
-NOFOLLOW = "only nofollow and canonical links lead here"
+NOFOLLOW = "only nofollow links lead here"
 PAGES: Columns = {
     "page": "int32", "url": "string", "host": "string", "domain": "string", **VISIT,
     "depth": "int32", "in_links": "int64", "out_links": "int64",

@@ -5,7 +5,7 @@
 | 2xx, 304 | *read*, with its links (none if it is not HTML), as far as it can be: to its end, or to the size limit |
 | 2xx, but empty until a script has run | *read*, with that as its reason |
 | 2xx, but nothing could be read: said to be too long, or not in its encoding | *blocked* |
-| 2xx, names another page of its domain as canonical | *moved* there once that was read; until then *read* |
+| 2xx, names another page of its domain as canonical | *moved* there, unless that is known to be gone |
 | redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
 | redirect out of the scope, in a circle, to no page, or the 21st in a row | *blocked* |
 | 404, 410 | *gone*, once it was answered twice |
@@ -19,7 +19,7 @@ Links that leave the scope, or that say nofollow, are kept in the visit but carr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from surveyor.arrays import BoolArray, ByteArray, IdArray
 from surveyor.boundary import Failure, guarded
 from surveyor.javascript import NEEDS_JAVASCRIPT
 from surveyor.links import Page, read_cheap_page, read_page
-from surveyor.outcome import CANONICAL_READ, NO_LINKS, Kind, Outcome
+from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.references import Addresses
 from surveyor.scope import Scope
 from surveyor.sources.http import MOST_REDIRECTS, PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
@@ -64,6 +64,7 @@ class Answer:
     at: float
     known: Visit | None = None
     parsed: Page | Failure | None = None  # what the page says, if that is known already; see `Reader.parse`
+    canonical_is_gone: bool = False  # the page that it names as canonical does not exist: it is not believed
 
 
 def judge(fetched: Fetched) -> Verdict:
@@ -91,14 +92,13 @@ class _Reading:
     answer: Answer
     verdict: Verdict
     page: Page
-    goal: str | None  # where it moved to, or its canonical page
+    goal: str | None  # where it moved to
     follow: list[str]  # links, each once
     other: list[str]  # links that say nofollow
-    is_canonical: bool = False  # what the goal is
 
     @property
     def urls(self) -> list[str]:
-        return [*([] if self.goal is None else [self.goal]), *self.follow, *self.other]
+        return [self.goal] if self.goal is not None else [*self.follow, *self.other]
 
 
 class Reader:
@@ -112,15 +112,10 @@ class Reader:
         *,
         follow_nofollow: bool = False,
         sent: Mapping[str, str] | None = None,
-        is_read: Callable[[int], bool] = lambda _: True,
     ) -> None:
-        """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire.
-
-        A canonical page is believed once it was read, which `is_read` says: many are gone, or may not be fetched.
-        """
+        """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire."""
         self._urls, self._scope, self._sent = urls, scope, sent
         self._follows, self._addresses = follow_nofollow, Addresses(normalise)
-        self._is_read, self._just_read = is_read, set[int]()
         self._place: ByteArray = np.zeros(1024, np.uint8)  # of each page: UNKNOWN, INSIDE, OUTSIDE
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
@@ -132,11 +127,19 @@ class Reader:
     def _parse(self, fetched: Fetched) -> Page | None:
         return read_cheap_page(fetched.body, fetched.url, joined(fetched.headers), self._addresses)
 
+    def find(self, url: str) -> int | None:
+        """Return the number of a URL, if it has one."""
+        return self._urls.find(url)
+
+    def canonical(self, page: int, parsed: Page | Failure | None) -> str | None:
+        """Return another page that a page names as canonical, if that is to be believed should it exist."""
+        found = guarded(self._urls[page], self._canonical, page, parsed) if isinstance(parsed, Page) else None
+        return None if isinstance(found, Failure) else found
+
     def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
         """Turn answers into visits, in their order; the links of many are numbered together."""
         made: list[Outcome] = []
         readings: list[_Reading] = []
-        self._just_read.clear()
         for answer in answers:
             reading = guarded(answer.fetched.url, self._read, answer)
             readings.append(_blocked(answer, reading) if isinstance(reading, Failure) else reading)
@@ -156,48 +159,21 @@ class Reader:
             visit = guarded(answer.fetched.url, self._visit, reading, ids[start:end])
             if isinstance(visit, Failure):
                 visit = Visit(answer.page, "blocked", reason=visit.reason, fetched_at=answer.at)
+            self.recall(visit)
             made.append(visit)
-            for page in self.recall(visit):  # whose canonical page this is
-                here = Visit(page, "moved", reason=CANONICAL_READ, target=self._root(visit.page))
-                self.recall(here)
-                made.append(here)
             start = end
         return made
 
-    def recall(self, outcome: Outcome) -> list[int]:
-        """Take note of an outcome, also of one from before a restart: who stands for whom, how far pages are.
-
-        Return the pages that named this one as canonical and were read before it: now they stand for it.
-        """
-        awaited, ready = self._urls.awaited, list[int]()
+    def recall(self, outcome: Outcome) -> None:
+        """Take note of an outcome, also of one from before a restart: who stands for whom, how far pages are."""
         if outcome.kind == "moved":
             self._urls.alias(outcome.page, outcome.target)
-            if (waiting := awaited.pop(outcome.page, None)) is not None:
-                if self._has_read(outcome.target):
-                    ready = waiting
-                else:
-                    awaited.setdefault(self._root(outcome.target), []).extend(waiting)
-        elif outcome.kind == "read":
-            self._just_read.add(outcome.page)
-            ready = awaited.pop(outcome.page, [])
-            if outcome.target >= 0:
-                awaited.setdefault(self._root(outcome.target), []).append(outcome.page)
         if self._scope.depth is not None:
             here = self._depth.get(outcome.page, 0)
             for page in outcome.links.tolist():
                 self._depth[page] = min(self._depth.get(page, here + 1), here + 1)
             if outcome.kind == "moved":
                 self._depth[outcome.target] = min(self._depth.get(outcome.target, here), here)
-        there = self._root(outcome.page) if ready else -1
-        return [page for page in ready if self._root(page) == page != there]
-
-    def _root(self, page: int) -> int:
-        return int(self._urls.canonical(np.array([page], np.int32))[0])
-
-    def _has_read(self, page: int) -> bool:
-        """Say whether a page, or the one that it stands for, was read."""
-        root = self._root(page)
-        return root in self._just_read or self._is_read(root)
 
     @property
     def counts_depth(self) -> bool:
@@ -219,7 +195,7 @@ class Reader:
     def _read(self, answer: Answer) -> _Reading:
         """Read the HTML of a page, if it is one, and gather the URLs that matter."""
         fetched, verdict, page = answer.fetched, judge(answer.fetched), NOTHING
-        goal, is_canonical = None, False
+        goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif is_page(fetched):
@@ -229,13 +205,13 @@ class Reader:
                 said = read_page(fetched.body, fetched.url, headers=headers, text=False, addresses=self._addresses)
             if isinstance(said, Failure):
                 return _blocked(answer, said)
-            page, goal, is_canonical = said, self._canonical(answer.page, said), True
+            page, goal = said, None if answer.canonical_is_gone else self._canonical(answer.page, said)
         if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too
         follow = [link.url for link in page.links if link.follow or self._follows]
         other = [link.url for link in page.links if not (link.follow or self._follows)]
-        return _Reading(answer, verdict, page, goal, follow, other, is_canonical)
+        return _Reading(answer, verdict, page, goal, follow, other)
 
     def _canonical(self, number: int, page: Page) -> str | None:
         """Return the page that a page names as canonical, if it is another one that is to be believed."""
@@ -249,7 +225,7 @@ class Reader:
         if goal.partition(":")[2] == here.partition(":")[2]:
             return None  # itself, perhaps by http: that often leads back here
         known = self._urls.find(goal)
-        if known is not None and self._root(known) == number:
+        if known is not None and int(self._urls.canonical(np.array([known], np.int32))[0]) == number:
             return None  # two pages that name each other: one of them must be read
         return goal
 
@@ -271,10 +247,8 @@ class Reader:
             "language": page.language,
             "exchange": None if page.noarchive else self._exchange(answer),
         }
-        goal = -1 if reading.goal is None else int(ids[0])
-        if goal >= 0 and (not reading.is_canonical or self._has_read(goal)):
-            return self._moved(Visit(answer.page, "moved", **told), goal)
-        ids = ids if goal < 0 else ids[1:]
+        if reading.goal is not None:
+            return self._moved(Visit(answer.page, "moved", **told), int(ids[0]))
         if verdict.kind == "moved":  # to what is no URL
             return Visit(answer.page, "blocked", reason="redirects to no page", **told)
         if verdict.kind != "read":
@@ -286,7 +260,6 @@ class Reader:
             "read",
             follow[inside & (follow != answer.page)],
             NEEDS_JAVASCRIPT if page.javascript else "",
-            goal,
             out_of_scope=follow[~inside],
             nofollow=other,
             hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),

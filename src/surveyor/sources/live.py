@@ -13,12 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from surveyor.boundary import failed, guarded
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
 from surveyor.sources.answers import Answer, Reader, Verdict, is_page, joined, judge
+from surveyor.sources.canonicals import Canonicals, Check
 from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.sources.parser import Parser
 from surveyor.sources.rules import interpreted, next_hop, rules_in
@@ -65,6 +67,8 @@ class LiveSource:
         self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
         self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
         self._parser = parser
+        self._canonicals = Canonicals()
+        self._fetching: set[str] = set()  # URLs of pages under way
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: list[Answer] = []
         self._news = News()
@@ -79,12 +83,12 @@ class LiveSource:
     @property
     def under_way(self) -> int:
         """How many fetches have begun and not ended, or are to begin."""
-        return len(self._tasks) + len(self._hops)
+        return len(self._tasks) + self.to_begin
 
     @property
     def to_begin(self) -> int:
         """How many of them wait for a host, and take nobody's place: each robots.txt that lies elsewhere."""
-        return len(self._hops)
+        return len(self._hops) + len(self._canonicals.waiting)
 
     def begin(self, batch: Batch) -> None:
         """Begin to fetch pages and to run errands."""
@@ -92,13 +96,15 @@ class LiveSource:
             hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
             self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
         self._hop(batch.room)
+        self._ask_canonicals(batch.room - len(self._hops))
         for page in batch.pages:
             self._start(self._fetch(page))
 
     async def news(self, until: float) -> News:
         """Return what has ended; wait for something to end, but not beyond that time."""
         if not self._something.is_set():
-            await self._wait(self._something, until)
+            soon = self._hosts.clock() + LONGEST_WAIT  # nothing else wakes the hosts of canonical pages
+            await self._wait(self._something, min(until, soon) if self._canonicals.waiting else until)
         self._something.clear()
         if self._failure is not None:
             raise self._failure
@@ -113,6 +119,8 @@ class LiveSource:
             self.forget(answer.page)
             self._extra -= 1
             final.append(answer)
+        self._extra += self._canonicals.requests
+        self._canonicals.requests = 0
         if self._extra:
             news.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
             self._extra = 0
@@ -133,6 +141,7 @@ class LiveSource:
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
         self._hops.clear()
+        self._canonicals.waiting.clear()  # what they hold is asked for again
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._something.wait()
@@ -183,16 +192,57 @@ class LiveSource:
         known = self._last_visit(page)
         request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
         at = self._hosts.clock()
+        self._fetching.add(url)
         try:
-            fetched = await self._ask(request)
+            fetched = self._canonicals.fetched.pop(url, None) or await self._ask(request)
             if fetched.status is not None:
                 self._hosts.reached(host)
             parsed = self._reader.parse(fetched)
             if parsed is None and self._parser is not None and is_page(fetched):
                 parsed = await self._parser.page(fetched.url, joined(fetched.headers), fetched.body)
         finally:
+            self._fetching.discard(url)
             self._hosts.answered(host)
-        self._answers.append(Answer(page, host, fetched, at, known, parsed))
+        self._judge_canonical(Answer(page, host, fetched, at, known, parsed))
+        if (check := self._canonicals.waiting.get(url)) is not None:  # it needs no request of its own
+            self._canonicals.begin(check)
+            self._answers += self._canonicals.answered(check, fetched, requests=0)
+
+    def _judge_canonical(self, answer: Answer) -> None:
+        """Pass an answer on, unless it is held until the canonical page that it names was asked for."""
+        goal, url = self._reader.canonical(answer.page, answer.parsed), answer.fetched.url
+        if goal is None or origin_of(goal) != origin_of(url) or self._is_read(goal):
+            self._answers.append(answer)
+        elif just_now := [one.fetched for one in self._answers if one.fetched.url == goal]:
+            self._answers.append(replace(answer, canonical_is_gone=judge(just_now[0]).kind == "gone"))
+        elif (gone := self._canonicals.known(goal)) is not None:
+            self._answers.append(replace(answer, canonical_is_gone=gone))
+        elif self._hosts.why_not(answer.host, origin_of(goal), goal):
+            self._answers.append(answer)
+        else:
+            self._canonicals.hold(goal, answer)
+
+    def _ask_canonicals(self, room: int) -> None:
+        """Ask for canonical pages whose hosts may be asked now."""
+        for check in list(self._canonicals.waiting.values()):
+            is_free = room > 0 and check.url not in self._fetching
+            if not is_free or self._hosts.turn(check.host, origin_of(check.url)) is None:
+                continue
+            room -= 1
+            self._hosts.lease(check.host, "page")
+            self._canonicals.begin(check)
+            self._start(self._check(check))
+
+    async def _check(self, check: Check) -> None:
+        try:
+            found = await self._ask(FetchRequest(check.url))
+        finally:
+            self._hosts.answered(check.host)
+        self._answers += self._canonicals.answered(check, found)
+
+    def _is_read(self, url: str) -> bool:
+        page = self._reader.find(url)
+        return page is not None and self._last_visit(page) is not None
 
     async def _ask(self, request: FetchRequest) -> Fetched:
         """Fetch; what the client itself cannot interpret is an answer too."""

@@ -44,7 +44,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import CANONICAL_READ, NO_LINKS, Kind, Outcome
+from surveyor.outcome import NO_LINKS, Kind, Outcome
 from surveyor.store import chain
 from surveyor.store.chain import COMMITS, Commit
 from surveyor.store.database import (
@@ -87,7 +87,6 @@ CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.u
 COLUMNS = chain.VISIT
 KINDS = frozenset(get_args(Kind))
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
-ASKED = f"((kind != 'blocked' OR fetched_at IS NOT NULL) AND NOT (kind = 'moved' AND reason IS '{CANONICAL_READ}'))"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 
 
@@ -233,7 +232,8 @@ class Journal:
 
         Each visit that was asked for stands for one request; the others (robots.txt, retries) are in events.
         """
-        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), sum({ASKED}) FROM visits")[0]
+        asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
+        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
         try:
             others = sum(int(event.detail["count"]) for event in self.events("requests"))
         except (KeyError, TypeError, ValueError) as error:
@@ -246,8 +246,8 @@ class Journal:
         return RobotsFile(*found[0]) if found else None
 
     def asked(self, since: int = 0) -> IdArray:
-        """Return the pages that were asked for after a position, each as often as it was; see `outcome.was_asked`."""
-        query = f"SELECT page FROM visits WHERE visit > ? AND {ASKED}"
+        """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
+        query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"
         return np.array([page for (page,) in self._ask(query, since)], np.int32)
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
