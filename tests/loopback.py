@@ -11,8 +11,8 @@ Pages = Mapping[str, str | int]  # HTML, or a status
 
 
 @contextmanager
-def served(pages: Pages, log: list[str] | None = None) -> Iterator[str]:
-    """Serve pages by path; yield the URL of the site, with a slash at its end."""
+def served(pages: Pages, log: list[str] | None = None, moves: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Serve pages and redirects by path; yield the URL of the site, with a slash at its end."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -20,7 +20,10 @@ def served(pages: Pages, log: list[str] | None = None) -> Iterator[str]:
                 log.append(self.path)
             answer = pages.get(self.path, 404)
             status, body = (answer, b"") if isinstance(answer, int) else (200, answer.encode())
-            self.send_response(status)
+            target = (moves or {}).get(self.path, "")
+            self.send_response(302 if target else status)
+            if target:
+                self.send_header("Location", target)
             self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

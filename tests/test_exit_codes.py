@@ -95,6 +95,26 @@ def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: st
         assert not Path("b.survey").exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "until", "why"),
+    [
+        ("/to-gone", "pages=2", "/gone: http 404 .*/to-gone redirects there"),
+        ("/to-private", "pages=2", "/private: robots.*/to-private redirects there"),
+        ("/hop0", "pages=2", "redirects"),
+        ("/out", "pages=2", "/out: redirects to https://elsewhere.example/, out of the scope"),
+        ("/to-a", "requests=2", "/a: it was not fetched before the crawl ended .*/to-a redirects there"),
+    ],
+)
+def test_nothing_fetched_names_the_page_at_the_end_of_redirects(path: str, until: str, why: str) -> None:
+    moves = {"/to-gone": "/gone", "/to-private": "/private", "/to-a": "/a", "/out": "https://elsewhere.example/"}
+    moves |= {f"/hop{number}": f"/hop{number + 1}" for number in range(40)}
+    robots = {"/robots.txt": "User-agent: *\nDisallow: /private", "/a": linked("/"), "/private": linked("/")}
+    with served({**robots, "/gone": 404}, moves=moves) as url:
+        with pytest.raises(sv.NothingFetched, match=why) as caught:
+            sv.crawl(url.rstrip("/") + path, until=until, out="a.survey", scope="host", **PYTHON)
+        assert "ry again later" not in caught.value.hint or "404" in why
+
+
 def test_a_name_that_does_not_exist() -> None:
     with pytest.raises(sv.NothingFetched, match="no such host"):
         sv.crawl("http://nowhere.invalid/", until="pages=2", out="a.survey", **PYTHON)

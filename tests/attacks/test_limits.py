@@ -168,6 +168,23 @@ def test_one_failing_page_does_not_hold_up_a_crawl(tmp_path: Path) -> None:
     assert visits(tmp_path / "t")[f"{HOME}boom"].reason == "http 500"
 
 
+@pytest.mark.parametrize("pages", [1, 3, 20])
+def test_one_failing_page_does_not_hold_up_a_small_site_where_each_page_weighs_much(pages: int, tmp_path: Path) -> None:
+    answers: dict[str, Any] = {HOME: page(HOME, *(f"/p{n}" for n in range(pages)), *["/boom"])}
+    answers |= {f"{HOME}p{n}": page(f"{HOME}p{n}", "/boom") for n in range(pages)}
+    client = Sites(Time(), {**answers, f"{HOME}boom": Fetched(f"{HOME}boom", 500)})
+    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
+    assert len(client.times(f"{HOME}boom")) <= 2
+    assert visits(tmp_path / "s")[f"{HOME}boom"].reason.endswith("not awaited)")
+
+
+def test_a_seed_that_fails_is_waited_for(tmp_path: Path) -> None:
+    other = "http://b.example/"
+    client = failing(**{other: Fetched(other, 500), HOME: page(HOME)})
+    assert crawled(tmp_path / "s", [HOME, other], client, patient=False) == "empty"
+    assert len(client.times(other)) == 4
+
+
 def test_what_holds_a_crawl_up_is_said(tmp_path: Path) -> None:
     said: set[str] = set()
 

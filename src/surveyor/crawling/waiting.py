@@ -3,9 +3,10 @@
 A page that failed is retried later and later, and a host may ask to be left in peace, or be in backoff because it only
 fails. While there is anything else to fetch, nothing is lost. When there is nothing else, and the next retry or host is
 more than `SOON` seconds away, the crawl ends without them if little depends on it: at most `SHARE` of all mass waits
-there, or at most `FEW` pages with at most `FEW_SHARE` of it. Those pages become *blocked*, with the last failure as the
-reason; `--again` retries them. With `patient` they are always waited for. So is a crawl that has read no page yet, a
-host that is only paced by its delay, and a network that is down.
+there, or at most `FEW` pages, whatever their mass: on a small site each page holds much of it. Those pages become
+*blocked*, with the last failure as the reason; `--again` retries them. With `patient` they are always waited for. So is
+a crawl that has read no page yet, a seed with more than `SEED_SHARE` of the mass, a host that is only paced by its
+delay, and a network that is down.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 SOON = 10.0  # seconds that are waited for in any case
 SHARE = 0.05  # of all mass
-FEW, FEW_SHARE = 3, 0.25  # pages, and the share of all mass that they may hold
+FEW = 3  # pages
+SEED_SHARE = 0.25  # of all mass, if seeds are among the pages that wait
 WORTH_SAYING = 2.0  # seconds
 
 
@@ -63,7 +65,7 @@ class Waiting:
         if (
             not self._state.tally.pages
             or crawl.frontier.rereads
-            or (mass > SHARE and (pages > FEW or mass > FEW_SHARE))
+            or (mass > SHARE and (pages > FEW or (mass > SEED_SHARE and self._seed_waits())))
         ):
             return None
         backoffs = {number: self._hosts.backoff(number) for number in self._queues.asking()}
@@ -79,6 +81,10 @@ class Waiting:
         if not reasons:
             return None
         return News(outcomes=[Outcome(page, "blocked", reason=reasons[page]) for page in sorted(reasons)])
+
+    def _seed_waits(self) -> bool:
+        crawl = self._state.crawl
+        return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.standing().pages.tolist())
 
     def _short(self, url: str) -> str:
         rest = url.partition("://")[2]
