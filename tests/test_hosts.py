@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from hosting import FREE, known, slow
 from surfing import Clock
 from surveyor.hosts import DAY, Hosts, Step, steady
 from surveyor.manners import Manners
-from surveyor.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES
+from surveyor.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES, RECENT
 from surveyor.robots import Robots
 from surveyor.visit import RobotsFile
 
@@ -310,53 +311,116 @@ def test_the_clock_does_not_jump_and_may_stand_still() -> None:
 # --- the network itself ---
 
 
-def reached(count: int, clock: Clock) -> Hosts:
-    hosts = Hosts(1.0, clock=clock)
+def site(number: int) -> str:
+    return f"http://{number}.example"
+
+
+def reached(count: int, clock: Clock, **manners: Any) -> Hosts:
+    """Return hosts of so many domains that have answered, a while ago."""
+    hosts = Hosts(clock=clock, manners=Manners(**manners))
     for number in range(count):
-        hosts.reached(known(hosts, f"{number}.example"))
+        hosts.reached(known(hosts, f"{number}.example"), site(number))
+    clock.now += RECENT
     return hosts
 
 
-@pytest.mark.parametrize("answered", [1, 2, NOBODY, 10])
-def test_hosts_that_answered_and_all_fail_mean_that_the_network_is_down(answered: int) -> None:
-    clock = Clock()
-    hosts = reached(answered, clock)
-    needed = min(answered, NOBODY)
+@pytest.mark.parametrize("answered", [NOBODY, 10])
+def test_domains_that_answered_and_are_all_silent_mean_that_the_network_is_down(answered: int) -> None:
+    hosts = reached(answered, Clock())
     stranger = hosts.number("never.example")
-    assert not hosts.unreached(stranger)
-    found = [hosts.unreached(number) for number in range(needed)]
-    assert found == [False] * (needed - 1) + [True]
-    assert hosts.unreached(stranger)  # now it is nobody's fault
-    assert not any(rules.trouble for number in range(answered) for rules in hosts[number].rules.values())
+    assert not hosts.unreached(stranger, "http://never.example")
+    found = [hosts.unreached(number, site(number)) is not None for number in range(NOBODY)]
+    assert found == [False] * (NOBODY - 1) + [True]
+    assert hosts.unreached(stranger, "http://never.example") == hosts.paused_until  # now it is nobody's fault
+
+
+def test_a_success_in_the_last_seconds_proves_that_the_network_is_there() -> None:
+    clock = Clock()
+    hosts = reached(NOBODY + 1, clock)
+    hosts.reached(NOBODY, site(NOBODY))
+    assert not any(hosts.unreached(number, site(number)) for number in range(NOBODY))
+    assert not hosts.unreached(0, site(0), offline=True)
+    assert hosts.paused_until == 0.0
+    clock.now += RECENT
+    assert hosts.unreached(0, site(0))
+
+
+def test_hosts_of_one_domain_count_once() -> None:
+    clock = Clock()
+    hosts = reached(5, clock)
+    names = [f"{number}.evil.org" for number in range(10)]
+    for name in names:
+        hosts.reached(known(hosts, name), f"http://{name}")
+    clock.now += RECENT
+    assert not any(hosts.unreached(hosts.number(name), f"http://{name}") for name in names)
+    assert hosts.paused_until == 0.0
+
+
+def test_hosts_of_the_own_network_and_origins_that_never_answered_are_no_evidence() -> None:
+    own = frozenset(f"{number}.example" for number in range(4))
+    hosts = reached(4, Clock(), own=own)
+    assert not any(hosts.unreached(number, site(number)) for number in range(4))
+    hosts = reached(4, Clock())
+    assert not any(hosts.unreached(number, f"https://{number}.example") for number in range(4))
+    assert hosts.paused_until == 0.0
 
 
 def test_one_host_that_fails_again_and_again_is_gone_itself() -> None:
     hosts = reached(5, Clock())
-    assert not any(hosts.unreached(0) for _ in range(20))
+    assert not any(hosts.unreached(0, site(0)) for _ in range(20))
     assert hosts.paused_until == 0.0
 
 
-def test_pauses_double_are_bounded_and_end_with_an_answer() -> None:
+@pytest.mark.parametrize("answered", [1, 2])
+def test_where_few_are_known_the_silent_hosts_wait_and_nobody_else(answered: int) -> None:
     clock = Clock()
-    hosts = reached(1, clock)
+    hosts = reached(answered, clock)
+    stranger = known(hosts, "new.example")
+    found = [hosts.unreached(number, site(number)) for number in range(answered)]
+    assert found == [None] * (answered - 1) + [clock.now + FIRST_PAUSE]
+    assert (hosts.paused_until, hosts.is_silent) == (0.0, True)
+    assert not hosts.unreached(stranger, "http://new.example")
+    assert hosts[stranger].ready_at <= clock.now
+    assert hosts[answered - 1].ready_at == clock.now + FIRST_PAUSE
+    assert hosts.backoff(answered - 1) is not None
+
+
+@pytest.mark.parametrize("count", [1, NOBODY])
+def test_pauses_double_are_bounded_and_end_with_an_answer(count: int) -> None:
+    clock = Clock()
+    hosts = reached(count, clock)
+    for number in range(1, count):
+        hosts.unreached(number, site(number))
     pauses = []
     for _ in range(PAUSES):
-        assert hosts.unreached(0)
-        pauses.append(hosts.paused_until - clock.now)
-        assert hosts.unreached(0)  # another one that was under way makes it no longer
-        assert hosts.paused_until - clock.now == pauses[-1]
-        clock.now = hosts.paused_until
+        until = hosts.unreached(0, site(0))
+        assert until is not None
+        pauses.append(until - clock.now)
+        assert hosts.unreached(0, site(0)) == until  # another one that was under way makes it no longer
+        clock.now = until
     assert pauses == [min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) for number in range(PAUSES)]
-    assert not hosts.unreached(0)  # gone after all
-    assert hosts.unreached(0, offline=True)  # this machine says so itself: nobody is blamed, however long
+    assert not hosts.unreached(0, site(0))  # gone after all
+    assert hosts.unreached(0, site(0), offline=True)  # this machine says so itself, however long
     assert hosts.paused_until - clock.now == LONGEST_PAUSE
     clock.now = hosts.paused_until
-    hosts.reached(0)
-    assert hosts.unreached(0)
-    assert hosts.paused_until - clock.now == FIRST_PAUSE
+    hosts.reached(0, site(0))
+    clock.now += RECENT
+    assert hosts.unreached(0, site(0), offline=True) == clock.now + FIRST_PAUSE
 
 
 def test_a_machine_that_says_it_is_offline_is_believed_at_once() -> None:
     hosts = Hosts(1.0, clock=Clock())
-    assert hosts.unreached(hosts.number("never.example"), offline=True)
+    assert hosts.unreached(hosts.number("never.example"), "http://never.example", offline=True)
     assert hosts.paused_until == hosts.clock() + FIRST_PAUSE
+
+
+def test_what_fails_while_others_are_reached_is_no_evidence_until_it_answers() -> None:
+    clock = Clock()
+    hosts = reached(2, clock)
+    assert hosts.unreached(0, site(0), offline=True)
+    hosts.reached(1, site(1))
+    clock.now += 60
+    assert not hosts.unreached(0, site(0), offline=True)
+    hosts.reached(0, site(0))
+    clock.now += 60
+    assert hosts.unreached(0, site(0), offline=True)

@@ -223,7 +223,7 @@ def test_robots_is_read_anew_on_the_next_day_and_not_before(path: Path) -> None:
 
 def test_being_offline_costs_no_try(path: Path) -> None:
     names = [f"{HOME}{number}" for number in range(5)]
-    lost = Fetched(X, error="refused")
+    lost = Fetched(X, error="timeout-connect")
     answers: dict[str, Answers] = {name: [lost] * 6 + [page(name)] for name in names}
     client = sites({HOME: page(HOME, *names), **answers})
     crawled(path, [HOME], client)

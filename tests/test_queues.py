@@ -201,7 +201,7 @@ def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> 
 def test_while_the_network_is_down_nobody_is_asked() -> None:
     model = Model(1.0)
     put(model.queues, {0: 1.0, 1: 2.0})
-    model.hosts.unreached(0, offline=True)
+    model.hosts.unreached(0, "http://never.example", offline=True)
     model.queues.keep(1, model.clock.now + 1)
     assert not taken(model.queues, 5)
     assert model.queues.again_at == model.hosts.paused_until

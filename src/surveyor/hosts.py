@@ -276,13 +276,30 @@ class Hosts:
         rules = self._all[number].rules.get(origin)
         return 0 if rules is None else rules.tries
 
-    def reached(self, number: int) -> None:
-        """Note that a host has answered: the network is there."""
-        self._network.reached(number)
+    def reached(self, number: int, origin: str, *, earlier: bool = False) -> None:
+        """Note that an origin of a host has answered, now or `earlier`: then, before a restart."""
+        shared = domain(self._all[number].name)
+        if earlier:
+            self._network.remember(origin, shared)
+        else:
+            self._network.reached(origin, shared, self.clock())
 
-    def unreached(self, number: int, *, offline: bool = False) -> bool:
-        """Note that a host could not be reached; return whether the network here is down, until `paused_until`."""
-        return self._network.unreached(number, self.clock(), offline=offline)
+    def unreached(self, number: int, origin: str, *, offline: bool = False, why: str = "") -> float | None:
+        """Note that an origin is silent; return until when to wait if its host is not to blame.
+
+        Either all wait, because the network here is down, until `paused_until`; or only this host does.
+        """
+        name, now = self._all[number].name, self.clock()
+        until = self._network.unreached(origin, domain(name), now, offline=offline, is_own=name in self.manners.own)
+        if until is not None and self.paused_until <= now:
+            self.wait(number, until)
+            self._back_off(number, until, why)
+        return until
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether hosts that answered before are waited for without being blamed."""
+        return max(self._network.paused_until, self._network.held_until) > self.clock()
 
     @property
     def paused_until(self) -> float:

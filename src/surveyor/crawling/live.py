@@ -289,7 +289,7 @@ def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: Live
     """Bring back what waits for another try, and hosts that asked to be left alone."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():
-        hosts.reached(hosts.number(host_of(f"{origin}/")))
+        hosts.reached(hosts.number(host_of(f"{origin}/")), origin, earlier=True)
     retries: dict[int, Event] = {}
     unruled: dict[str, Event] = {}
     again = tried_again(folder)[1]

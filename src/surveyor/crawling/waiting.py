@@ -58,7 +58,7 @@ class Waiting:
     def give_up(self, again_at: float) -> News | None:
         """Return the pages that are not waited for, as outcomes; None to wait. Nothing is under way meanwhile."""
         now = self._hosts.clock()
-        if self._patient or not SOON < again_at - now < math.inf or self._hosts.paused_until > now:
+        if self._patient or not SOON < again_at - now < math.inf or self._hosts.is_silent:
             return None
         crawl = self._state.crawl
         mass, pages = crawl.ledger.coverage().waiting, len(crawl.frontier)

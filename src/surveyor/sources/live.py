@@ -28,7 +28,7 @@ from surveyor.urls import host as host_of
 from surveyor.urls import origin as origin_of
 from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 
-UNREACHED = frozenset({"dns", "refused", "timeout-connect", "offline"})
+SILENT = frozenset({"dns", "timeout-connect", "offline"})  # a refused connection is an answer
 MANY_LINKS = 5_000  # of new outcomes: to number them takes some milliseconds
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
 TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
@@ -133,8 +133,8 @@ class LiveSource:
     def _retry(self, answer: Answer, news: News) -> Retry | None:
         """Record what an answer means for its host; return when to try the page again, None if it is an outcome."""
         verdict = judge(answer.fetched)
-        if verdict.again and self._is_down(answer.host, answer.fetched):
-            return self._after_the_pause(answer, verdict, news)
+        if verdict.again and (until := self._held_until(answer.host, answer.fetched)) is not None:
+            return self._after_the_pause(answer, verdict, until, news)
         self._feel(answer, verdict, news)
         return self._again(answer, verdict, news) if verdict.again else None
 
@@ -196,7 +196,7 @@ class LiveSource:
         try:
             fetched = self._canonicals.fetched.pop(url, None) or await self._ask(request)
             if fetched.status is not None:
-                self._hosts.reached(host)
+                self._hosts.reached(host, origin_of(url))
             parsed = self._reader.parse(fetched)
             if parsed is None and self._parser is not None and is_page(fetched):
                 parsed = await self._parser.page(fetched.url, joined(fetched.headers), fetched.body)
@@ -297,7 +297,7 @@ class LiveSource:
         if not target:
             self._rule(hop, fetched)
             return
-        self._hosts.reached(hop.host)
+        self._hosts.reached(hop.host, origin_of(hop.url))
         self._hosts.asked_elsewhere(hop.errand.host, hop.errand.origin)
         self._heed(hop.host, fetched, self._news)
         self._hops.append(Hop(hop.errand, self._hosts.number(host_of(target)), target, before))
@@ -308,18 +308,19 @@ class LiveSource:
         host, origin = hop.errand.host, hop.errand.origin
         status, robots = rules_in(fetched)
         if fetched.status is not None:
-            hosts.reached(hop.host)
+            hosts.reached(hop.host, origin_of(hop.url))
         if hop.before:  # it was asked for elsewhere, and nothing wakes the host itself
             hosts.wait(host, now)
         self._heed(hop.host, fetched, self._news)
         trouble = ""
         if robots.standing == "unreachable":
             trouble = fetched.detail if fetched.error else ""
-            if not hop.before and self._is_down(hop.host, fetched):  # else it was there a moment ago
-                hosts.unruled(host, origin, hosts.paused_until, counts=False)
+            held = None if hop.before else self._held_until(hop.host, fetched)  # it was there a moment ago
+            if held is not None:
+                hosts.unruled(host, origin, held, counts=False)
                 return
             tries = hosts.tries(host, origin) + 1
-            pause = next_try(tries, fetched.error or fetched.status or "")
+            pause = _next_try(tries, fetched)
             if hosts[hop.host].refused:
                 pause = None  # it asks to be left alone for long
             until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
@@ -341,9 +342,8 @@ class LiveSource:
         if until is not None:
             self._note_wait(answer.host, until, verdict.reason, news, rest=True)
 
-    def _after_the_pause(self, answer: Answer, verdict: Verdict, news: News) -> Retry:
+    def _after_the_pause(self, answer: Answer, verdict: Verdict, until: float, news: News) -> Retry:
         """Try a page again when the network may be there again."""
-        until = self._hosts.paused_until
         self._why[answer.page] = verdict.reason
         news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": verdict.reason}))
         return Retry(answer.page, until)
@@ -358,7 +358,7 @@ class LiveSource:
             pause = None if page in self._missing else FIRST_PAUSE
             self._missing.add(page)
         else:
-            pause = next_try(tries, fetched.error or fetched.status or "")
+            pause = _next_try(tries, fetched)
         asked = fetched.retry_after or 0.0
         if fetched.status == 429 and not asked:  # the host, not just the page, is to be left alone
             self._leave_alone(answer.host, now + self._scaled(pause or FIRST_PAUSE), verdict.reason, news)
@@ -384,9 +384,18 @@ class LiveSource:
         told = {"host": self._hosts[host].name, "until": until, "why": why, **({"rest": True} if rest else {})}
         news.events.append(Event("wait", self._hosts.clock(), told))
 
-    def _is_down(self, host: int, fetched: Fetched) -> bool:
-        """Say whether a failure is that of the network here."""
-        return fetched.error in UNREACHED and self._hosts.unreached(host, offline=fetched.error == "offline")
+    def _held_until(self, host: int, fetched: Fetched) -> float | None:
+        """Return until when to wait if a failure may be that of the network here; None if it counts."""
+        if fetched.error not in SILENT:
+            return None
+        is_offline, why = fetched.error == "offline", fetched.detail or fetched.error
+        return self._hosts.unreached(host, origin_of(fetched.url), offline=is_offline, why=why)
 
     def _scaled(self, pause: float) -> float:
         return pause * self._pause / FIRST_PAUSE
+
+
+def _next_try(tries: int, fetched: Fetched) -> float | None:
+    """Return the seconds to pause before the next try, None to give up; other hosts are reached meanwhile."""
+    error = "timeout-connect" if fetched.error == "offline" else fetched.error
+    return next_try(tries, error or fetched.status or "")
