@@ -84,8 +84,8 @@ def test_new_seeds_need_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> N
         assert wrong.code == 2
         assert wrong.err.count("\n") == 2
         assert f"a b.survey is a survey of {url}, and {url}docs/ would be new in it" in wrong.err
-        assert f"`surveyor crawl {url}docs/ --out 'a b.survey' --add-seeds`" in wrong.err
-        assert f"`surveyor crawl {url}docs/ --out 'a b-2.survey'`" in wrong.err
+        assert f"`surveyor crawl {url}docs/ --out 'a b.survey' --contact me@example.org --add-seeds`" in wrong.err
+        assert f"`surveyor crawl {url}docs/ --out 'a b-2.survey' --contact me@example.org`" in wrong.err
         with sv.open("a b.survey") as survey:
             assert (survey.visits, survey.manifest.seeds) == (before, (url,))
         assert kept == {"survey.toml": Path("a b.survey/survey.toml").read_bytes()}
@@ -97,6 +97,32 @@ def test_new_seeds_need_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> N
             again = Said(capsys, "crawl", *named, *QUICK, "--until", "pages=4", "--json")
             assert (again.code, again.json()["seeds"]) == (0, [url, f"{url}docs/"])
         assert [path.name for path in Path().glob("*.survey")] == ["a b.survey"]
+
+
+def test_fewer_seeds_are_another_survey_unless_the_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(SMALL) as first, served(SMALL) as second:
+        assert Said(capsys, "crawl", first, second, *QUICK, "--until", "pages=2").code == 0
+        (folder,) = Path().glob("*.survey")
+        wrong = Said(capsys, "crawl", first, *QUICK)
+        stem = folder.name.removesuffix(".survey")
+        assert (wrong.code, wrong.err) == (
+            2,
+            f"{folder} is a survey of {first}, {second}, not of {first} alone\n"
+            f"  hint: `surveyor crawl {folder}` resumes it, "
+            f"`surveyor crawl {first} --out {stem}-2.survey --contact me@example.org` begins another survey\n",
+        )
+        with pytest.raises(sv.UsageError, match="alone"):
+            sv.crawl(first, until="pages=2", contact="me@example.org", delay=0)
+        for words in ([first, "--out", str(folder)], [str(folder)], [first, second]):
+            again = Said(capsys, "crawl", *words, *QUICK, "--until", "pages=3")
+            assert again.code == 0, again.err
+
+
+def test_another_survey_is_suggested_under_the_name_of_its_own_host(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(SMALL) as first:
+        assert Said(capsys, "crawl", first, "--out", "a.survey", *QUICK, "--until", "pages=2").code == 0
+        wrong = Said(capsys, "crawl", "https://b.example/", "--out", "a.survey", *QUICK)
+        assert "`surveyor crawl https://b.example/ --out b.example.survey --contact me@example.org` begins" in wrong.err
 
 
 def test_new_seeds_in_python() -> None:

@@ -70,7 +70,7 @@ def command(
     from surveyor.config import load
     from surveyor.crawling.naming import folder_for
     from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import clean_seeds, cut_back, is_survey, named, start, survey_named
+    from surveyor.crawling.start import check_default, clean_seeds, cut_back, is_survey, named, start, survey_named
     from surveyor.sources.http import run as run_loop
 
     chosen, origins = load(settings.given(given))
@@ -90,6 +90,8 @@ def command(
         if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
     path = folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
+    if out is None and not (lists or sitemap or add_seeds):  # lists change with their sites
+        check_default(path, start_at, chosen, origins)
     is_new = not is_survey(path)
     if from_last_good:
         cut_back(path)

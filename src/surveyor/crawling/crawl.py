@@ -13,7 +13,7 @@ from surveyor.config import Settings
 from surveyor.crawling.live import Watch, run
 from surveyor.crawling.naming import folder_for
 from surveyor.crawling.nothing import nothing_fetched
-from surveyor.crawling.start import clean_seeds, cut_back, named, start, survey_named
+from surveyor.crawling.start import check_default, clean_seeds, cut_back, named, start, survey_named
 from surveyor.crawling.survey import Survey
 from surveyor.sources import http
 from surveyor.stopping import Rule, parse, rule_of
@@ -58,6 +58,8 @@ def crawl(
     start_at = [] if existing else clean_seeds(seeds)
     chosen, origins = named(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
     path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
+    if existing is None and out is None and not add_seeds:
+        check_default(path, start_at, chosen, origins)
     if from_last_good:
         cut_back(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)

@@ -18,13 +18,14 @@ from surveyor.config import Settings, names_code
 from surveyor.crawling import budgeting
 from surveyor.crawling.derived import SCOPE, scope_of
 from surveyor.crawling.honoured import KEPT, check_code, honoured, notice
-from surveyor.crawling.naming import unused
+from surveyor.crawling.naming import folder_for, unused
 from surveyor.errors import UsageError
 from surveyor.manners import Manners
 from surveyor.sources.addresses import host_key, named_entry
 from surveyor.sources.http import HttpSettings
 from surveyor.stopping import parse
-from surveyor.store.survey import Folder, Manifest
+from surveyor.store.files import check_survey
+from surveyor.store.survey import Folder, Manifest, explained
 from surveyor.strategies import by_name
 from surveyor.strategies.neutral import needs_of
 from surveyor.urls import host, normalise
@@ -123,7 +124,7 @@ def _go_on(
     try:
         before = folder.manifest
         if not add_seeds:
-            _check_seeds(path, seeds, before.seeds)
+            _check_seeds(path, seeds, before.seeds, settings, origins)
         given = {name for name in KEPT if origins.get(name, "default") != "default"}
         check_code(path, before, given)
         by_seed = origins.get("allow") == SEED
@@ -151,20 +152,50 @@ def _go_on(
     return folder, settings
 
 
-def _check_seeds(path: Path, seeds: Sequence[str], before: Sequence[str]) -> None:
+def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
+    """Refuse to resume a survey of more seeds than are named, if the seeds alone led to its folder.
+
+    To be called where no folder is named: who names one wants it.
+    """
+    if not is_survey(path):
+        return
+    with explained(path):
+        check_survey(path)
+        before = Manifest.read(path / "survey.toml").seeds
+    if set(seeds) < set(before):
+        another = _command(seeds, unused(path), settings, origins)
+        raise UsageError(
+            f"{path} is a survey of {_few(before)}, not of {_few(seeds)} alone",
+            hint=f"`{shlex.join(['surveyor', 'crawl', str(path)])}` resumes it, `{another}` begins another survey",
+        )
+
+
+def _check_seeds(
+    path: Path, seeds: Sequence[str], before: Sequence[str], settings: Settings, origins: Mapping[str, str]
+) -> None:
     """Refuse to mix the survey of one site with another."""
     new = [seed for seed in seeds if seed not in before]
     if not new:
         return
-    shown = ", ".join(before[:2]) + (f" and {len(before) - 2:,} more" if len(before) > 2 else "")
     named = new[0] + (f" and {len(new) - 1:,} more seeds" if len(new) > 1 else "")
-    crawl = ["surveyor", "crawl", new[0] if len(new) == 1 else "URL...", "--out"]
-    adding = shlex.join([*crawl, str(path), "--add-seeds"])
-    another = shlex.join([*crawl, str(unused(path))])
+    same = any(host(seed) == host(seeds[0]) for seed in before)
+    place = unused(path) if same else folder_for(seeds, None, scope=settings.scope, fresh=True)
+    adding, another = _command(new, path, settings, origins, "--add-seeds"), _command(seeds, place, settings, origins)
     raise UsageError(
-        f"{path} is a survey of {shown}, and {named} would be new in it",
+        f"{path} is a survey of {_few(before)}, and {named} would be new in it",
         hint=f"`{adding}` adds to it, `{another}` begins another survey (in Python: add_seeds=True, or another out)",
     )
+
+
+def _few(seeds: Sequence[str]) -> str:
+    return ", ".join(seeds[:2]) + (f" and {len(seeds) - 2:,} more" if len(seeds) > 2 else "")
+
+
+def _command(seeds: Sequence[str], out: Path, settings: Settings, origins: Mapping[str, str], *more: str) -> str:
+    """Return a crawl of seeds to be suggested, with the contact if it was an option."""
+    urls = seeds if len(seeds) <= 2 else ["URL..."]
+    contact = ["--contact", settings.contact] if origins.get("contact") == "--contact" else []
+    return shlex.join(["surveyor", "crawl", *urls, "--out", str(out), *contact, *more])
 
 
 def _change(folder: Folder, now: Manifest) -> None:
