@@ -11,7 +11,7 @@ of one name are joined by newlines; where commas join them, an agent's name hold
 
 **Hostile pages.** Nothing here raises, and time is bounded: `markup` takes out of a page what would cost the parser too
 much. `cut` says that something was left out, be it tags, links (beyond 50,000) or text (beyond 100,000 characters).
-`read_cheap_page` leaves alone what could take longer than some 60 ms, for a process that can be stopped (see
+`read_cheap_page` leaves alone what could take longer than some 65 ms, for a process that can be stopped (see
 `sources/parser.py`).
 
 What this is not: a browser. Scripts do not run, style sheets do not hide text, templates and comments are not read.
@@ -101,7 +101,7 @@ def read_page(
 
 
 def read_cheap_page(body: bytes, url: str, headers: Mapping[str, str], addresses: Addresses) -> Page | None:
-    """Read a page without its text as `read_page` does; None, soon, if that could take more than some 60 ms."""
+    """Read a page without its text as `read_page` does; None, soon, if that could take more than some 65 ms."""
     if len(body) > 2 * CHEAP_LENGTH:
         return None
     try:

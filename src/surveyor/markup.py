@@ -4,7 +4,7 @@ The rules of HTML let a few kilobytes cost hours: open elements are searched for
 unclosed formatting (`<p><b id=1><p><b id=2>…`) makes quadratically many elements, and each attribute is compared with
 all others of its element; those of repeated `html` and `body` tags gather on one element.
 
-`is_cheap` says whether a page can cost no more than some 60 ms whatever it holds; a crawl parses only such pages in its
+`is_cheap` says whether a page can cost no more than some 65 ms whatever it holds; a crawl parses only such pages in its
 own process. `tame` takes out of any page what would cost most: one of more than 30,000 tags (a second at the worst) is
 divided into pieces of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is
 cut where a tag has 1,000 attributes; where there is much formatting, `b`, `font` and the like are read as `span`, and
@@ -19,7 +19,8 @@ from itertools import islice, pairwise
 CHEAP_TAGS = 3_000
 CHEAP_LENGTH = 128_000  # characters
 CHEAP_ATTRIBUTES = 100  # of one tag
-SMALL = 24_000  # characters, and half of it beyond ASCII, where names are shorter: attributes cost 60 ms at most
+SMALL = 24_000  # characters, half of it if many are not ASCII: attributes cost 65 ms at most
+FEW_OTHERS = 1_000  # bytes by which text that is not all ASCII is longer than its characters
 MOST_TAGS = 500_000  # opening and closing
 MOST_ATTRIBUTES = 1_000  # of one tag
 WHOLE = 30_000  # tags of a page that is parsed as a whole
@@ -66,7 +67,10 @@ def is_cheap(html: str) -> bool:
 
 
 def _is_small(html: str) -> bool:
-    return len(html) <= (SMALL if html.isascii() else SMALL // 2)
+    """Say whether there is no room for attributes that cost much: names of one character are few in ASCII."""
+    if len(html) > SMALL:
+        return False
+    return html.isascii() or 2 * len(html) <= SMALL or len(html.encode("utf-8", "replace")) - len(html) <= FEW_OTHERS
 
 
 def _has_small_tags(html: str) -> bool:
