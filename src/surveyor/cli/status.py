@@ -37,7 +37,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         output.object("status", {
             "survey": survey, "coverage": coverage.to_dict(), "pages_read": opened.pages_read,
             "pages_known": opened.pages_known, "visits": opened.visits, "bytes": opened.bytes, "rng": manifest.rng,
-            "seeds": list(manifest.seeds), "goal": manifest.settings["until"], "settings": dict(manifest.settings),
+            "seeds": list(manifest.seeds), "goal": manifest.setting("until"), "settings": dict(manifest.settings),
             "blocked": blocked,
             "javascript": {"pages": len(opened.javascript()), "share": opened.javascript_share},
         })  # fmt: skip
@@ -58,8 +58,8 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         output.line()
         output.facts({
             "seeds": ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else ""),
-            "goal": str(manifest.settings["until"]),
-            "strategy": f"{manifest.settings['strategy']}, damping {opened.damping:g}, rng {manifest.rng}",
+            "goal": str(manifest.setting("until")),
+            "strategy": f"{manifest.setting('strategy')}, damping {opened.damping:g}, rng {manifest.rng}",
             **({"budget": told} if (told := budget_in_words(manifest.settings)) else {}),
             "pages": f"{opened.pages_read:,} read, {waiting:,} waiting, {opened.pages_known:,} known",
             "fetched": f"{counted(opened.visits, 'visit')}, {size(opened.bytes)}",

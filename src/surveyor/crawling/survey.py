@@ -101,7 +101,7 @@ class Survey:
             return False
         if self.ending:
             return self.ending == "reached"
-        rule = self.goal or parse(self.manifest.settings["until"])
+        rule = self.goal or parse(self.manifest.setting("until"))
         return rule.done(self._derived.crawl.standing(self._derived.tally))
 
     @property
@@ -180,7 +180,7 @@ class Survey:
     @property
     def damping(self) -> float:
         """The probability of following a link."""
-        return float(self.manifest.settings["damping"])
+        return float(self.manifest.setting("damping"))
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
         """Return the best pages, best first: url, share, score from 0 to 100, links to it, whether it was read."""

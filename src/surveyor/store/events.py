@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from surveyor.store.rows import is_time
+
 Test = Callable[[Any], bool]
 LARGEST = 1 << 53
 
@@ -19,6 +21,14 @@ def _count(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
+
+
+def _switch(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _perhaps_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _perhaps_number(value: Any) -> bool:
@@ -42,9 +52,9 @@ def _pages(value: Any) -> bool:
 
 
 SHAPES: Mapping[str, Mapping[str, Test]] = {
-    "retry": {"page": _count, "until": _number, "tries": _count},
+    "retry": {"page": _count, "until": _number, "tries": _count, "missing": _switch, "why": _perhaps_text},
     "robots": {"origin": _text, "until": _perhaps_number, "tries": _count, "why": _text},
-    "wait": {"host": _text, "until": _number},
+    "wait": {"host": _text, "until": _number, "rest": _switch, "why": _perhaps_text},
     "requests": {"count": _count},
     "rescue": {"last_good": _count, "lost_commits": _count},
     "told": {"page": _count, "from": _pages},
@@ -63,7 +73,7 @@ SHAPES: Mapping[str, Mapping[str, Test]] = {
 
 def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> None:
     """Raise ValueError unless an event of a journal with so many pages holds what it must."""
-    if at is not None and not _number(at):
+    if not is_time(at):
         raise ValueError(f"an event {kind[:50]!r} without a time")
     for name, test in SHAPES.get(kind, {}).items():
         if not test(detail.get(name)):

@@ -33,7 +33,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -60,6 +60,7 @@ from surveyor.store.database import (
 from surveyor.store.events import check_event
 from surveyor.store.head import Head, HeadFile, head_path, read_heads
 from surveyor.store.lists import pack, unpack
+from surveyor.store.rows import check_counts, check_robots, check_texts, check_visits, whole_number
 from surveyor.store.survey import damaged, explained
 from surveyor.visit import Event, Place, RobotsFile, Visit
 
@@ -86,6 +87,7 @@ CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.u
 """
 COLUMNS = chain.VISIT
 KINDS = frozenset(get_args(Kind))
+IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 
@@ -183,6 +185,8 @@ class Journal:
         for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", since):
             lists = self._links(rows, 5)
             self._check([row[1:5] for row in rows], lists)
+            if not {type(row[6]) for row in rows} <= {float, type(None)}:
+                raise damaged(self.path, "a visit whose time is no number")
             for (_, page, kind, reason, target, _, at), links in zip(rows, lists, strict=True):
                 told = page, kind, links, reason or "", -1 if target is None else target
                 yield Visit(*told, fetched_at=at) if at and kind == "blocked" else Outcome(*told)  # see `was_asked`
@@ -201,7 +205,10 @@ class Journal:
     def urls(self, since: int = 0) -> Iterator[str]:
         """Yield the URLs of the pages from this id on."""
         for rows in self._chunks("SELECT id, url FROM urls", "id", since - 1):
-            yield from (url for _, url in rows)
+            urls = [url for _, url in rows]
+            with self._sound():
+                check_texts("a URL", urls)
+            yield from urls
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield each page: its id, its URL and the latest visit to it."""
@@ -209,6 +216,8 @@ class Journal:
             ON visit = (SELECT max(visit) FROM visits WHERE page = id)"""
         for rows in self._chunks(query, "id", -1):
             visits = self._visits([row[2:] for row in rows if row[2] is not None])
+            with self._sound():
+                check_texts("a URL", [row[1] for row in rows])
             yield from ((row[0], row[1], None if row[2] is None else next(visits)) for row in rows)
 
     def kinds(self) -> dict[str, int]:
@@ -219,13 +228,18 @@ class Journal:
         """Yield the pages whose latest visit, up to this position, was blocked, and why."""
         query = """SELECT page, reason FROM visits WHERE kind = 'blocked' AND visit <= ?1 AND visit =
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
-        return (Outcome(page, "blocked", reason=reason or "") for page, reason in self._ask(query, self.position))
+        rows = self._ask(query, self.position)
+        self._check([(page, "blocked", reason, None) for page, reason in rows], [])
+        return (Outcome(page, "blocked", reason=reason or "") for page, reason in rows)
 
     def read_for(self, reason: str) -> list[int]:
         """Return the pages whose latest visit, up to this position, read them and recorded this reason."""
         query = """SELECT page FROM visits WHERE kind = 'read' AND reason = ?2 AND visit <= ?1 AND visit =
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
-        return [page for (page,) in self._ask(query, self.position, reason)]
+        pages = [page for (page,) in self._ask(query, self.position, reason)]
+        with self._sound():
+            check_counts("a page", pages)
+        return pages
 
     def cost(self) -> tuple[int, int, int]:
         """Count how often a page was read, the bytes that came over the wire, and the requests; reads all visits.
@@ -234,41 +248,52 @@ class Journal:
         """
         asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
         pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
-        try:
-            others = sum(int(event.detail["count"]) for event in self.events("requests"))
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(self.path, f"an event that counts no requests: {error!r}") from error
+        others = sum(int(event.detail["count"]) for event in self.events("requests"))
+        with self._sound():
+            check_counts("a number of bytes", [size or 0])
         return pages or 0, size or 0, (visits or 0) + others
 
     def robots(self, origin: str) -> RobotsFile | None:
         """Return the latest robots.txt of an origin."""
         found = self._ask("SELECT * FROM robots WHERE origin = ?", origin)
+        with self._sound():
+            for row in found:
+                check_robots(row)
         return RobotsFile(*found[0]) if found else None
 
     def asked(self, since: int = 0) -> IdArray:
         """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
         query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"
-        return np.array([page for (page,) in self._ask(query, since)], np.int32)
+        pages = [page for (page,) in self._ask(query, since)]
+        with self._sound():
+            check_counts("a page", pages)
+            return np.array(pages, np.int32)
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
         """Yield the events, or those of one kind, in the order in which they happened."""
         query = "SELECT visit, at, kind, detail FROM events WHERE kind = ?1 OR ?1 IS NULL ORDER BY event"
         rows, known = self._ask(query, kind), self._ask(URLS)[0][0]  # in this order: another process may be writing
         for visit, at, which, detail in rows:
-            try:
+            with self._sound():
+                check_texts("a kind of event", [which])
+                check_counts("the visit of an event", [visit])
                 event = Event(which, at, dict(json.loads(detail)), visit)
                 check_event(which, at, event.detail, known)
-            except (ValueError, TypeError, RecursionError) as error:
-                raise damaged(self.path, error) from error
             yield event
 
     def closings(self) -> list[int]:
         """Return after how many visits no page was left, each time; see `visit.News`."""
-        return [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
+        found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
+        with self._sound():
+            check_counts("the visit of an event", found)
+        return found
 
     def answered(self) -> Iterator[str]:
         """Yield the origins that have answered when asked for their robots.txt."""
-        return (origin for (origin,) in self._ask("SELECT origin FROM robots WHERE status > 0"))
+        origins = [origin for (origin,) in self._ask("SELECT origin FROM robots WHERE status > 0")]
+        with self._sound():
+            check_texts("an origin", origins)
+        return iter(origins)
 
     def visited_since(self, page: int, position: int) -> bool:
         """Say whether there was a visit to a page after a position."""
@@ -277,14 +302,16 @@ class Journal:
     @property
     def identity(self) -> str:
         """What names this journal and changes when its past does: a checkpoint of another one is worthless."""
-        marks = self._ask("SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC")
-        return ".".join(mark for (mark,) in marks)
+        marks = [mark for (mark,) in self._ask(IDENTITY)]
+        with self._sound():
+            check_texts("a name of the journal", marks)
+        return ".".join(marks)
 
     @property
     def hash_key(self) -> bytes:
         """The secret under which texts of this survey are hashed; a random one if none is stored yet."""
         found = self._ask("SELECT value FROM meta WHERE key = 'hash_key'")
-        if found and not re.fullmatch("[0-9a-f]{32}", found[0][0]):
+        if found and not re.fullmatch("[0-9a-f]{32}", str(found[0][0])):
             raise damaged(self.path, "its hash key is not one")
         return bytes.fromhex(found[0][0]) if found else os.urandom(16)
 
@@ -345,7 +372,7 @@ class Journal:
 
     def refresh(self) -> None:
         """Find where the journal ends: for a reader, where it ends by now."""
-        with explained(self.path):
+        with explained(self.path), self._sound():
             self._last = chain.last(self._connection)
         self.position, self.url_count = self._last.visit, self._last.url
 
@@ -371,6 +398,14 @@ class Journal:
         with explained(self.path):
             return ask(self._connection, query, *values)
 
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Report what is wrong with values as damage."""
+        try:
+            yield
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise damaged(self.path, error) from error
+
     def _chunks(self, query: str, key: str, since: int) -> Iterator[list[Any]]:
         """Yield rows after a key, some at a time: a slow reader never keeps the log from being cleared."""
         while rows := self._ask(f"{query} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}", since):
@@ -382,6 +417,8 @@ class Journal:
     def _visits(self, rows: Sequence[Any]) -> Iterator[Visit]:
         lists = [self._links(rows, column) for column in (4, 11, 12)]
         self._check([row[:4] for row in rows], [ids for column in lists for ids in column])
+        with self._sound():
+            check_visits(rows)
         for row, links, outside, nofollow in zip(rows, *lists, strict=True):
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
             title, language, file, offset, length, size = row[13:]
@@ -404,10 +441,8 @@ class Journal:
             raise damaged(self.path, f"it speaks of page {highest}, which has no URL")
 
     def _links(self, rows: Sequence[Any], column: int) -> list[IdArray]:
-        try:
+        with self._sound():
             return unpack([row[column] for row in rows])
-        except (ValueError, TypeError) as error:
-            raise damaged(self.path, error) from error
 
 
 def _told(outcomes: Sequence[Outcome]) -> list[Visit]:
@@ -442,18 +477,18 @@ def _version(path: Path, connection: apsw.Connection, *, write: bool) -> int:
     """Return the version of a journal that this one can read, after checking that its schema is that of the version."""
     _check_schema(path, connection)
     marks = dict(ask(connection, "SELECT key, value FROM meta"))
-    version = str(marks.get("schema", ""))
-    if marks.get("format") != "surveyor-journal" or not (version.isascii() and version.isdigit() and int(version)):
+    version = whole_number(marks.get("schema", ""))
+    if marks.get("format") != "surveyor-journal" or not version:
         raise damaged(path, "it does not say its version")
     versions = f"(version {version}; this one has {VERSION})"
-    if int(version) > VERSION:
+    if version > VERSION:
         raise SurveyError(f"{path} is from a newer surveyor {versions}", hint="pip install --upgrade surveyor")
-    if int(version) < VERSION and not write:
+    if version < VERSION and not write:
         raise SurveyError(f"{path} is from an older surveyor {versions}", hint="resume the survey first")
-    if int(version) == VERSION and not has_checksums(connection):
+    if version == VERSION and not has_checksums(connection):
         raise damaged(path, "its header says that pages have no checksums")
-    check_layout(path, connection, _statements(int(version)))
-    return int(version)
+    check_layout(path, connection, _statements(version))
+    return version
 
 
 def _statements(version: int) -> list[str]:
@@ -517,7 +552,8 @@ def missing(path: Path, last: Commit, number: int) -> SurveyError:
 
 def _edition(connection: apsw.Connection) -> int:
     found = ask(connection, "SELECT value FROM meta WHERE key = 'edition'")
-    return int(found[0][0]) if found and str(found[0][0]).isdecimal() else -1
+    number = whole_number(found[0][0]) if found else None
+    return -1 if number is None else number
 
 
 LAYOUTS = (VERSION_1, VERSION_2, COMMITS)  # what each version added; a new journal is made in the same way

@@ -28,6 +28,7 @@ from surveyor.store.database import ask, connect, transaction
 from surveyor.store.files import open_inside
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
+from surveyor.store.rows import whole_number
 from surveyor.store.survey import explained, sync_folder
 
 RESCUED = "journal.rescued"
@@ -146,8 +147,7 @@ def _copy(damaged: Path, made: Journal, last: Commit) -> None:
             name, edition = str(marks.get("journal", "")), str(marks.get("edition", ""))
             if name:
                 ask(target, "UPDATE meta SET value = ? WHERE key = 'journal'", name)
-            number = int(edition) + 1 if edition.isdecimal() else 1
-            ask(target, "UPDATE meta SET value = ? WHERE key = 'edition'", str(number))
+            ask(target, "UPDATE meta SET value = ? WHERE key = 'edition'", str((whole_number(edition) or 0) + 1))
             target.executemany("INSERT INTO robots VALUES (?, ?, ?, ?, ?)", _robots(damaged))
             archived = """INSERT INTO meta SELECT 'archived', warc_file || ' ' || (warc_offset + warc_length)
                 FROM visits WHERE warc_file IS NOT NULL ORDER BY warc_file DESC, warc_offset DESC LIMIT 1"""

@@ -18,6 +18,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import time
@@ -34,6 +35,7 @@ import apsw
 
 import surveyor
 from surveyor import keys
+from surveyor.config import Settings
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.formats.streams import aside
 from surveyor.outcome import Outcome
@@ -88,6 +90,10 @@ class Manifest:
     def own_patterns(self) -> bool:
         """Whether this user wrote, or vouched for, all patterns of the scope."""
         return self.authentic and ELSEWHERE not in (self.origins.get("include"), self.origins.get("exclude"))
+
+    def setting(self, name: str) -> Any:
+        """Return a setting; the default if the manifest, which may come from elsewhere, has none of this name."""
+        return self.settings.get(name, getattr(Settings(), name))
 
     def foreign_origins(self, names: Iterable[str]) -> dict[str, str]:
         """Return the origin of those settings that came from elsewhere, for whoever keeps them in a manifest."""
@@ -351,7 +357,7 @@ def locked(folder: Path) -> Iterator[None]:
             holder = f" (pid {int(words[1])}, started {_clock(int(words[2]))})" if words else ""
             raise SurveyError(
                 f"Another surveyor{holder} is writing to this survey.",
-                hint=f"watch it with `surveyor {folder}`, or wait",
+                hint=f"watch it with `surveyor {shlex.quote(str(folder))}`, or wait",
             )
         file.truncate(0)
         file.write(f"{os.getpid()} {time.time():.0f}\n".encode())
@@ -421,9 +427,10 @@ def _plain_words(error: Exception) -> object:
 
 def damaged(path: Path, why: object) -> SurveyError:
     """Say that a journal is not what it should be."""
+    folder = shlex.quote(str(path.parent))
     return SurveyError(
         f"{path} is damaged, or not the journal of a survey ({why})",
-        hint=f"`surveyor doctor {path.parent}` names the last good commit; repeat `surveyor crawl` with "
+        hint=f"`surveyor doctor {folder}` names the last good commit; repeat `surveyor crawl` with "
         "--from-last-good to resume from there, or restore a copy",
     )
 
