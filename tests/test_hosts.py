@@ -200,9 +200,9 @@ def test_after_a_restart_all_wait_their_full_delay_and_stored_rules_hold_until_t
     clock = Clock()
     text = b"User-agent: *\nCrawl-delay: 10\nDisallow: /secret"
     stored = {
-        "http://slow.example": RobotsFile("http://slow.example", 0.0, clock.now + 60, 200, text),
-        "http://old.example": RobotsFile("http://old.example", 0.0, clock.now, 200, text),
-        "http://down.example": RobotsFile("http://down.example", 0.0, clock.now + 60, 0),
+        "http://slow.example": RobotsFile("http://slow.example", clock.now - 60, clock.now + 60, 200, text),
+        "http://old.example": RobotsFile("http://old.example", clock.now - 60, clock.now, 200, text),
+        "http://down.example": RobotsFile("http://down.example", clock.now - 60, clock.now + 60, 0),
     }
     hosts = Hosts(2.0, clock=clock, finds=False, stored=stored.get)
     early = known(hosts, "early.example", slow(5))

@@ -313,7 +313,7 @@ def test_close_gives_up_what_is_under_way() -> None:
 def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> None:
     """Real time, one second of it: who waits looks up now and then."""
     client = sites({X: Fetched(X, 503, retry_after=3_000.0)}, seconds=0.0)
-    folder, settings = begun(path, [HOME], delay=0)
+    folder, settings = begun(path, [HOME], delay=0, patient=True)
 
     async def instant(_seconds: float) -> None:
         await asyncio.sleep(0)

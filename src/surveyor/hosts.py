@@ -334,15 +334,22 @@ class Hosts:
         """Return the rules that are known from before a restart, if they still hold; their delay does as well."""
         rules = self._all[number].rules[origin] = Rules()
         kept = self._stored(origin)
-        if kept is not None and kept.expires_at > self.clock():
+        until = 0.0 if kept is None else _expiry(kept, self.clock())
+        if kept is not None and until > self.clock():
             status, trouble = (None if kept.status == 0 else kept.status), self._troubles.get(origin, "")
             found = guarded(f"{origin}/robots.txt", _compiled, status, kept.body)
             robots = Robots("unreachable") if isinstance(found, Failure) else found  # another version could read it
             trouble = f"robots.txt {found.reason}" if isinstance(found, Failure) else trouble
-            self.ruled(number, origin, robots, kept.expires_at, trouble=trouble)
+            self.ruled(number, origin, robots, until, trouble=trouble)
             rules = self._all[number].rules[origin]
             self.wait(number, self._resumed + self._all[number].delay)
         return rules
+
+
+def _expiry(kept: RobotsFile, now: float) -> float:
+    """Return until when a robots.txt holds: a day at most, whatever a journal says, and not if it is of the future."""
+    is_possible = isinstance(kept.fetched_at, float) and isinstance(kept.expires_at, float) and kept.fetched_at <= now
+    return min(kept.expires_at, kept.fetched_at + DAY) if is_possible else 0.0
 
 
 def _compiled(status: int | None, body: bytes) -> Robots:

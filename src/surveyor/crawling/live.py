@@ -273,9 +273,12 @@ class Keeper:
 
 
 def hosts_of(folder: Folder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
-    """Return the hosts of a survey, none of which was asked yet."""
+    """Return the hosts of a survey, none of which was asked yet; rules in a survey from elsewhere do not count."""
+    finds = not settings.proxy
+    if not folder.manifest.authentic:
+        return Hosts(manners=manners_of(settings), clock=clock, finds=finds)
     stored = partial(_stored, folder.journal, tried_again(folder)[1])
-    return Hosts(manners=manners_of(settings), clock=clock, finds=not settings.proxy, stored=stored)
+    return Hosts(manners=manners_of(settings), clock=clock, finds=finds, stored=stored)
 
 
 def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:

@@ -261,6 +261,11 @@ class Journal:
                 check_robots(row)
         return RobotsFile(*found[0]) if found else None
 
+    def expire_robots(self) -> None:
+        """Let every robots.txt be fetched again before it is used."""
+        with explained(self.path), transaction(self._connection):
+            self._connection.executemany("UPDATE robots SET expires_at = 0.0", [()])
+
     def asked(self, since: int = 0) -> IdArray:
         """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
         query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"

@@ -266,6 +266,8 @@ class Folder:
         """Give the survey other seeds, settings, origins of settings or needs of a replay; the journal keeps when."""
         given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if not self.manifest.authentic:  # first: the signature does not cover what others wrote into the journal
+            self.journal.expire_robots()
         self._sign(replace(self.manifest, **changes, replay=self.manifest.replay if replay is None else replay))
         self.note("change", **changes)
 
