@@ -19,6 +19,7 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ from typing import Any, NamedTuple
 from surveyor.errors import UsageError
 from surveyor.keys import is_trusted, user_folder
 
+LONGEST = 1_000_000  # bytes of a file of settings
 HIDDEN = "***"  # stands for a secret
 OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are no settings: the graphs that the benchmarks read
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -336,10 +338,30 @@ def project_file(folder: Path) -> tuple[str, dict[str, Any]]:
     return name, table
 
 
+def mentions(path: Path, word: bytes) -> bool:
+    """Return whether a plain file, as far as one of settings may reach, holds a word."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return word in file.read(LONGEST)
+
+
 def _read(path: Path, name: str) -> str | None:
-    """Return the text of a file, None if there is no such file."""
+    """Return the text of a file, None if there is no such file.
+
+    The file of a project may have come with its folder: a pipe would never end, nor would a device.
+    """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise UsageError(f"{name} cannot be read: it is not a plain file", hint="put a text file there")
+            data = file.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise UsageError(
+                f"{name} cannot be read: it is larger than {LONGEST:,} bytes", hint="settings need a few lines"
+            )
+        return data.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:

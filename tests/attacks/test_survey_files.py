@@ -29,10 +29,26 @@ PRECIOUS = b"precious\n" * 4000
 URLS = ["https://a.example/", "https://b.example/"]
 DAMAGED = "journal.sqlite.damaged"
 COPIES = (DAMAGED, f"{DAMAGED}-wal", f"{DAMAGED}-shm", f"{DAMAGED}-head", f"{DAMAGED}-journal")
-SHARED = ("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "journal.head", "lock", "crawl.log",
-          "crawl.log.1", "report.html", "journal.rescued/journal.sqlite")  # fmt: skip
-ENTRIES = ("notes.txt", DAMAGED, "crawl.log.1", "more", "warc/00000.warc.gz.after-last-good", "topics/t.json",
-           "checkpoint/draft-1/x.npy")  # fmt: skip
+SHARED = (
+    "journal.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "journal.head",
+    "lock",
+    "crawl.log",
+    "crawl.log.1",
+    "report.html",
+    "journal.rescued/journal.sqlite",
+)
+ENTRIES = (
+    "notes.txt",
+    DAMAGED,
+    "crawl.log.1",
+    "more",
+    "warc/00000.warc.gz.after-last-good",
+    "topics/t.json",
+    "checkpoint/draft-1/x.npy",
+)
 
 
 @pytest.fixture

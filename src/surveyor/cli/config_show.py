@@ -85,12 +85,12 @@ def user_agent(chosen: Settings) -> str:
 
 def _files() -> list[dict[str, str]]:
     """Return the files that settings are looked for in, those that count less first."""
-    from surveyor.config import user_file
+    from surveyor.config import mentions, user_file
 
     own, project = Path("surveyor.toml"), Path("pyproject.toml")
     states = {path: "read" if path.is_file() else "not there" for path in (user_file(), project, own)}
     if project.is_file():
-        speaks = "surveyor" in project.read_text("utf-8", "replace")
+        speaks = mentions(project, b"surveyor")
         hidden = "not read: there is a surveyor.toml" if own.is_file() else ""
         states[project] = hidden or ("read" if speaks else "says nothing of surveyor")
     return [{"path": str(path.absolute()), "state": state} for path, state in states.items()]

@@ -173,5 +173,6 @@ def _known_contact() -> str:
 
 
 def _hides_pyproject() -> bool:
-    project = Path("pyproject.toml")
-    return project.is_file() and "[tool.surveyor" in project.read_text("utf-8", "replace")
+    from surveyor.config import mentions
+
+    return mentions(Path("pyproject.toml"), b"[tool.surveyor")

@@ -45,14 +45,25 @@ def _name(value: Any) -> bool:
 
 
 VISIT: dict[str, tuple[int, Test]] = {  # place in `chain.VISIT`; links, kind and target are checked with the pages
-    "status": (5, _status), "fetched_at": (6, is_time), "seconds": (7, _seconds), "hash": (8, _bytes),
-    "etag": (9, _text), "last_modified": (10, _text), "title": (13, _text), "language": (14, _text),
-    "warc_file": (15, _name), "size": (18, _count),
-}  # fmt: skip
+    "status": (5, _status),
+    "fetched_at": (6, is_time),
+    "seconds": (7, _seconds),
+    "hash": (8, _bytes),
+    "etag": (9, _text),
+    "last_modified": (10, _text),
+    "title": (13, _text),
+    "language": (14, _text),
+    "warc_file": (15, _name),
+    "size": (18, _count),
+}
 PLACE = slice(15, 18)  # of a record in the archive
 ROBOTS: dict[str, Test] = {
-    "origin": _text, "fetched_at": is_time, "expires_at": is_time, "status": _status, "body": _bytes,
-}  # fmt: skip
+    "origin": _text,
+    "fetched_at": is_time,
+    "expires_at": is_time,
+    "status": _status,
+    "body": _bytes,
+}
 
 
 def check_visits(rows: Sequence[Sequence[Any]]) -> None:
