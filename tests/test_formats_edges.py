@@ -330,3 +330,40 @@ def test_the_hint_names_the_tool_of_the_archive(tmp_path: Path, suffix: str) -> 
     with pytest.raises(InputError) as caught:
         read_graph(path)
     assert ("gzip -t" in caught.value.hint) == (suffix == ".gz")
+
+
+PROSE = [
+    "A crawler that reads pages\nin order of importance until it is\ncertain that enough is captured.\n",
+    "the quick fox\nthe lazy dog\nboth are here\n",
+    "import os\n\ndef main(argv):\n    x = os.getcwd()\n    return x + 1\n\nif x == 1:\n    main(None)\n",
+    "- first point\n- second point\n- third\n",
+    "Dear all,\nthanks; bye\n",
+]
+
+
+@pytest.mark.parametrize("text", PROSE)
+@pytest.mark.parametrize("name", ["README.md", "x.py", "links.txt", "links.tsv"])
+def test_prose_and_code_are_not_links(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_graph(tmp_path / name)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+LISTS = [
+    "a b\nb c\nc a\n", "# a comment\na b 0.5\nb c 1e-3\n", "a b 3 2026-01-02T10:00:00Z\nb c 4 2026-01-03\n",
+    "a b {'weight': 3}\nb c {}\n", "http://a.org/?x=(1) http://b.org/;\nhttp://b.org/ http://a.org/?q=a,b\n",
+    "a.org. b.org.\nb.org. c.org.\n", "source target kind\na b friend of\nb c colleague\n", "1 2 x y\n2 3 z w\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_lists_of_links_with_more_columns_are_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / "links.txt").write_text(text)
+    assert read_graph(tmp_path / "links.txt").links >= 2
+
+
+def test_a_fragment_of_html_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("<p>Some text <a href='/'>home</a>\n")
+    with pytest.raises(InputError, match="an HTML page"):
+        read_graph(tmp_path / "a.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -93,3 +94,17 @@ def test_a_fresh_survey_is_resumed_by_its_folder(capsys: pytest.CaptureFixture[s
         (again,) = [command for command in suggestions(said) if "--again" in command]
         assert "--fresh" not in again
         assert again[again.index("--out") + 1].endswith("-2.survey")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="there are no names of open files here")
+def test_a_pipe_is_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(GRAPH).write_text(LINKS)
+    for words in (["rank", GRAPH, "--trusted"], ["domains", GRAPH, "--trusted"]):
+        reading, writing = os.pipe()
+        os.write(writing, b"b.example\n")
+        os.close(writing)
+        said = Said(capsys, *words, f"/dev/fd/{reading}")
+        os.close(reading)
+        assert said.code == 0, said.err
+        assert "/dev/fd/" not in "".join(word for command in suggestions(said) for word in command)
+        assert keeps([command for command in suggestions(said) if "--trusted" in command], "FILE")

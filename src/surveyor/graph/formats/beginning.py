@@ -17,6 +17,9 @@ from surveyor.graph.formats.streams import HEAD, head
 NOUN = r"(?:ids?|urls?|nodes?|hosts?|domains?|pages?|links?|names?|_|\W)*"
 SOURCE_WORD = re.compile(NOUN + r"(?:source|src|from|start|parent|refer+er|subject)" + NOUN)
 TARGET_WORD = re.compile(NOUN + r"(?:target|dst|dest|destination|to|end|child|object)" + NOUN)
+MEASURE = re.compile(rb"[-+]?[\d.][\d.:,eE/TZ+-]*")  # a weight or a time
+SENTENCE = re.compile(rb"^(?!\w+://).*(?:[,;:!?]$|[()=`*\"\[\]])|^(?:-|\*|>|=|\+|[\d]+\.)$")  # in a name: prose or code
+SAMPLE = 200  # lines
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NAMES_FOLLOW = b"# links between names, without a header\n"  # written where a reader could take them for else
 
@@ -65,7 +68,30 @@ def begin(path: Path, separators: str = "\t") -> Beginning:
         data = data[1:]
     elif not data and len(text) < HEAD:
         return Beginning(place, lines, "", nodes, separator, numbers=True, empty=True)
-    return Beginning(place, lines, header, nodes, separator, _mostly_numbers(data, separator, columns), columns)
+    numbers = _mostly_numbers(data, separator, columns)
+    if not (separator or numbers) and _is_prose(data, len(header.split())):
+        raise InputError(
+            f"{path} is text, not a list of links: most lines hold words other than two names and numbers",
+            hint="write one source and one target a line, or name the columns in a first line: source target …",
+        )
+    return Beginning(place, lines, header, nodes, separator, numbers, columns)
+
+
+def _is_prose(data: list[bytes], titles: int = 0) -> bool:
+    """Say whether lines of blank-separated words are sentences or code rather than links between names.
+
+    Beyond two names, a line of links holds numbers (weights, times) or a dictionary, as NetworkX writes it; below a
+    header of so many titles it may hold anything, in as many columns.
+    """
+    rows = [line.split() for line in data[:SAMPLE] if not line.lstrip().startswith((b"#", b"%"))]
+    rows = [row for row in rows if len(row) > 1]
+    if titles > 1:
+        return 2 * sum(len(row) != titles for row in rows) > len(rows) and any(len(row) > 2 for row in rows)
+    odd = sum(
+        not (all(map(MEASURE.fullmatch, row[2:])) or row[2].startswith(b"{")) or any(map(SENTENCE.search, row[:2]))
+        for row in rows
+    )
+    return 2 * odd > len(rows)
 
 
 def ends_of(fields: Sequence[str]) -> tuple[int, int] | None:

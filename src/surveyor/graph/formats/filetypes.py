@@ -60,7 +60,11 @@ BINARY = (b"BM", b"MZ", b"ID3")  # short marks with which a text may begin as we
 MEDIA = {b"WEBP": FileType("a WebP image"), b"WAVE": FileType("a sound (WAV)"), b"AVI ": FileType("a film (AVI)")}
 OFFICE = re.compile(rb"word/|xl/|ppt/|\[Content_Types\]\.xml|mimetypeapplication/(?:vnd\.oasis|epub)")
 WACZ = re.compile(rb"datapackage(?:-digest)?\.json|archive/[^\0]{1,200}\.warc")
-TAGS = rb"!doctype\s+html|html|head|body|svg|rss|feed|urlset|sitemapindex"
+TAGS = (
+    rb"!doctype\s+html|html|head|body|svg|rss|feed|urlset|sitemapindex|"
+    rb"a|article|br|blockquote|div|dl|footer|form|h[1-6]|header|hr|img|link|main|meta|nav|ol|p|pre|script|section|span|"
+    rb"style|table|title|ul"
+)
 MARKUP = re.compile(rb"(?is)\s*(?:<\?xml[^>]{0,400}\?>\s*)?(?:<!--.{0,4000}?-->\s*)?<(" + TAGS + rb")[\s>/]")
 JSON = re.compile(rb'\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d+\s*[,\]]))')
 SITEMAPS = {b"rss": "a feed (RSS)", b"feed": "a feed (Atom)", b"urlset": "a sitemap", b"sitemapindex": "a sitemap"}
