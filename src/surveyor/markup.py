@@ -105,7 +105,7 @@ def tame(html: str) -> tuple[list[str], bool]:
 
 def simplified(html: str) -> str:
     """Return a page without its formatting, if there is much."""
-    if html.count("<") > MANY_TAGS and _has_more(_FORMATTING, html, MOST_FORMATTING):
+    if len(html) > 3 * MANY_TAGS and html.count("<") > MANY_TAGS and _has_more(_FORMATTING, html, MOST_FORMATTING):
         return _FORMATTING.sub(r"<\1span", html)
     return html
 

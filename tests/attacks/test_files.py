@@ -23,7 +23,7 @@ from console import Said
 from surveyor import keys
 from surveyor.errors import GraphError, InputError, SurveyorError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import read_graph, write_graph
+from surveyor.graph.formats import read_graph, read_ranks, write_graph
 from surveyor.graph.formats.filetypes import file_type
 from surveyor.npy import map_npy, read_npy
 from surveyor.store import checkpoint
@@ -502,3 +502,14 @@ def test_checkpoints_with_other_arrays_are_passed_over(tmp_path: Path, name: str
     told["signature"] = keys.sign(checkpoint.PURPOSE, checkpoint._plain(told))
     (place / "header.json").write_text(json.dumps(told))
     assert checkpoint.load(tmp_path, position=5, key="k") is None
+
+
+@attack(
+    "positions of ranks beyond any number of pages", area="files from elsewhere", must_hold="rejected in one sentence"
+)
+@pytest.mark.parametrize("position", ["1" + 30 * "0", "inf", "-1e300"])
+def test_positions_of_ranks(tmp_path: Path, position: str) -> None:
+    path = tmp_path / "ranks.txt"
+    path.write_text(f"{position}\t2.9E7\t1\t0.01\tcom.example\n", "utf-8")
+    with pytest.raises(InputError, match="a position or a count above"):
+        read_ranks(path)

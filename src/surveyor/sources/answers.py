@@ -133,7 +133,9 @@ class Reader:
 
     def canonical(self, page: int, parsed: Page | Failure | None) -> str | None:
         """Return another page that a page names as canonical, if that is to be believed should it exist."""
-        found = guarded(self._urls[page], self._canonical, page, parsed) if isinstance(parsed, Page) else None
+        if not isinstance(parsed, Page) or parsed.canonical is None:
+            return None
+        found = guarded(self._urls[page], self._canonical, page, parsed)
         return None if isinstance(found, Failure) else found
 
     def visits(self, answers: Sequence[Answer]) -> list[Outcome]:

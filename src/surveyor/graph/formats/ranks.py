@@ -20,6 +20,7 @@ from surveyor.graph.names import Names
 
 HEADER = ("#harmonicc_pos", "#harmonicc_val", "#pr_pos", "#pr_val", "#host_rev", "#n_hosts")
 MISSING = "---"
+MOST = 1 << 53  # a position, or a count of hosts: whole numbers that a float holds
 LONGEST = 1 << 16  # bytes of a line
 
 
@@ -63,6 +64,8 @@ def read_ranks(path: str | Path) -> Ranks:
     if columns[4] and len(columns[4]) != len(names):
         raise InputError(f"{path} has host counts in some lines only", hint="fetch the file again")
     values = [read_only(np.array(column, np.float64)) for column in columns]
+    if any((np.abs(np.nan_to_num(values[column], posinf=np.inf)) > MOST).any() for column in (0, 2, 4)):
+        raise InputError(f"{path} has a position or a count above {MOST:,}", hint="fetch the file again")
     harmonic_position, pagerank_position, hosts = (
         read_only(np.nan_to_num(values[column]).astype(np.int64)) for column in (0, 2, 4)
     )
