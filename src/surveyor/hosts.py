@@ -13,7 +13,8 @@ alone for longer than `max_wait`, if it only fails, and from the start if the us
 refused with the reason, and a sentence about it is in `remarks`.
 
 robots.txt is read once a day. While it cannot be read, the host is asked for nothing else; it is tried again as often
-as a page would be, and after that no page of the host may be read.
+as a page would be, and after that no page of the host may be read. Where no HTTP response comes at all, such as from a
+closed port, that holds for the pages of that origin alone, if another origin of the host has told its rules.
 """
 
 from __future__ import annotations
@@ -121,6 +122,19 @@ class Hosts:
                 self.wait(number, rules.until)
             return None
         return None if host.busy else "robots"  # when those under way have ended, it wakes
+
+    def apart(self, number: int, origin: str) -> float | None:
+        """Return until when pages of this origin alone wait; None if they do not, or all pages of the host do.
+
+        That is so while no HTTP response comes from there, such as from a closed port, and another origin of the host
+        has told its rules.
+        """
+        host = self._all[number]
+        rules = host.rules.get(origin)
+        if rules is None or rules.robots is not None or not rules.unanswered or host.refused:
+            return None
+        told = any(other.robots is not None and other.robots.standing != "unreachable" for other in host.rules.values())
+        return rules.until if told and self.clock() < rules.until < math.inf else None
 
     def refused(self, number: int, origin: str) -> str:
         """Say why a host is left out, also by what is known of it from before; empty if it is not."""
@@ -260,16 +274,26 @@ class Hosts:
         rules = self._all[number].rules[origin]
         rules.robots, rules.until = None, math.inf  # those of before have expired
 
-    def unruled(self, number: int, origin: str, until: float, *, counts: bool = True, trouble: str = "") -> None:
-        """Note that robots.txt could not be read, and when to try again."""
+    def unruled(
+        self,
+        number: int,
+        origin: str,
+        until: float,
+        *,
+        counts: bool = True,
+        trouble: str = "",
+        unanswered: bool = False,
+    ) -> None:
+        """Note that robots.txt could not be read, when to try again, and whether no HTTP response came at all."""
         rules = self._all[number].rules.setdefault(origin, Rules())
+        rules.unanswered = unanswered
         rules.robots, rules.until, rules.tries, rules.trouble = None, until, rules.tries + counts, trouble
 
     def recall(self, number: int, origin: str, until: float | None, tries: int, trouble: str) -> None:
         """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
         self._troubles[origin] = trouble
         if until is not None:
-            self._all[number].rules[origin] = Rules(None, until, tries, trouble)
+            self._all[number].rules[origin] = Rules(None, until, tries, trouble, unanswered=bool(trouble))
 
     def tries(self, number: int, origin: str) -> int:
         """Return how often robots.txt could not be read."""

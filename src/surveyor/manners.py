@@ -44,6 +44,7 @@ class Rules:
     until: float = 0.0  # inf while it is being asked for elsewhere
     tries: int = 0
     trouble: str = ""  # why it could not be read, if no server said so
+    unanswered: bool = False  # no HTTP response came from there, so nothing is known of other ports
 
 
 @dataclass(slots=True)

@@ -177,6 +177,9 @@ class HostQueues:
         page = int(self._forest.root[host])
         url = self._url_of(page)
         origin = origin_of(url)
+        if (until := self.hosts.apart(host, origin)) is not None:
+            self.hold(page, until)
+            return True, True
         step = self.hosts.step(host, origin)
         if step is None:
             return False, False

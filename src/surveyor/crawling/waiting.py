@@ -47,7 +47,7 @@ class Waiting:
         hosts = [(self._hosts.backoff(number), self._hosts[number].name) for number in self._queues.asking()]
         ahead = [(found[0], name, *found[1:]) for found, name in hosts if found]
         if (first := self._queues.first_held) is not None:
-            ahead.append((first[0], self._short(self._state.urls[first[1]]), *self._source.trouble(first[1])))
+            ahead.append((first[0], self._short(self._state.urls[first[1]]), *self._trouble(first[1])))
         until, name, tries, why = min(ahead, default=(0.0, "", 0, ""))
         seconds = until - now
         if seconds < WORTH_SAYING:
@@ -72,7 +72,7 @@ class Waiting:
         if any(found is None or found[0] - now <= SOON for found in backoffs.values()):
             return None  # a host that is only paced by its delay
         held = self._queues.release()
-        reasons = {page: _not_awaited(*self._source.trouble(page)) for page in held}
+        reasons = {page: _not_awaited(*self._trouble(page)) for page in held}
         for page in held:
             self._source.forget(page)
         for page in set(crawl.frontier.standing().pages.tolist()) - set(held):
@@ -85,6 +85,12 @@ class Waiting:
     def _seed_waits(self) -> bool:
         crawl = self._state.crawl
         return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.standing().pages.tolist())
+
+    def _trouble(self, page: int) -> tuple[int, str]:
+        """Return how often a page that is held back, or the robots.txt of its origin, was tried, and why it failed."""
+        tries, why = self._source.trouble(page)
+        found = None if why else self._hosts.backoff(self._queues.host(page))
+        return (tries, why) if found is None else found[1:]
 
     def _short(self, url: str) -> str:
         rest = url.partition("://")[2]

@@ -327,7 +327,9 @@ class LiveSource:
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
             self._news.events.append(Event("robots", now, told))
             if until is not None:
-                hosts.unruled(host, origin, until, trouble=trouble or f"http {fetched.status}")
+                unanswered = fetched.status is None and not hop.before
+                trouble = trouble or f"http {fetched.status}"
+                hosts.unruled(host, origin, until, trouble=trouble, unanswered=unanswered)
                 return
         hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
