@@ -289,11 +289,14 @@ class Hosts:
         rules.unanswered = unanswered
         rules.robots, rules.until, rules.tries, rules.trouble = None, until, rules.tries + counts, trouble
 
-    def recall(self, number: int, origin: str, until: float | None, tries: int, trouble: str) -> None:
+    def recall(
+        self, number: int, origin: str, until: float | None, tries: int, trouble: str, status: int | None = None
+    ) -> None:
         """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
         self._troubles[origin] = trouble
         if until is not None:
-            self._all[number].rules[origin] = Rules(None, until, tries, trouble, unanswered=bool(trouble))
+            trouble, unanswered = trouble or f"http {status}", bool(trouble) and status is None
+            self._all[number].rules[origin] = Rules(None, until, tries, trouble, unanswered=unanswered)
 
     def tries(self, number: int, origin: str) -> int:
         """Return how often robots.txt could not be read."""

@@ -316,7 +316,8 @@ def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: Live
     for origin, event in unruled.items():
         kept, told = journal.robots(origin), event.detail
         if kept is None or kept.fetched_at <= event.at:
-            hosts.recall(hosts.number(host_of(f"{origin}/")), origin, told["until"], told["tries"], told["why"])
+            number, until, status = hosts.number(host_of(f"{origin}/")), told["until"], told.get("status")
+            hosts.recall(number, origin, until, told["tries"], told["why"], status)
 
 
 async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:

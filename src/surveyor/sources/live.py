@@ -324,7 +324,7 @@ class LiveSource:
             if hosts[hop.host].refused:
                 pause = None  # it asks to be left alone for long
             until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
-            told = {"origin": origin, "until": until, "tries": tries, "why": trouble}
+            told = {"origin": origin, "until": until, "tries": tries, "why": trouble, "status": fetched.status}
             self._news.events.append(Event("robots", now, told))
             if until is not None:
                 unanswered = fetched.status is None and not hop.before

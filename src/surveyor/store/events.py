@@ -53,7 +53,9 @@ def _pages(value: Any) -> bool:
 
 SHAPES: Mapping[str, Mapping[str, Test]] = {
     "retry": {"page": _count, "until": _number, "tries": _count, "missing": _switch, "why": _perhaps_text},
-    "robots": {"origin": _text, "until": _perhaps_number, "tries": _count, "why": _text},
+    "robots": {
+        "origin": _text, "until": _perhaps_number, "tries": _count, "why": _text, "status": _perhaps_number,
+    },
     "wait": {"host": _text, "until": _number, "rest": _switch, "why": _perhaps_text},
     "requests": {"count": _count},
     "rescue": {"last_good": _count, "lost_commits": _count},
