@@ -42,7 +42,7 @@ class World:
     def answer(self, url: str, known: Visit | None = None, **fetched: Any) -> Answer:
         body = fetched.get("body", b"")
         got = Fetched(url, **{"status": 200, "headers": (HTML,), "raw": body, **fetched})
-        return Answer(self.id(url), 0, got, 1e9, known)
+        return Answer(self.id(url), 0, got, 1e9, judge(got), known)
 
     def visit(self, url: str, known: Visit | None = None, **fetched: Any) -> Visit:
         return self.visits(self.answer(url, known, **fetched))[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 GUESSED = 1 << 16  # bytes that the charset is guessed from
 HEAD = 2_048  # bytes in which a document may declare its charset
@@ -44,6 +45,20 @@ GUESSES = [
     "cp949",
 ]
 Guess = Callable[[bytes], str]
+
+
+class Decoded(NamedTuple):
+    """The text of a body, its charset, and the text as UTF-8 where the body itself is that."""
+
+    text: str
+    charset: str
+    utf8: bytes | None = None
+
+    def encoded(self) -> bytes:
+        """Return the text as UTF-8; no copy is made where the body can be returned."""
+        return self.text.encode() if self.utf8 is None else self.utf8
+
+
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.ASCII)
 _DECLARED = re.compile(
     rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|<\?xml\b[^>]{0,100}?\bencoding\s*=\s*["']"""
@@ -53,24 +68,32 @@ _DECLARED = re.compile(
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
-def decode(
-    body: bytes, content_type: str = "", *, declares: bool = True, guess: Guess | None = None
-) -> tuple[str, str]:
-    """Return the text of a body and the charset that it was read in; `declares` if the body itself may name one.
+def decode(body: bytes, content_type: str = "", *, declares: bool = True, guess: Guess | None = None) -> Decoded:
+    """Decode a body; `declares` if the body itself may name its charset.
 
     If none is named and it is not UTF-8, `guess` is called with the first 64 KB; by default `guessed`.
     """
     for mark, charset in MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(charset, "replace"), charset
+            return _decoded(body[len(mark) :], charset)
     if charset := named(body, content_type, declares=declares):
-        return body.decode(charset, "replace"), charset
+        return _decoded(body, charset)
     try:
-        return body.decode(), "utf-8"
+        return Decoded(body.decode(), "utf-8", body)
     except UnicodeDecodeError as error:
-        broken_off = error.start >= len(body) - 3  # in the middle of a character
-        charset = "utf-8" if broken_off else (guess or guessed)(body[:GUESSED])
-        return body.decode(charset, "replace"), charset
+        is_truncated = error.start >= len(body) - 3  # in the middle of a character
+        charset = "utf-8" if is_truncated else (guess or guessed)(body[:GUESSED])
+        return Decoded(body.decode(charset, "replace"), charset)
+
+
+def _decoded(body: bytes, charset: str) -> Decoded:
+    """Decode a body whose charset is known, with replacements where it is invalid."""
+    if charset == "utf-8":
+        try:
+            return Decoded(body.decode(), charset, body)
+        except UnicodeDecodeError:
+            pass
+    return Decoded(body.decode(charset, "replace"), charset)
 
 
 def named(body: bytes, content_type: str = "", *, declares: bool = True) -> str:

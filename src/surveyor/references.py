@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ada_url import join_url
 
+LONGEST_PLAIN = 2_000  # characters of an address that is not spelt anew
 REMEMBERED = 1 << 16  # references whose addresses are kept
 _SPELT = re.compile(
     r"https?://(?:[a-z0-9.-]+\.[a-z]{2,}|127\.0\.0\.1|localhost)(?::(?!80/|443/)[1-9][0-9]{1,3}|:[1-5][0-9]{4})?/"
@@ -24,8 +25,8 @@ _OF_FOLDER = re.compile(r"https?://|[A-Za-z0-9_~./-][^:]*\Z")  # leads to the sa
 class Addresses:
     """Where references on pages lead, remembered: most links of a site stand on many of its pages.
 
-    `spell` may write an address in another way, or say by None that it is none. When there are too many, all are
-    forgotten.
+    `spell` may write an address in another way, or say by None that it is none; plain ones of up to 2,000 characters
+    (see `is_plain`) it must return as they are. When there are too many, all are forgotten.
     """
 
     def __init__(self, spell: Callable[[str], str | None] = str) -> None:
@@ -40,7 +41,7 @@ class Addresses:
             self._size = 0
         if (folder := self._folders.get(name)) is None:
             folder = self._folders[name] = _Folder(origin, path, self._spell, self._count)
-        folder.base = base
+        folder.see_from(base)
         return folder
 
     def _count(self) -> None:
@@ -48,17 +49,23 @@ class Addresses:
 
 
 class _Folder(dict[str, str | None]):
-    """The addresses of references on the pages of one folder; the page that is asked for is `base`."""
+    """The addresses of references on the pages of one folder."""
 
     def __init__(self, origin: str, path: str, spell: Callable[[str], str | None], count: Callable[[], None]) -> None:
         super().__init__()
-        self.base, self._origin, self._spell, self._count = "", origin, spell, count
+        self._base, self._origin, self._spell, self._count = "", origin, spell, count
+        self._here: str | None = None  # the address of that page itself
         steps = path.split("/")[1:-1]
+        self._has_plain_start = is_plain(f"{origin}{path}")
         self._up = ["/".join([origin, *steps[:depth], ""]) for depth in range(len(steps), -1, -1)]
+
+    def see_from(self, base: str) -> None:
+        """Resolve references as on this page."""
+        self._base, self._here = base, self._spell(base)
 
     def __missing__(self, reference: str) -> str | None:
         if reference[:1] == "#" and self._origin:
-            return self._spell(self.base)
+            return self._here
         named = reference.partition("#")[0]
         if named != reference and named[-1:] > " ":  # else the parser would find white space at the end
             return self[named]
@@ -66,10 +73,10 @@ class _Folder(dict[str, str | None]):
         up = plain[1] if plain else None
         if plain and "/." not in reference[len(up or "") :]:  # as the parser would, at a tenth of the time
             start = self._origin if up is None else self._up[min(len(up) // 3, len(self._up) - 1)]
-            url: str | None = start + reference[len(up or "") :]
-        else:
-            url = resolve(reference, self.base)
-        url = None if url is None else self._spell(url)
+            address = start + reference[len(up or "") :]
+            url = address if self._has_plain_start and _is_plain_path(address) else self._spell(address)
+        elif (url := resolve(reference, self._base)) is not None:
+            url = self._spell(url)
         if self._origin and _OF_FOLDER.match(reference):
             self[reference] = url
             self._count()
@@ -77,8 +84,13 @@ class _Folder(dict[str, str | None]):
 
 
 def is_plain(url: str) -> bool:
-    """Say whether a URL is spelt so that no parser changes it; most are."""
+    """Return whether a URL is spelt so that no parser changes it; most are."""
     return bool(_SPELT.fullmatch(url)) and "/." not in url and ".." not in url and "xn--" not in url
+
+
+def _is_plain_path(url: str) -> bool:
+    """Return whether a URL is plain and short, if its folder is plain and its path matches `_PLAIN`."""
+    return "?" not in url and "/." not in url and ".." not in url and "xn--" not in url and len(url) <= LONGEST_PLAIN
 
 
 def resolve(reference: str, base: str) -> str | None:

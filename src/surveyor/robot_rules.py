@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 WILDCARDS = 10_000  # rules with wildcards, after merging, that are matched
 STEPS = 1_600_000  # of one verdict: less than two milliseconds
 PER_GRAM, PER_RULE, PER_MATCH, PER_PIECE = 80, 300, 600, 150  # steps: per gram of a URL, rule taken up, text searched
 GRAM, PIECES, LONG, CROWD = 3, 8, 64, 4  # its characters; pieces and characters looked at; rules that crowd one
+FEW = 16  # wildcard rules that are not looked up by their grams
 HIGHEST = (1 << 32) - 1  # numbers of lines are smaller
 STARS = re.compile(r"\*{2,}")
 NO_RULE = -1  # below the rank of every rule
@@ -93,12 +94,14 @@ class RuleSet:
         """Return the rule that decides about a path with its query, given in all its spellings."""
         if self.limit:
             return Verdict(None, self.limit)
-        best = max((max(self._exact.get(target, NO_RULE), self._prefix(target)) for target in targets), default=NO_RULE)
+        best = NO_RULE
+        for target in targets:
+            best = max(best, self._exact.get(target, NO_RULE), self._prefix(target))
         above = bisect_left(self._wild_ranks, -best)  # so many wildcard rules count more
         steps = 0
         if above:
             candidates, steps = self._candidates(targets, above)
-            for place in sorted(candidates) if steps <= STEPS else ():
+            for place in candidates if steps <= STEPS else ():
                 least, pattern = self._wild[place]
                 for target in targets:
                     if least <= len(target) and steps <= STEPS:
@@ -117,12 +120,17 @@ class RuleSet:
             place = self._parents[place]
         return self._best[place] if place >= 0 else NO_RULE
 
-    def _candidates(self, targets: set[str], above: int) -> tuple[set[int], int]:
-        """Return the wildcard rules, of the first so many, whose gram is in a target; and the steps it took."""
+    def _candidates(self, targets: set[str], above: int) -> tuple[Sequence[int], int]:
+        """Return the wildcard rules, of the first so many, whose gram is in a target, best first; and the steps taken.
+
+        A few rules are all compared: that takes less time than to find their grams.
+        """
+        if above <= FEW:
+            return range(above), PER_RULE * above
         candidates: set[int] = set()
         steps = PER_GRAM * sum(map(len, targets))
         if steps > STEPS:
-            return candidates, steps
+            return (), steps
         found = set[str]().union(*targets) & self._grams[1].keys()
         if self._grams[GRAM]:
             cuts = {target[at : at + GRAM] for target in targets for at in range(len(target) - GRAM + 1)}
@@ -133,7 +141,7 @@ class RuleSet:
             if (steps := steps + PER_RULE * count) > STEPS:
                 break
             candidates.update(places[:count])
-        return candidates, steps
+        return sorted(candidates), steps
 
     def _index_prefixes(self, prefixes: dict[str, int]) -> None:
         """Sort rules without wildcards, and let each know the next shorter one that it begins with."""

@@ -219,6 +219,8 @@ def _spellings(url: str) -> set[str]:
     for mark, escape in SPECIAL.items():
         target = target.replace(mark, escape)
     path, question, query = target.partition("?")
+    if not query:
+        return {target}
     plain = escaped = query
     for mark, escape in DELIMITERS.items():
         plain, escaped = plain.replace(escape, mark), escaped.replace(mark, escape)

@@ -159,7 +159,7 @@ class _Looker:
             at = clock()
             fetched = await self._guest.fetch(url)
             page = int(self._urls.ids([url])[0])
-            visit: Any = self._reader.visits([Answer(page, 0, fetched, at)])[0]
+            visit: Any = self._reader.visits([Answer(page, 0, fetched, at, judge(fetched))])[0]
             trouble = judge(fetched).reason if fetched.error else ""
             self._hops.append(Hop(url, fetched.status, fetched.timings.total, trouble, fetched.target))
             if visit.kind != "moved" or fetched.status not in REDIRECTS:

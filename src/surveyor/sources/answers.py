@@ -54,7 +54,10 @@ class Verdict:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+READ, MOVED = Verdict("read"), Verdict("moved")
+
+
+@dataclass(slots=True)
 class Answer:
     """What came of asking for a page, when it was asked, and the visit before if there was one."""
 
@@ -62,9 +65,15 @@ class Answer:
     host: int
     fetched: Fetched
     at: float
+    verdict: Verdict  # `judge(fetched)`
     known: Visit | None = None
-    parsed: Page | Failure | None = None  # what the page says, if that is known already; see `Reader.parse`
+    parsed: Page | Failure | None = None  # what the page says, once it was parsed; see `Reader.parse`
     canonical_is_gone: bool = False  # the page that it names as canonical does not exist: it is not believed
+
+    @property
+    def is_page(self) -> bool:
+        """Whether there is a body to parse."""
+        return self.verdict.kind == "read" and not self.fetched.skipped and not self.fetched.not_modified
 
 
 def judge(fetched: Fetched) -> Verdict:
@@ -77,9 +86,9 @@ def judge(fetched: Fetched) -> Verdict:
     if error and not (error in CUT and (fetched.body or not 200 <= status < 300)):
         return Verdict("blocked", fetched.detail or error, error in PASSING or error == "offline")
     if status in REDIRECTS:
-        return Verdict("moved")
+        return MOVED
     if 200 <= status < 300 or (status == 304 and fetched.not_modified):
-        return Verdict("read")
+        return READ
     if status in MISSING:
         return Verdict("gone", f"http {status}", again=True)
     return Verdict("blocked", f"http {status}", status in PASSING_STATUS)
@@ -120,9 +129,9 @@ class Reader:
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
 
-    def parse(self, fetched: Fetched) -> Page | Failure | None:
-        """Return what a page says, if it takes little time to find out; None if it would not, or if it is no page."""
-        return guarded(fetched.url, self._parse, fetched) if is_page(fetched) else None
+    def parse(self, answer: Answer) -> Page | Failure | None:
+        """Parse a page, if that takes little time; return None if it may not, or if it is no page."""
+        return guarded(answer.fetched.url, self._parse, answer.fetched) if answer.is_page else None
 
     def _parse(self, fetched: Fetched) -> Page | None:
         return read_cheap_page(fetched.body, fetched.url, joined(fetched.headers), self._addresses)
@@ -196,11 +205,11 @@ class Reader:
 
     def _read(self, answer: Answer) -> _Reading:
         """Read the HTML of a page, if it is one, and gather the URLs that matter."""
-        fetched, verdict, page = answer.fetched, judge(answer.fetched), NOTHING
+        fetched, verdict, page = answer.fetched, answer.verdict, NOTHING
         goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
-        elif is_page(fetched):
+        elif answer.is_page:
             said = answer.parsed
             if said is None:
                 headers = joined(fetched.headers)
@@ -311,11 +320,6 @@ class Reader:
             fetched.ip,
             TRUNCATED.get(fetched.error, ""),
         )
-
-
-def is_page(fetched: Fetched) -> bool:
-    """Say whether an answer has a body that is to be parsed."""
-    return judge(fetched).kind == "read" and not fetched.skipped and not fetched.not_modified
 
 
 def _blocked(answer: Answer, failure: Failure) -> _Reading:

@@ -11,6 +11,8 @@ asked.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 from surveyor.boundary import failed, guarded
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
-from surveyor.sources.answers import Answer, Reader, Verdict, is_page, joined, judge
+from surveyor.sources.answers import Answer, Reader, joined, judge
 from surveyor.sources.canonicals import Canonicals, Check
 from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.sources.parser import Parser
@@ -31,6 +33,7 @@ from surveyor.visit import Event, News, Retry, RobotsFile, Visit
 SILENT = frozenset({"dns", "timeout-connect", "offline"})  # a refused connection is an answer
 MANY_LINKS = 5_000  # of new outcomes: to number them takes some milliseconds
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
+LONGEST_BATCH = 0.02  # seconds of parsing after which other tasks run
 TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
 
@@ -70,6 +73,7 @@ class LiveSource:
         self._canonicals = Canonicals()
         self._fetching: set[str] = set()  # URLs of pages under way
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pages: deque[Answer] = deque()  # fetched and not parsed yet
         self._answers: list[Answer] = []
         self._news = News()
         self._something = asyncio.Event()
@@ -82,8 +86,8 @@ class LiveSource:
 
     @property
     def under_way(self) -> int:
-        """How many fetches have begun and not ended, or are to begin."""
-        return len(self._tasks) + self.to_begin
+        """How many fetches have begun and were not reported yet, or are to begin."""
+        return len(self._tasks) + len(self._pages) + len(self._answers) + self.to_begin
 
     @property
     def to_begin(self) -> int:
@@ -108,6 +112,7 @@ class LiveSource:
         self._something.clear()
         if self._failure is not None:
             raise self._failure
+        await self._parse_pages()
         answers, self._answers = self._answers, []
         news, final = self._news, []
         for answer in answers:
@@ -132,11 +137,11 @@ class LiveSource:
 
     def _retry(self, answer: Answer, news: News) -> Retry | None:
         """Record what an answer means for its host; return when to try the page again, None if it is an outcome."""
-        verdict = judge(answer.fetched)
-        if verdict.again and (until := self._held_until(answer.host, answer.fetched)) is not None:
-            return self._after_the_pause(answer, verdict, until, news)
-        self._feel(answer, verdict, news)
-        return self._again(answer, verdict, news) if verdict.again else None
+        again = answer.verdict.again
+        if again and (until := self._held_until(answer.host, answer.fetched)) is not None:
+            return self._after_the_pause(answer, until, news)
+        self._feel(answer, news)
+        return self._again(answer, news) if again else None
 
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
@@ -195,26 +200,56 @@ class LiveSource:
         self._fetching.add(url)
         try:
             fetched = self._canonicals.fetched.pop(url, None) or await self._ask(request)
-            if fetched.status is not None:
-                self._hosts.reached(host, origin_of(url))
-            parsed = self._reader.parse(fetched)
-            if parsed is None and self._parser is not None and is_page(fetched):
-                parsed = await self._parser.page(fetched.url, joined(fetched.headers), fetched.body)
-        finally:
-            self._fetching.discard(url)
-            self._hosts.answered(host)
-        self._judge_canonical(Answer(page, host, fetched, at, known, parsed))
+        except BaseException:
+            self._leave(url, host)
+            raise
+        if fetched.status is not None:
+            self._hosts.reached(host, origin_of(url))
+        self._pages.append(Answer(page, host, fetched, at, judge(fetched), known))
+
+    async def _parse_pages(self) -> None:
+        """Parse fetched pages in a batch, which takes less time than between requests; hosts are leased meanwhile."""
+        began = time.perf_counter()
+        while self._pages:
+            answer = self._pages.popleft()
+            answer.parsed = self._reader.parse(answer)
+            if answer.parsed is None and self._parser is not None and answer.is_page:
+                self._start(self._parse_apart(self._parser, answer))
+            else:
+                self._pass_on(answer)
+            if time.perf_counter() - began > LONGEST_BATCH:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+
+    async def _parse_apart(self, parser: Parser, answer: Answer) -> None:
+        fetched = answer.fetched
+        try:
+            answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
+        except BaseException:
+            self._leave(fetched.url, answer.host)
+            raise
+        self._pass_on(answer)
+
+    def _pass_on(self, answer: Answer) -> None:
+        """Release the host of a page that was parsed, and report the page unless its canonical page is checked."""
+        url = answer.fetched.url
+        self._leave(url, answer.host)
+        self._judge_canonical(answer)
         if (check := self._canonicals.waiting.get(url)) is not None:  # it needs no request of its own
             self._canonicals.begin(check)
-            self._answers += self._canonicals.answered(check, fetched, requests=0)
+            self._answers += self._canonicals.answered(check, answer.fetched, requests=0)
+
+    def _leave(self, url: str, host: int) -> None:
+        self._fetching.discard(url)
+        self._hosts.answered(host)
 
     def _judge_canonical(self, answer: Answer) -> None:
         """Pass an answer on, unless it is held until the canonical page that it names was asked for."""
         goal, url = self._reader.canonical(answer.page, answer.parsed), answer.fetched.url
         if goal is None or origin_of(goal) != origin_of(url) or self._is_read(goal):
             self._answers.append(answer)
-        elif just_now := [one.fetched for one in self._answers if one.fetched.url == goal]:
-            self._answers.append(replace(answer, canonical_is_gone=judge(just_now[0]).kind == "gone"))
+        elif just_now := [one.verdict for one in self._answers if one.fetched.url == goal]:
+            self._answers.append(replace(answer, canonical_is_gone=just_now[0].kind == "gone"))
         elif (gone := self._canonicals.known(goal)) is not None:
             self._answers.append(replace(answer, canonical_is_gone=gone))
         elif self._hosts.why_not(answer.host, origin_of(goal), goal):
@@ -334,9 +369,9 @@ class LiveSource:
         hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
         self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
 
-    def _feel(self, answer: Answer, verdict: Verdict, news: News) -> None:
+    def _feel(self, answer: Answer, news: News) -> None:
         """Tell how a host bears being asked, and heed what it asks for."""
-        fetched = answer.fetched
+        fetched, verdict = answer.fetched, answer.verdict
         self._heed(answer.host, fetched, news)
         failed = fetched.error in PASSING or (verdict.again and verdict.kind == "blocked")
         failure = 1.0 if failed else TURNED_AWAY if fetched.status in (401, 403) else 0.0
@@ -344,15 +379,15 @@ class LiveSource:
         if until is not None:
             self._note_wait(answer.host, until, verdict.reason, news, rest=True)
 
-    def _after_the_pause(self, answer: Answer, verdict: Verdict, until: float, news: News) -> Retry:
+    def _after_the_pause(self, answer: Answer, until: float, news: News) -> Retry:
         """Try a page again when the network may be there again."""
-        self._why[answer.page] = verdict.reason
-        news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": verdict.reason}))
+        why = self._why[answer.page] = answer.verdict.reason
+        news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": why}))
         return Retry(answer.page, until)
 
-    def _again(self, answer: Answer, verdict: Verdict, news: News) -> Retry | None:
+    def _again(self, answer: Answer, news: News) -> Retry | None:
         """Say when to try a page again; None to give up."""
-        page, fetched, now = answer.page, answer.fetched, self._hosts.clock()
+        page, fetched, now, verdict = answer.page, answer.fetched, self._hosts.clock(), answer.verdict
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
