@@ -49,6 +49,54 @@ def test_a_page_stays_though_its_canonical_page_cannot_be_read(path: Path, answe
     assert found[MAIN] == ("gone" if answer.status == 404 else "blocked")
 
 
+ELSEWHERE = "http://www.a.org"
+
+
+def two_hosts(answer: Fetched, **robots: Fetched) -> Sites:
+    """A page that names one of another host of its domain, which no page links to."""
+    pages = {HOME: page(HOME, COPY), COPY: page(COPY, END, extra=f'<link rel=canonical href="{answer.url}">')}
+    rules = {f"{ELSEWHERE}/robots.txt": one for one in robots.values()}
+    return Sites(Time(), {**pages, END: page(END), answer.url: answer, **rules})
+
+
+@pytest.mark.parametrize(
+    ("status", "kinds"), [(404, ["read", "read"]), (403, ["read", "read"]), (503, ["moved", "blocked"])]
+)
+def test_a_canonical_page_of_another_host_is_asked_for_too(path: Path, status: int, kinds: list[str]) -> None:
+    client = two_hosts(Fetched(f"{ELSEWHERE}/main", status))
+    crawled(path, [HOME], client, scope="domain")
+    found = lives(path)
+    assert found.get(END) == ("read" if kinds[0] == "read" else None)  # only the copy links to it
+    assert [found[COPY], found.get(f"{ELSEWHERE}/main", "read")] == kinds
+    asked = [url for url, _ in client.log if url.startswith(ELSEWHERE)]
+    assert asked[:2] == [f"{ELSEWHERE}/robots.txt", f"{ELSEWHERE}/main"]
+
+
+def test_a_canonical_page_of_another_host_that_exists_is_fetched_once(path: Path) -> None:
+    client = two_hosts(page(f"{ELSEWHERE}/main", END))
+    crawled(path, [HOME], client, scope="domain")
+    found = lives(path)
+    assert [found[COPY], found[f"{ELSEWHERE}/main"], found[END]] == ["moved", "read", "read"]
+    assert [url for url, _ in client.log].count(f"{ELSEWHERE}/main") == 1
+
+
+@pytest.mark.parametrize("answer", [Fetched("", 500), Fetched("", error="timeout-connect")])
+def test_an_origin_that_gives_no_rules_does_not_hold_up_the_page(path: Path, answer: Fetched) -> None:
+    client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=answer)
+    crawled(path, [HOME], client, scope="domain")
+    found = lives(path)
+    assert [found[HOME], found[COPY]] == ["read", "moved"]
+    assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
+
+
+def test_a_disallowed_canonical_page_of_another_host_is_not_asked_for(path: Path) -> None:
+    rules = Fetched(f"{ELSEWHERE}/robots.txt", 200, body=b"User-agent: *\nDisallow: /")
+    client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=rules)
+    crawled(path, [HOME], client, scope="domain")
+    assert lives(path)[COPY] == "moved"
+    assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
+
+
 def test_copies_stand_for_their_canonical_page_which_is_asked_for_once(path: Path) -> None:
     client = sites(main=page(MAIN, END))
     crawled(path, [HOME], client)

@@ -26,11 +26,15 @@ EMPTY = {
     "a splash screen": "<div id=root><img src=logo.svg><p>Loading…</p></div>",
     "a noscript alone": "<noscript><p>Please turn on JavaScript.</p></noscript><main></main>",
     "scripts alone": "<script src=/bundle.js></script>",
+    "navigation and a banner": f"<nav>{'<a href=/x>Home</a>' * 8}</nav>{'We use cookies. ' * 20}<div id=app></div>",
     "a tag manager": '<noscript><iframe src="https://t.example/ns.html"></iframe></noscript><div id=app></div>',
 }
 FULL = {
     "text": f"<div id=root><p>{'A page that was rendered by the server. ' * 10}</p></div>",
     "links": "<div id=root><a href=/a>a</a><a href=/b>b</a><a href=/c>c</a></div>",
+    "a short page in a root": "<div id=app><h1>Hours</h1><p>Open on weekdays from nine to five, all year.</p></div>",
+    "a link in a root": "<div id=app>Moved: <a href=/new>here</a></div>",
+    "a widget below an article": f"<p>{'Text that the server rendered. ' * 30}</p><div id=app></div>",
     "a short answer": "<h1>Not found</h1><p>There is no such page.</p>",
     "one word": "Hello",
     "a form": f"{NOSCRIPT}<form><input name=user><input name=password></form>",
@@ -68,8 +72,12 @@ def test_a_seed_that_needs_javascript_is_no_goal_reached(path: Path, capsys: pyt
         assert (survey.is_hollow, survey.goal_reached) == (True, False)
         assert survey.javascript() == [{"url": "http://a.org/", "share": pytest.approx(1.0)}]
         assert survey.sql("SELECT kind, reason FROM pages").rows == [("read", "needs JavaScript")]
-    assert run(["status", str(path)]) == 0
-    assert "1 page with 100 % of the captured importance needed JavaScript" in capsys.readouterr().out
+    for command in (["status"], ["top"], ["rank"], ["explain"]):
+        assert run([*command, str(path), *(["http://a.org/"] if command == ["explain"] else [])]) == 0
+        assert "1 page with 100 % of the captured importance needed JavaScript" in capsys.readouterr().out, command
+    assert run(["report", str(path), "--out", str(path.with_suffix(".html"))]) == 0
+    assert "needed JavaScript and came without content" in path.with_suffix(".html").read_text("utf-8")
+    capsys.readouterr()
     assert run(["top", str(path), "--javascript", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["javascript"][0]["url"] == "http://a.org/"
 

@@ -1,9 +1,9 @@
 """Pages that are empty until a script has run: told apart by what their HTML holds, without running anything.
 
-Such a page has almost no visible text, few links, nothing else to see (forms, images, frames), and a script; and one
-of three things says that the script was to fill it:
+Such a page has little visible text, few links, nothing else to see (forms, images, frames), and a script; and one of
+three things shows that the script was to fill it:
 
-- an application root, such as `<div id="root">` or `<app-root>`;
+- an application root, such as `<div id="root">` or `<app-root>`, with no more in it than "Loading …";
 - a `noscript` that speaks of JavaScript;
 - a body with nothing visible at all, and a script from a file.
 
@@ -16,7 +16,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 NEEDS_JAVASCRIPT = "needs JavaScript"  # the reason of a visit that read such a page
 FEW_LINKS, LITTLE_TEXT = 2, 200  # links and characters that it may have
-FEW_TAGS = 500
+MORE_LINKS, MORE_TEXT = 10, 600  # around an application root that is empty: navigation, a banner about cookies
+LOADING = 40  # characters that stand in a root until it is filled
+FEW_TAGS, FEW_ROOTS = 500, 4  # that are looked at: others could be nested, each read with all that is in it
 FEW_IMAGES = 2  # a logo, and one that shows that it loads
 
 _ROOTS = (
@@ -30,18 +32,27 @@ _CONTENT = "input, textarea, select, video, audio, object, embed, iframe, frame,
 
 def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
     """Say whether a page with so much visible text and so many links is to be filled by a script."""
-    if links > FEW_LINKS or len(text) > LITTLE_TEXT:
+    if links > MORE_LINKS or len(text) > MORE_TEXT:
         return False
     scripts = [node for node in tree.css("script") if (node.attributes.get("type") or "").lower() not in _DATA]
     if not scripts or any(_is_shown(node) for node in tree.css(_CONTENT)):
         return False
     images = sum(_is_shown(node) for node in tree.css("img, picture"))
-    if images <= FEW_IMAGES:
-        if tree.css_first(_ROOTS) is not None:
-            return True
-        if any("javascript" in node.text().lower() for node in tree.css("noscript")):
-            return True
+    if images <= FEW_IMAGES and any(_is_unfilled(root) for root in tree.css(_ROOTS)[:FEW_ROOTS]):
+        return True
+    if links > FEW_LINKS or len(text) > LITTLE_TEXT:
+        return False
+    if images <= FEW_IMAGES and any("javascript" in node.text().lower() for node in tree.css("noscript")):
+        return True
     return not text and not links and not images and any("src" in node.attributes for node in scripts)
+
+
+def _is_unfilled(root: LexborNode) -> bool:
+    """Return whether an application root holds nothing yet: no links, and no more text than while it loads."""
+    if root.css_first("a[href]") is not None:
+        return False
+    hidden = sum(len(node.text().strip()) for node in root.css("script, style, noscript, template"))
+    return len(root.text().strip()) - hidden <= LOADING
 
 
 def _is_shown(node: LexborNode) -> bool:

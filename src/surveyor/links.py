@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from surveyor.charsets import Decoded, decode, guessed
-from surveyor.javascript import FEW_LINKS, FEW_TAGS, needs_javascript
+from surveyor.javascript import FEW_TAGS, MORE_LINKS, needs_javascript
 from surveyor.markup import CHEAP_LENGTH, cheap, tame
 from surveyor.references import Addresses, resolve
 
@@ -169,7 +169,7 @@ def _read(
             shown = f"{shown} {more}" if shown and more else shown or more
             long = long or len(shown) > MOST_TEXT
     javascript = False
-    if len(found.named) <= FEW_LINKS and len(pieces) == 1 and html.count("<") <= FEW_TAGS and "script" in html.lower():
+    if len(found.named) <= MORE_LINKS and len(pieces) == 1 and html.count("<") <= FEW_TAGS and "script" in html.lower():
         javascript = needs_javascript(tree, _visible(tree.body)[0], len(found.named))
     links, many = found.addresses(addresses or Addresses(), nofollow=wishes.nofollow)
     return Page(

@@ -46,6 +46,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     """Say how the crawl ended, and show the best pages."""
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, duration
+    from surveyor.report.surveys import javascript_lines
 
     name, coverage = str(survey.folder), survey.coverage
     hollow = survey.is_hollow
@@ -63,7 +64,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
         "empty": f"No page is left to read {left}before the goal ({rule})",
     }
     output.line(f"{words.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(seconds)}.")
-    for line in hollow_lines(survey):
+    for line in javascript_lines(survey):
         output.line(line)
     output.line()
     _show_top(output, survey)
@@ -83,19 +84,6 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
 def fruitless(survey: Survey) -> str:
     """Return how many requests in a row ended the crawl, at least."""
     return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_read):,}"
-
-
-def hollow_lines(survey: Survey) -> list[str]:
-    """Return what to print about pages that need JavaScript, if there are any."""
-    from surveyor.report.numbers import counted, percent
-
-    if not (pages := survey.javascript()):
-        return []
-    held = f"{percent(survey.javascript_share)} of the captured importance"
-    lines = [f"{counted(len(pages), 'page')} with {held} needed JavaScript and came without content: {pages[0]['url']}"]
-    if survey.is_hollow:
-        lines.append("Scripts are not run, so links behind them are unknown: this coverage is not that of the site.")
-    return lines
 
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -32,6 +32,7 @@ class Ranked:
     problem: NotConverged | None
     teleport: FloatArray | None = None
     coverage: CoverageInterval | None = None  # of a survey
+    notes: tuple[str, ...] = ()  # what else to know about its pages
 
     @property
     def exit_code(self) -> int:
@@ -72,6 +73,8 @@ class Ranked:
             output.line(line)
         if self.coverage is not None:
             output.line(f"captured {interval(self.coverage)}, {MEANING}")
+        for note in self.notes:
+            output.line(note)
         output.say(f"{counted(self.ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
         if self.problem:
             output.warn(
@@ -86,21 +89,31 @@ def is_survey(path: str) -> bool:
     return (Path(path) / "survey.toml").is_file() or (path.rstrip("/").endswith(".survey") and not Path(path).exists())
 
 
-def open_survey(
-    path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None
-) -> tuple[Graph, FloatArray | None, float, CoverageInterval]:
-    """Return the graph of a survey, where jumps go, its damping and what it covers; one that is open stays so."""
+class OpenedSurvey(NamedTuple):
+    """What of a survey is ranked, and how."""
+
+    graph: Graph
+    teleport: FloatArray | None
+    damping: float
+    coverage: CoverageInterval
+    notes: tuple[str, ...]  # about pages that need JavaScript
+
+
+def open_survey(path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None) -> OpenedSurvey:
+    """Return what of a survey is ranked; one that is open stays open."""
     from surveyor.crawling.survey import Survey
+    from surveyor.report.surveys import javascript_lines
 
     with nullcontext(survey) if survey else Survey(path) as opened:
         found = opened.as_graph(crawled_only=crawled_only)
-        return found.graph, None if teleport == "uniform" else found.teleport, opened.damping, opened.coverage
+        jumps, notes = None if teleport == "uniform" else found.teleport, tuple(javascript_lines(opened))
+        return OpenedSurvey(found.graph, jumps, opened.damping, opened.coverage, notes)
 
 
 def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
     """Open a graph folder, read any file of links, or take the links of a survey; say what had to be left out."""
     if is_survey(path):
-        return open_survey(path, None, crawled_only=False)[0]
+        return open_survey(path, None, crawled_only=False).graph
     from surveyor.cli.options import format_means
     from surveyor.graph.formats import read_graph
 
@@ -129,9 +142,10 @@ def rank_graph(
     from surveyor.errors import UsageError
 
     jumps: FloatArray | None = None
+    notes: tuple[str, ...] = ()
     coverage, usual = None, DAMPING
     if is_survey(path):
-        graph, jumps, usual, coverage = open_survey(path, teleport, crawled_only=crawled_only, survey=survey)
+        graph, jumps, usual, coverage, notes = open_survey(path, teleport, crawled_only=crawled_only, survey=survey)
     elif teleport == "seeds" or crawled_only:
         raise UsageError(f"{path} is no survey", hint="--teleport seeds and --crawled-only are for surveys")
     else:
@@ -153,7 +167,7 @@ def rank_graph(
             ranking = pagerank(graph, teleport=jumps, start=start, threads=threads, progress=progress, **settings)
         except NotConverged as error:
             ranking, problem = error.best, error
-    return Ranked(path, graph, ranking, seconds[0], problem, jumps, coverage)
+    return Ranked(path, graph, ranking, seconds[0], problem, jumps, coverage, notes)
 
 
 def _earlier(output: Output, graph: Graph, path: str) -> FloatArray:

@@ -26,11 +26,11 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     """
     if scope:
         return show_scope(output, survey)
-    from surveyor.cli.crawled import hollow_lines, larger_budgets
+    from surveyor.cli.crawled import larger_budgets
     from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
-    from surveyor.report.surveys import blocked_table
+    from surveyor.report.surveys import blocked_table, javascript_lines
 
     with Survey(survey) as opened:
         coverage, blocked, manifest = opened.coverage, opened.blocked(), opened.manifest
@@ -53,7 +53,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         for line in account_lines(coverage, notes):
             output.line(line)
         output.line(MEANING)
-        for line in hollow_lines(opened):
+        for line in javascript_lines(opened):
             output.line(line)
         output.line()
         output.facts({

@@ -129,6 +129,7 @@ def _headline(report: SurveyReport, taken: Census, refused: list[dict[str, Any]]
         f'<p class="soft">{about}</p>',
         page.facts(facts),
         *mass_bar(coverage, goal, notes),
+        *(f"<p>{page.text(line)}</p>" for line in surveys.javascript_lines(survey)),
         f"<p>{page.text(ABOUT)}</p>",
     ]
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
-from surveyor.report.numbers import count, percent
+from surveyor.report.numbers import count, counted, percent
 from surveyor.report.tables import Table
 from surveyor.urls import origin
 
 if TYPE_CHECKING:
+    from surveyor.crawling.survey import Survey
     from surveyor.report.census import Place
     from surveyor.report.pages import Page
     from surveyor.store.survey import Manifest
@@ -82,6 +83,17 @@ def scripted_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         records=_records(rows, keys),
         left=1,
     )
+
+
+def javascript_lines(survey: Survey) -> list[str]:
+    """Return what to print about pages that need JavaScript, if there are any."""
+    if not (pages := survey.javascript()):
+        return []
+    held = f"{percent(survey.javascript_share)} of the captured importance"
+    lines = [f"{counted(len(pages), 'page')} with {held} needed JavaScript and came without content: {pages[0]['url']}"]
+    if survey.is_hollow:
+        lines.append("Scripts are not run, so links behind them are unknown: this coverage is not that of the site.")
+    return lines
 
 
 def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:

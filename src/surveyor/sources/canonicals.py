@@ -2,8 +2,8 @@
 
 A page that names another one as canonical stands for it from then on, and that cannot be undone. So the canonical page
 is asked for first, when its host may be asked, and the answer for the page that names it is held meanwhile. A page is
-gone only if that is answered twice. What failed in a way that may pass, and what robots.txt disallows, is taken to
-exist. Canonical pages of another origin are not asked for here, and are taken to exist as well.
+gone only if that is answered twice. What failed in a way that may pass, what robots.txt disallows, and what lies at an
+origin whose robots.txt could not be read at once, is taken to exist.
 
 A canonical page that was fetched this way is not asked for again when its own turn comes soon.
 """
@@ -44,14 +44,18 @@ class Canonicals:
         """Return whether a canonical page is gone; None if it was not asked for yet."""
         return self._gone.get(url)
 
-    def hold(self, url: str, answer: Answer) -> None:
-        """Hold an answer until a canonical page of the same host was asked for."""
-        check = self._asking.get(url) or self.waiting.setdefault(url, Check(url, answer.host))
+    def hold(self, url: str, host: int, answer: Answer) -> None:
+        """Hold an answer until the canonical page that it names was asked for."""
+        check = self._asking.get(url) or self.waiting.setdefault(url, Check(url, host))
         check.held.append(answer)
 
     def begin(self, check: Check) -> None:
         """Note that a canonical page is being asked for."""
         self._asking[check.url] = self.waiting.pop(check.url)
+
+    def release(self, check: Check) -> list[Answer]:
+        """Give up asking for a canonical page; return the answers to hold no longer."""
+        return self.waiting.pop(check.url).held
 
     def answered(self, check: Check, found: Fetched, *, requests: int | None = None) -> list[Answer]:
         """Take in what came of it, in so many requests that are no visit; return the answers to hold no longer."""

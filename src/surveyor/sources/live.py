@@ -97,8 +97,7 @@ class LiveSource:
     def begin(self, batch: Batch) -> None:
         """Begin to fetch pages and to run errands."""
         for errand in batch.errands:
-            hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
-            self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
+            self._find_out(errand)
         self._hop(batch.room)
         self._ask_canonicals(batch.room - len(self._hops))
         for page in batch.pages:
@@ -245,28 +244,37 @@ class LiveSource:
 
     def _judge_canonical(self, answer: Answer) -> None:
         """Pass an answer on, unless it is held until the canonical page that it names was asked for."""
-        goal, url = self._reader.canonical(answer.page, answer.parsed), answer.fetched.url
-        if goal is None or origin_of(goal) != origin_of(url) or self._is_read(goal):
+        goal = self._reader.canonical(answer.page, answer.parsed)
+        if goal is None or self._is_read(goal):
             self._answers.append(answer)
         elif just_now := [one.verdict for one in self._answers if one.fetched.url == goal]:
             self._answers.append(replace(answer, canonical_is_gone=just_now[0].kind == "gone"))
         elif (gone := self._canonicals.known(goal)) is not None:
             self._answers.append(replace(answer, canonical_is_gone=gone))
-        elif self._hosts.why_not(answer.host, origin_of(goal), goal):
-            self._answers.append(answer)
         else:
-            self._canonicals.hold(goal, answer)
+            self._canonicals.hold(goal, self._hosts.number(host_of(goal)), answer)
 
     def _ask_canonicals(self, room: int) -> None:
-        """Ask for canonical pages whose hosts may be asked now."""
+        """Ask for canonical pages whose hosts may be asked now, after the robots.txt of their origins."""
+        hosts = self._hosts
         for check in list(self._canonicals.waiting.values()):
-            is_free = room > 0 and check.url not in self._fetching
-            if not is_free or self._hosts.turn(check.host, origin_of(check.url)) is None:
+            origin = origin_of(check.url)
+            if room <= 0 or check.url in self._fetching:
+                continue
+            step = hosts.step(check.host, origin)
+            if step is None and not hosts.tries(check.host, origin):
+                continue
+            if step is None or (step == "page" and hosts.why_not(check.host, origin, check.url)):
+                self._answers += self._canonicals.release(check)
+                self._something.set()
                 continue
             room -= 1
-            self._hosts.lease(check.host, "page")
-            self._canonicals.begin(check)
-            self._start(self._check(check))
+            hosts.lease(check.host, step)
+            if step == "page":
+                self._canonicals.begin(check)
+                self._start(self._check(check))
+            else:
+                self._find_out(Errand(step, check.host, origin))
 
     async def _check(self, check: Check) -> None:
         try:
@@ -285,6 +293,10 @@ class LiveSource:
             return await self._client.fetch(request)
         except Exception as error:
             return Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
+
+    def _find_out(self, errand: Errand) -> None:
+        hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
+        self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
 
     async def _find(self, host: int) -> None:
         """Look a host up; a client that cannot do that leaves it open."""
