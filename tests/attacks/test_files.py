@@ -217,6 +217,14 @@ def test_a_member_that_unpacks_to_more_than_stated(tmp_path: Path) -> None:
     rejected(tmp_path / "g.npz", data.replace(size, (128).to_bytes(4, "little")), format="npz")
 
 
+@attack("an npz that unpacks to 1,000 times its size", area=AREA, must_hold="rejected before anything is unpacked")
+def test_an_archive_of_zeros_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed({**LINKS, "indices.npy": saved(np.zeros(1 << 20))})
+    monkeypatch.setattr("surveyor.graph.formats.matrices.FREE", 1 << 16)
+    monkeypatch.setattr("zipfile.ZipFile.open", lambda *_, **__: pytest.fail("a member was opened"))
+    rejected(tmp_path / "g.npz", data, "unpack to", format="npz")
+
+
 LAUGHS = "".join(f'<!ENTITY e{n + 1} "' + f"&e{n};" * 10 + '">' for n in range(9))
 GRAPH = '<graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph>'
 NETWORKS = {

@@ -18,7 +18,7 @@ from surveyor.graph.names import Names
 from surveyor.npy import read_npy
 
 AT_ONCE = 1 << 22
-RATIO, FREE = 1100, 1 << 26  # deflate packs no tighter; smaller archives may hold as much as this anyway
+RATIO, FREE = 100, 1 << 28  # links of a graph pack no tighter; any archive may unpack to this many bytes
 NPZ_ERRORS = (
     ValueError,
     OSError,
@@ -48,7 +48,7 @@ def read_npz(path: Path, intake: Intake) -> None:
     except NPZ_ERRORS as error:
         raise InputError(
             f"{path} cannot be read as npz: {error or type(error).__name__}",
-            hint="write it with scipy.sparse.save_npz or write_graph",
+            hint="write it with write_graph, or scipy.sparse.save_npz(…, compressed=False)",
         ) from error
 
 
@@ -60,7 +60,7 @@ class _Arrays:
         self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         total = sum(info.file_size for info in archive.infolist())
         if total > max(FREE, RATIO * size):
-            raise ValueError(f"{size:,} bytes that unpack to {total:,} are no graph")
+            raise ValueError(f"{size:,} bytes unpack to {total:,}, more than {RATIO} times as many, unlike any graph")
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
