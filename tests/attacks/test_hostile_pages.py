@@ -153,6 +153,24 @@ def test_a_parser_that_dies_is_replaced() -> None:
     assert isinstance(after, Page)
 
 
+@attack("a host that sends only pages that take too long", area="pages", must_hold="each has less time than the last")
+def test_the_limit_shrinks_for_a_domain_that_runs_into_it() -> None:
+    async def stopped(parser: Parser, url: str) -> str:
+        await parser.page("https://other.example/", HTML, b"")  # which starts a worker
+        assert parser._process is not None
+        os.kill(parser._process.pid, signal.SIGSTOP)
+        answer = await parser.page(url, HTML, b"<p>")
+        assert isinstance(answer, Failure)
+        return answer.reason.rpartition("longer than ")[2]
+
+    async def ask() -> list[str]:
+        async with parsing(2.0) as parser:
+            urls = ["https://a.example.org/1", *["https://b.example.org/"] * 4, "https://example.com/"]
+            return [await stopped(parser, url) for url in urls]
+
+    assert asyncio.run(ask()) == ["2 s", "1 s", "0.67 s", "0.5 s", "0.5 s", "2 s"]
+
+
 def test_a_cancelled_page_leaves_no_worker_with_half_an_answer() -> None:
     async def ask() -> Page | Failure:
         async with parsing() as parser:

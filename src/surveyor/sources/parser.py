@@ -5,7 +5,9 @@ must be guessed, and long lists are sent to one worker (`parser_worker.py`), whi
 What takes longer than some seconds, or more memory than there is, costs the worker its life and the page its outcome
 (*blocked*, "could not be parsed: took longer than 5 s"); the next one gets a new worker.
 
-While a page is being parsed its host is not asked for another, so one host has at most one page waiting here.
+While a page is being parsed its host is not asked for another, so one host has at most one page waiting here. Each page
+that takes too long shortens the limit for later pages of its domain, down to half a second: a domain that sends many
+such pages delays those of others but little.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from surveyor.boundary import Failure, failure
 from surveyor.links import Link, Page
 from surveyor.listings import Listing
 from surveyor.sources.parser_worker import LENGTH
+from surveyor.urls import domain, host
 
 SECONDS = 5.0  # that one page or list may take
+LEAST = 0.5  # of a domain whose pages took too long again and again
 STARTING = 60.0  # seconds that a worker may take to start, on a busy machine
 _LOG = logging.getLogger("surveyor.parsing")
 
@@ -37,6 +41,7 @@ class Parser:
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds, self._lock = seconds, asyncio.Lock()
+        self._timeouts: dict[str, int] = {}  # by domain
         self._process: Process | None = None
         self._stopped: list[Process] = []  # killed, and not waited for yet
 
@@ -60,13 +65,16 @@ class Parser:
         self._stopped.clear()
 
     async def _ask(self, request: dict[str, Any], body: bytes) -> Any:
+        owner = domain(host(request["url"]))
         async with self._lock:
+            seconds = max(self._seconds / (1 + self._timeouts.get(owner, 0)), LEAST)
             try:
                 process = self._process or await self._started()
-                answer = await self._exchange(process, request, body)
+                answer = await self._exchange(process, request, body, seconds)
             except TimeoutError:
                 self._stop()
-                return self._lost(request, f"took longer than {self._seconds:g} s")
+                self._timeouts[owner] = self._timeouts.get(owner, 0) + 1
+                return self._lost(request, f"took longer than {seconds:.2g} s")
             except (OSError, EOFError, ValueError) as error:  # a broken pipe, or an answer that is none
                 self._stop()
                 return self._lost(request, f"the parser ended ({type(error).__name__})")
@@ -78,11 +86,11 @@ class Parser:
             return failure(answer["failed"])
         return answer["answer"]
 
-    async def _exchange(self, process: Process, request: dict[str, Any], body: bytes) -> Any:
+    async def _exchange(self, process: Process, request: dict[str, Any], body: bytes, seconds: float) -> Any:
         if process.stdin is None:
             raise EOFError
         head = json.dumps({**request, "size": len(body)}).encode()
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(seconds):
             process.stdin.writelines([len(head).to_bytes(LENGTH, "big"), head, body])
             await process.stdin.drain()
             return await _received(process)
