@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surveyor.arrays import ByteArray
+
 MAGIC = b"\x93NUMPY"
 LONGEST = 4096  # bytes of a header
 TYPE = r"[<>=|](?:[biufcSU?][0-9]{1,4}|[mM]8\[[0-9]{0,6}[A-Za-z]{1,2}\])"
@@ -24,9 +26,9 @@ HEADER = re.compile(
 )
 
 
-def read_npy(data: bytes) -> npt.NDArray[Any]:
-    """Return the array that the content of a file holds; ValueError if it is none."""
-    start, kind, shape, order = _header(data[: LONGEST + 16], len(data))
+def read_npy(data: bytes | ByteArray) -> npt.NDArray[Any]:
+    """Return the array that the content of a file holds, over the same memory; ValueError if it is none."""
+    start, kind, shape, order = _header(bytes(data[: LONGEST + 16]), len(data))
     array: npt.NDArray[Any] = np.frombuffer(data, kind, math.prod(shape), start).reshape(shape, order=order)
     return array
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from surveyor import keys
 from surveyor.errors import SurveyError, UsageError
 from surveyor.npy import read_npy
-from surveyor.store.files import read_inside
+from surveyor.store.files import load_inside, read_inside
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 VERSION = 2
@@ -130,11 +130,11 @@ def _with_sums(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _read(place: Path, name: str, expected: str) -> npt.NDArray[Any]:
     """Read an array, or raise ValueError if it is not the one that was saved."""
-    data = read_inside(place, f"{name}.npy", LARGEST)
-    if not NAME.fullmatch(name) or _sum(data) != expected:
+    data = load_inside(place, f"{name}.npy", LARGEST)
+    if not NAME.fullmatch(name) or _sum(data.data) != expected:
         raise ValueError(f"{name} is not what was saved")
     return read_npy(data)
 
 
-def _sum(data: bytes) -> str:
+def _sum(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
+from surveyor.arrays import ByteArray
 from surveyor.errors import SurveyError
 
 JOURNAL = "journal.sqlite"
@@ -90,12 +93,16 @@ def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
 
 def read_inside(folder: Path, name: str, longest: int = LONGEST) -> bytes:
     """Return what a plain file of a folder holds."""
+    return load_inside(folder, name, longest).tobytes()
+
+
+def load_inside(folder: Path, name: str, longest: int) -> ByteArray:
+    """Return what a plain file of a folder holds, in memory that can be written to."""
     with open_inside(folder, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size > longest:
             raise _refused(folder / name, f"is larger than {longest:,} bytes")
-        data: bytes = file.read(size)
-    return data
+        return np.fromfile(file, np.uint8, size)
 
 
 def _used(folder: Path) -> Iterator[tuple[Path, str]]:
