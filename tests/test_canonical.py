@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attack import attack
 
 import surveyor as sv
 from pretend import Sites, Time, crawled, page
@@ -59,15 +62,13 @@ def two_hosts(answer: Fetched, **robots: Fetched) -> Sites:
     return Sites(Time(), {**pages, END: page(END), answer.url: answer, **rules})
 
 
-@pytest.mark.parametrize(
-    ("status", "kinds"), [(404, ["read", "read"]), (403, ["read", "read"]), (503, ["moved", "blocked"])]
-)
-def test_a_canonical_page_of_another_host_is_asked_for_too(path: Path, status: int, kinds: list[str]) -> None:
+@pytest.mark.parametrize(("status", "kinds"), [(404, ["read", None]), (403, ["read", None]), (503, ["read", None])])
+def test_a_canonical_page_of_another_host_is_asked_for_too(path: Path, status: int, kinds: list[str | None]) -> None:
     client = two_hosts(Fetched(f"{ELSEWHERE}/main", status))
     crawled(path, [HOME], client, scope="domain")
     found = lives(path)
-    assert found.get(END) == ("read" if kinds[0] == "read" else None)  # only the copy links to it
-    assert [found[COPY], found.get(f"{ELSEWHERE}/main", "read")] == kinds
+    assert found[END] == "read"
+    assert [found[COPY], found.get(f"{ELSEWHERE}/main")] == kinds
     asked = [url for url, _ in client.log if url.startswith(ELSEWHERE)]
     assert asked[:2] == [f"{ELSEWHERE}/robots.txt", f"{ELSEWHERE}/main"]
 
@@ -85,7 +86,7 @@ def test_an_origin_that_gives_no_rules_does_not_hold_up_the_page(path: Path, ans
     client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=answer)
     crawled(path, [HOME], client, scope="domain")
     found = lives(path)
-    assert [found[HOME], found[COPY]] == ["read", "moved"]
+    assert [found[HOME], found[COPY], found[END]] == ["read", "read", "read"]
     assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
 
 
@@ -93,7 +94,7 @@ def test_a_disallowed_canonical_page_of_another_host_is_not_asked_for(path: Path
     rules = Fetched(f"{ELSEWHERE}/robots.txt", 200, body=b"User-agent: *\nDisallow: /")
     client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=rules)
     crawled(path, [HOME], client, scope="domain")
-    assert lives(path)[COPY] == "moved"
+    assert [lives(path).get(url) for url in (COPY, END, f"{ELSEWHERE}/main")] == ["read", "read", None]
     assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
 
 
@@ -139,7 +140,7 @@ def test_what_is_guaranteed_never_falls(path: Path) -> None:
     more = {HOME: page(HOME, *copies), MAIN: page(MAIN, *away), away[0]: page(away[0], away[1])}
     client = Sites(Time(), {**answers, **more, away[1]: page(away[1], away[0])})
     lowest = 0.0
-    for pages in range(1, 5):
+    for pages in (1, 2, 3, 4, 1_000):
         crawled(path, [HOME], client, until=f"pages={pages}")
         with sv.open(path) as survey:
             assert survey.coverage.at_least >= lowest
@@ -151,3 +152,55 @@ def test_a_canonical_page_without_another_link_is_read(path: Path) -> None:
     crawled(path, [HOME], sites(home=page(HOME, COPY), main=page(MAIN, END)))
     found = lives(path)
     assert [found[url] for url in (COPY, MAIN, END)] == ["moved", "read", "read"]
+
+
+def many(crawl_delay: int = 0, **answer: Any) -> Sites:
+    """A hundred pages that name canonical pages of another host."""
+    names = [f"{SITE}/p{number}" for number in range(100)]
+    pages = {HOME: page(HOME, *names)}
+    for number, name in enumerate(names):
+        goal = f"{ELSEWHERE}/c{number}"
+        pages[name] = page(name, extra=f'<link rel=canonical href="{goal}">')
+        pages[goal] = Fetched(goal, **answer) if answer else page(goal)
+    rules = Fetched(f"{ELSEWHERE}/robots.txt", 200, body=f"User-agent: *\nCrawl-delay: {crawl_delay}".encode())
+    return Sites(Time(), {**pages, rules.url: rules})
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.0])
+@pytest.mark.parametrize("until", ["requests=10", "requests=30", "pages=5"])
+@pytest.mark.parametrize("status", [200, 404])
+def test_limits_hold_whatever_pages_name_as_canonical(path: Path, until: str, delay: float, status: int) -> None:
+    client = many(**({} if status == 200 else {"status": status}))
+    crawled(path, [HOME], client, until=until, delay=delay, scope="domain")
+    name, _, limit = until.partition("=")
+    with sv.open(path) as survey:
+        counted = {"requests": len(client.log), "pages": survey.pages_read}
+        assert counted[name] <= int(limit)
+        assert survey.journal.cost()[2] == len(client.log)
+
+
+@pytest.mark.parametrize("status", [403, 404, 429, 503])
+def test_a_host_of_canonical_pages_is_left_alone_as_it_asks(path: Path, status: int) -> None:
+    client = many(status=status, retry_after=600.0)
+    crawled(path, [HOME], client, scope="domain")
+    times = [at for url, at in client.log if url.startswith(f"{ELSEWHERE}/c")]
+    assert all(later - before >= 600 for before, later in pairwise(times))
+    assert list(lives(path).values()).count("read") == 101
+
+
+def test_a_slow_host_of_canonical_pages_holds_up_no_page_for_long(path: Path) -> None:
+    client = many(crawl_delay=60)
+    crawled(path, [HOME], client, scope="domain")
+    assert client.time.now - 1e9 < 1_000
+    assert set(lives(path).values()) == {"read", "moved"}
+
+
+@attack("canonical links in a circle", area="redirects", must_hold="one of the pages is read, the others are aliases")
+def test_of_pages_in_a_circle_one_is_read(path: Path) -> None:
+    names = [f"{SITE}/{letter}" for letter in "abcde"]
+    pages = {
+        name: page(name, extra=f'<link rel=canonical href="{names[(at + 1) % 5]}">') for at, name in enumerate(names)
+    }
+    crawled(path, [HOME], Sites(Time(), {HOME: page(HOME, *names), **pages}))
+    found = lives(path)
+    assert sorted(found[name] for name in names) == ["moved"] * 4 + ["read"]

@@ -26,7 +26,11 @@ EMPTY = {
     "a splash screen": "<div id=root><img src=logo.svg><p>Loading…</p></div>",
     "a noscript alone": "<noscript><p>Please turn on JavaScript.</p></noscript><main></main>",
     "scripts alone": "<script src=/bundle.js></script>",
-    "navigation and a banner": f"<nav>{'<a href=/x>Home</a>' * 8}</nav>{'We use cookies. ' * 20}<div id=app></div>",
+    "navigation and a banner": f"<nav>{'<a href=/x>Home</a>' * 8}</nav>{'We use cookies. ' * 15}<div id=app></div>",
+    "a bundle in the page": f"<div id=root></div><script>{'if(a<b){c()}' * 600}</script>",
+    "a checkbox for cookies": "<div id=app></div><form><input type=checkbox></form>",
+    "a table to be filled": "<div id=root><table><tr><td></table></div>",
+    "a hidden frame": "<iframe src=x style='display: none'></iframe><div id=root></div>",
     "a tag manager": '<noscript><iframe src="https://t.example/ns.html"></iframe></noscript><div id=app></div>',
 }
 FULL = {
@@ -35,6 +39,9 @@ FULL = {
     "a short page in a root": "<div id=app><h1>Hours</h1><p>Open on weekdays from nine to five, all year.</p></div>",
     "a link in a root": "<div id=app>Moved: <a href=/new>here</a></div>",
     "a widget below an article": f"<p>{'Text that the server rendered. ' * 30}</p><div id=app></div>",
+    "a short page in Chinese": "<div id=app><p>这是一篇由服务器渲染的完整短文章内容包含许多信息。</p></div>",
+    "an article above a widget": f"<p>{'Real text here. ' * 30}</p><div id=root></div>",
+    "a drawing": "<svg><circle/></svg>",
     "a short answer": "<h1>Not found</h1><p>There is no such page.</p>",
     "one word": "Hello",
     "a form": f"{NOSCRIPT}<form><input name=user><input name=password></form>",

@@ -12,13 +12,16 @@ What this cannot see: pages whose HTML holds some text or links, and gets the re
 
 from __future__ import annotations
 
+import re
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 NEEDS_JAVASCRIPT = "needs JavaScript"  # the reason of a visit that read such a page
 FEW_LINKS, LITTLE_TEXT = 2, 200  # links and characters that it may have
-MORE_LINKS, MORE_TEXT = 10, 600  # around an application root that is empty: navigation, a banner about cookies
-LOADING = 40  # characters that stand in a root until it is filled
-FEW_TAGS, FEW_ROOTS = 500, 4  # that are looked at: others could be nested, each read with all that is in it
+MORE_LINKS, MORE_TEXT = 10, 300  # around an application root that is empty: navigation, a banner about cookies
+LOADING = 40  # bytes of text that stand there until it is filled
+FEW_ELEMENTS = 500  # that it may have
+FEW_ROOTS = 4  # that are looked at: others could be nested, each read with all that is in it
 FEW_IMAGES = 2  # a logo, and one that shows that it loads
 
 _ROOTS = (
@@ -26,8 +29,12 @@ _ROOTS = (
     "#main-app, #app-mount, #app-container, #ember-app, #mount, "
     "app-root, [ng-app], [data-ng-app], [ng-version], [data-reactroot], [data-v-app]"
 )
-_DATA = frozenset({"application/json", "application/ld+json", "text/template", "text/html", "speculationrules"})
-_CONTENT = "input, textarea, select, video, audio, object, embed, iframe, frame, table"
+_DATA = frozenset(
+    {"application/json", "application/ld+json", "text/template", "text/html", "speculationrules", "importmap"}
+)
+_CONTENT = "input, textarea, select, video, audio, object, embed, iframe, frame"
+_NO_CONTENT = frozenset({"hidden", "checkbox", "radio"})  # inputs; banners about cookies have them
+_NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
 def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
@@ -40,24 +47,33 @@ def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
     images = sum(_is_shown(node) for node in tree.css("img, picture"))
     if images <= FEW_IMAGES and any(_is_unfilled(root) for root in tree.css(_ROOTS)[:FEW_ROOTS]):
         return True
-    if links > FEW_LINKS or len(text) > LITTLE_TEXT:
+    if links > FEW_LINKS or len(text) > LITTLE_TEXT or len(tree.css("body *")) > FEW_ELEMENTS:
         return False
-    if images <= FEW_IMAGES and any("javascript" in node.text().lower() for node in tree.css("noscript")):
+    asks = any("javascript" in node.text().lower() for node in tree.css("noscript"))
+    if asks and images <= FEW_IMAGES and len(text.encode()) <= LOADING:
         return True
-    return not text and not links and not images and any("src" in node.attributes for node in scripts)
+    return (
+        tree.css_first("svg, canvas") is None
+        and not text
+        and not links
+        and not images
+        and any("src" in node.attributes for node in scripts)
+    )
 
 
 def _is_unfilled(root: LexborNode) -> bool:
     """Return whether an application root holds nothing yet: no links, and no more text than while it loads."""
     if root.css_first("a[href]") is not None:
         return False
-    hidden = sum(len(node.text().strip()) for node in root.css("script, style, noscript, template"))
-    return len(root.text().strip()) - hidden <= LOADING
+    hidden = sum(len(node.text().strip().encode()) for node in root.css("script, style, noscript, template"))
+    return len(root.text().strip().encode()) - hidden <= LOADING
 
 
 def _is_shown(node: LexborNode) -> bool:
     """Say whether a reader without scripts would see it: not in a noscript, which is for those who have none."""
-    if node.tag == "input" and (node.attributes.get("type") or "").lower() == "hidden":
+    if node.tag == "input" and (node.attributes.get("type") or "").lower() in _NO_CONTENT:
+        return False
+    if _NOT_SHOWN.search(node.attributes.get("style") or ""):
         return False
     above = node.parent
     while above is not None:

@@ -31,12 +31,14 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from surveyor.charsets import Decoded, decode, guessed
-from surveyor.javascript import FEW_TAGS, MORE_LINKS, needs_javascript
+from surveyor.javascript import MORE_LINKS, needs_javascript
 from surveyor.markup import CHEAP_LENGTH, cheap, tame
 from surveyor.references import Addresses, resolve
 
 AGENT = "surveyor"
 MOST_LINKS = 50_000
+MOST_JOINED = 500_000  # characters of a base, once for each reference: they are joined in some 50 ms
+LONGEST_BASE = 2_000  # characters, as of any URL; references below a longer one lead nowhere
 MOST_TEXT = 100_000  # characters
 
 _SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
@@ -169,8 +171,10 @@ def _read(
             shown = f"{shown} {more}" if shown and more else shown or more
             long = long or len(shown) > MOST_TEXT
     javascript = False
-    if len(found.named) <= MORE_LINKS and len(pieces) == 1 and html.count("<") <= FEW_TAGS and "script" in html.lower():
+    if len(found.named) <= MORE_LINKS and len(pieces) == 1 and "script" in html.lower():
         javascript = needs_javascript(tree, _visible(tree.body)[0], len(found.named))
+    if cheaply and len(found.base) * len(found.named) > MOST_JOINED:
+        raise _TooCostly
     links, many = found.addresses(addresses or Addresses(), nofollow=wishes.nofollow)
     return Page(
         links=links,
@@ -269,7 +273,8 @@ class _Found:
             elif tag == "html":
                 self.language = self.language or told.get("lang") or told.get("xml:lang") or ""
             elif tag == "base" and not self._has_base:
-                self._has_base, self.base = True, resolve(told.get("href") or "", self.url) or self.url
+                base = resolve(told.get("href") or "", self.url) or self.url
+                self._has_base, self.base = True, base if len(base) <= LONGEST_BASE else ""
             elif tag == "title" and not self._has_title:
                 self._has_title, self.title = True, " ".join(node.text()[:10_000].split())[:1_000]
 

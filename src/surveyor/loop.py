@@ -39,6 +39,10 @@ class Source(Protocol):
     def to_begin(self) -> int:
         """How many of them are to begin, and take no place yet."""
 
+    @property
+    def held(self) -> int:
+        """How many of them were fetched, and are reported after other pages."""
+
     def begin(self, batch: Batch) -> None:
         """Begin to fetch."""
 
@@ -137,11 +141,12 @@ async def crawl(
         tally.between()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
-            busy = source.under_way - source.to_begin
             left = until.room(standing) if tally.exact else ENDLESS
-            leased = state.frontier.take(min(batch, left - source.to_begin) - busy)
-            if source.to_begin:  # those need a place within the rule as well
-                leased = replace(leased, room=left - busy - len(leased.pages) - len(leased.errands))
+            if source.to_begin or source.held:  # they come first, and need a place within the rule as well
+                source.begin(Batch(room=left - (source.under_way - source.to_begin)))
+            rest = left - source.to_begin - source.held
+            leased = state.frontier.take(min(batch, rest) - (source.under_way - source.to_begin - source.held))
+            leased = replace(leased, room=None)
             again_at = state.frontier.again_at
         if not leased and not source.under_way and (given_up := tally.give_up(again_at)) is not None:
             take_in(state, given_up, journal, tally)

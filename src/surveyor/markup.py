@@ -8,13 +8,13 @@ all others of its element; those of repeated `html` and `body` tags gather on on
 takes out of any page what would cost most: one of more than 30,000 tags (a second at the worst) is divided into pieces
 of 1,000, which begin at tags outside of comments and scripts, and is cut at 500,000; a page is cut where a tag has
 1,000 attributes; where there is much formatting, `b`, `font` and the like are read as `span`, and so are repeated
-`html` and `body` tags, which changes neither links nor text.
+`html` and `body` tags beyond the tenth, which changes neither links nor text.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 
 import numpy as np
 
@@ -90,7 +90,8 @@ def tame(html: str) -> tuple[list[str], bool]:
     tags, cut = html.count("<"), False
     html = _without_formatting(html, tags)
     if _has_more(_ROOT, html, MOST_ROOTS):
-        html = _ROOT.sub("<span", html)
+        seen = count()
+        html = _ROOT.sub(lambda tag: tag[0] if next(seen) < MOST_ROOTS else "<span", html)
     if not _is_small(html, len(html.encode("utf-8", "replace"))) and not _is_even(html, _BEARABLE):
         html, cut = html[: _end(html, _BEARABLE)], True
     if tags <= WHOLE:

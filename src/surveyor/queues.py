@@ -46,7 +46,7 @@ class Batch:
     pages: list[int] = field(default_factory=list)
     refused: list[Outcome] = field(default_factory=list)
     errands: list[Errand] = field(default_factory=list)
-    room: int = ENDLESS  # further requests that may begin, for what the source has yet to begin
+    room: int | None = ENDLESS  # requests of its own that the source may begin; None if it has begun them already
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.refused or self.errands)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from ada_url import join_url
 
 LONGEST_PLAIN = 2_000  # characters of an address that is not spelt anew
+NEAR = 3  # levels above a folder whose addresses are kept
+FOLDER = 8  # references that take as much memory as a folder
 REMEMBERED = 1 << 16  # references whose addresses are kept
 _SPELT = re.compile(
     r"https?://(?:[a-z0-9.-]+\.[a-z]{2,}|127\.0\.0\.1|localhost)(?::(?!80/|443/)[1-9][0-9]{1,3}|:[1-5][0-9]{4})?/"
@@ -41,6 +43,7 @@ class Addresses:
             self._size = 0
         if (folder := self._folders.get(name)) is None:
             folder = self._folders[name] = _Folder(origin, path, self._spell, self._count)
+            self._size += FOLDER
         folder.see_from(base)
         return folder
 
@@ -55,9 +58,13 @@ class _Folder(dict[str, str | None]):
         super().__init__()
         self._base, self._origin, self._spell, self._count = "", origin, spell, count
         self._here: str | None = None  # the address of that page itself
-        steps = path.split("/")[1:-1]
+        self._steps = path.split("/")[1:-1]
         self._has_plain_start = is_plain(f"{origin}{path}")
-        self._up = ["/".join([origin, *steps[:depth], ""]) for depth in range(len(steps), -1, -1)]
+        self._up = [self._above(levels) for levels in range(min(len(self._steps), NEAR) + 1)]
+
+    def _above(self, levels: int) -> str:
+        """Return the folder so many levels above this one."""
+        return "/".join([self._origin, *self._steps[: max(0, len(self._steps) - levels)], ""])
 
     def see_from(self, base: str) -> None:
         """Resolve references as on this page."""
@@ -72,7 +79,8 @@ class _Folder(dict[str, str | None]):
         plain = _PLAIN.fullmatch(reference) if self._origin else None
         up = plain[1] if plain else None
         if plain and "/." not in reference[len(up or "") :]:  # as the parser would, at a tenth of the time
-            start = self._origin if up is None else self._up[min(len(up) // 3, len(self._up) - 1)]
+            levels = 0 if up is None else len(up) // 3
+            start = self._origin if up is None else self._up[levels] if levels < len(self._up) else self._above(levels)
             address = start + reference[len(up or "") :]
             url = address if self._has_plain_start and _is_plain_path(address) else self._spell(address)
         elif (url := resolve(reference, self._base)) is not None:
@@ -98,7 +106,7 @@ def resolve(reference: str, base: str) -> str | None:
     if base and is_plain(reference):
         return reference
     try:
-        url = join_url(base, reference)
+        url = join_url(base or reference, reference)
     except ValueError:
         return None
     return url.partition("#")[0] if url.startswith(("http://", "https://")) else None

@@ -51,7 +51,9 @@ TOKENS = r"sid|sessid|sessionid|session_id"  # dropped with a value of at least 
 _DROPPED = re.compile(rf"(?:{TRACKING}|{SESSIONS})(?:=.*)?|(?:{TOKENS})=[\w,-]{{16,}}", re.ASCII | re.IGNORECASE)
 _SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
 # not after a lone %, where decoding could put a new escape together
-_ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
+_ESCAPE = re.compile(  # of what needs none, or in lower case: most escapes are neither, and cost no call
+    r"%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])(?<!%%..)(?<!%[0-9A-Fa-f]%..)"
+)
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -65,7 +67,7 @@ def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) 
     """
     if is_plain(url):
         return url if len(url) <= LONGEST else None
-    if len(url) > LONGEST_RAW:
+    if len(url) > LONGEST_RAW and len(url := url.partition("#")[0]) > LONGEST_RAW:
         return None
     try:
         full = normalize_url(url) if base is None else join_url(base, url)

@@ -65,7 +65,7 @@ REPEATED = {  # what is repeated, and how often
 
 
 def hostile_pages() -> Iterator[Hostile]:
-    """Yield 60 pages."""
+    """Yield more than 60 pages."""
     for name, (what, times) in REPEATED.items():
         yield name, (what * times).encode(), HTML
     attributes = names(40_000)
@@ -82,6 +82,13 @@ def hostile_pages() -> Iterator[Hostile]:
     yield "a long way up", f'<a href="{"../" * 300_000}">'.encode(), HTML
     yield "very many links", "".join(f"<a href=/é{at}>" for at in range(60_000)).encode(), HTML
     yield "costly links of a small page", "".join(f"<a href='/é/../{at}?ü'>" for at in range(2_990)).encode(), HTML
+    yield "a base with a deep path", f'<base href="http://a.org/{"d/" * 63_000}"><a href=x>'.encode(), HTML
+    for length, many in ((40_000, 2_900), (320, 2_990), (27, 2_900)):
+        base, links = f'<base href="http://a.org/{"é" * length}/">', "".join(f'<a href="{at}é">' for at in range(many))
+        yield f"a base of {length:,} characters and many links", f"{base}{links}".encode(), HTML
+    lower = "%c3%a9" * 27
+    links = "".join(f'<a href="{at}">' for at in range(2_900))
+    yield "a base of escapes and many links", f'<base href="http://a.org/{lower}/">{links}'.encode(), HTML
     yield "bytes of no charset", bytes(range(128, 256)) * 2_000, {"content-type": "text/html"}
     yield "a charset that is a codec", b"<a href=/x>\xff", {"content-type": "text/html; charset=hex"}
     yield "halves of characters", b"<a href='\xed\xa0\x80&#xD800;'>" * 1_000, HTML

@@ -19,6 +19,7 @@ from attack import attack
 from scipy import io as scipy_io
 from scipy import sparse
 
+import surveyor as sv
 from console import Said
 from surveyor import keys
 from surveyor.errors import GraphError, InputError, SurveyorError
@@ -223,6 +224,16 @@ def test_an_archive_of_zeros_is_not_unpacked(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("surveyor.graph.formats.matrices.FREE", 1 << 16)
     monkeypatch.setattr("zipfile.ZipFile.open", lambda *_, **__: pytest.fail("a member was opened"))
     rejected(tmp_path / "g.npz", data, "unpack to", format="npz")
+
+
+def test_a_graph_of_few_patterns_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surveyor.graph.formats.matrices.FREE", 1 << 16)
+    pages, links = 20_000, 80  # every page links to the same ones
+    graph = sv.Graph(
+        np.maximum(np.arange(pages + 1) - links, 0) * links, np.tile(np.arange(links, dtype=np.int32), pages - links)
+    )
+    sv.write_graph(graph, tmp_path / "g.npz")
+    assert np.array_equal(sv.read_graph(tmp_path / "g.npz").indices, graph.indices)
 
 
 LAUGHS = "".join(f'<!ENTITY e{n + 1} "' + f"&e{n};" * 10 + '">' for n in range(9))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from attack import attack
 
-from surveyor.errors import SurveyError
+import surveyor as sv
+from surveyor.errors import InputError, SurveyError, SurveyorError
+from surveyor.sampling.classifier import Classifier
 from surveyor.store.warc import Archive
 from surveyor.urls import domain, host, normalise
 from surveyor.visit import Exchange, Place
@@ -47,3 +51,26 @@ def test_a_host_of_dots_has_a_domain(url: str) -> None:
     known = normalise(url)
     assert known is not None
     assert domain(host(known)) == host(known)
+
+
+@attack("fragments of 20,000 characters", area="links and URLs", must_hold="the URL without it")
+def test_a_long_fragment_does_not_count() -> None:
+    assert normalise("https://example.org/a?b#" + "x" * 30_000) == "https://example.org/a?b"
+    assert normalise("https://example.org/" + "x" * 30_000 + "#y") is None
+
+
+@attack("npz archives with text of no characters", area="files from elsewhere", must_hold="rejected in one sentence")
+def test_a_format_of_characters_that_do_not_exist(tmp_path: Path) -> None:
+    kind = np.frombuffer(b"\xff\xff\xff\xff" * 3, "<U3").reshape(())
+    np.savez(tmp_path / "g.npz", format=kind, indptr=np.array([0, 1, 1]), indices=np.array([1]))
+    with pytest.raises(InputError, match=r"g\.npz cannot be read as npz"):
+        sv.read_graph(tmp_path / "g.npz")
+
+
+@attack("topics with numbers near the largest", area="files from elsewhere", must_hold="rejected in one sentence")
+def test_a_topic_of_extreme_numbers(tmp_path: Path) -> None:
+    words = {"terms": ["a", "b"], "idf": [1.1e308, 2.0], "kind": "linear", "intercept": 0.0, "weights": [1.0, -1.0]}
+    about = {"format": "surveyor-topic", "schema": 1, "trained": {"pages": 3}, "threshold": 0.5, "quality": None}
+    (tmp_path / "topic.json").write_text(json.dumps({**about, **words}))
+    with pytest.raises(SurveyorError, match=r"topic\.json"):
+        Classifier.load(tmp_path / "topic.json")

@@ -29,6 +29,7 @@ from surveyor.crawling.start import http_settings, manners_of
 from surveyor.crawling.waiting import Waiting
 from surveyor.errors import UsageError
 from surveyor.hosts import Hosts
+from surveyor.ledger import Ledger
 from surveyor.loop import Ending, crawl, take_in
 from surveyor.outcome import Outcome
 from surveyor.queues import HostQueues
@@ -185,6 +186,7 @@ async def _leg(
             place_of,
             pause=settings.pause,
             last_visit=last_visit,
+            is_readable=partial(_is_readable, state.crawl.ledger),
             wait=wait,
             parser=parser,
         )
@@ -228,6 +230,14 @@ async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budget
         if ending != "reached":
             return ending
         budgeting.limit(state)
+
+
+def _is_readable(ledger: Ledger, page: int) -> bool | None:
+    """Return whether a page was read, None if it was not fetched yet."""
+    from surveyor.kernels import mass
+
+    life = int(ledger.state[page] & mass.LIFE) if page < ledger.state.size else mass.UNKNOWN
+    return None if life in (mass.UNKNOWN, mass.WAITING) else life == mass.READ
 
 
 class Keeper:

@@ -15,7 +15,6 @@ that the paper on focused sampling used: no gain ratio, and another pruning.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from surveyor.sampling.words import is_unspaced, words
 
 FORMAT, SCHEMA = "surveyor-topic", 1
 LARGEST = 100_000_000  # bytes of a file that is read
+EXTREME = 1e100  # numbers beyond have no finite products
 LEAF = -1
 Kind = Literal["linear", "tree"]
 
@@ -201,7 +201,7 @@ def _read(told: dict[str, Any]) -> Classifier:
 
 
 def _number(told: Any) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float) or not math.isfinite(told):
+    if isinstance(told, bool) or not isinstance(told, int | float) or not abs(told) <= EXTREME:
         raise ValueError(f"{told!r} is no number")
     return float(told)
 

@@ -68,7 +68,8 @@ class Answer:
     verdict: Verdict  # `judge(fetched)`
     known: Visit | None = None
     parsed: Page | Failure | None = None  # what the page says, once it was parsed; see `Reader.parse`
-    canonical_is_gone: bool = False  # the page that it names as canonical does not exist: it is not believed
+    leased: bool = True  # by the frontier; else fetched because another page names it as canonical
+    ignores_canonical: bool = False  # the page that it names as canonical cannot be read, so it is not an alias
 
     @property
     def is_page(self) -> bool:
@@ -139,6 +140,18 @@ class Reader:
     def find(self, url: str) -> int | None:
         """Return the number of a URL, if it has one."""
         return self._urls.find(url)
+
+    def number(self, url: str) -> int:
+        """Return the number of a URL, which becomes known by that."""
+        return int(self._urls.ids([url])[0])
+
+    def url(self, page: int) -> str:
+        """Return the URL of a page."""
+        return self._urls[page]
+
+    def end_of(self, page: int) -> int:
+        """Return the page at the end of the redirects of a page, as far as they are known."""
+        return int(self._urls.canonical(np.array([page], np.int32))[0])
 
     def canonical(self, page: int, parsed: Page | Failure | None) -> str | None:
         """Return another page that a page names as canonical, if that is to be believed should it exist."""
@@ -216,7 +229,7 @@ class Reader:
                 said = read_page(fetched.body, fetched.url, headers=headers, text=False, addresses=self._addresses)
             if isinstance(said, Failure):
                 return _blocked(answer, said)
-            page, goal = said, None if answer.canonical_is_gone else self._canonical(answer.page, said)
+            page, goal = said, None if answer.ignores_canonical else self._canonical(answer.page, said)
         if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too

@@ -22,7 +22,7 @@ STEPS = 10  # in which the changes of an epoch come
 class Instant(ABC):
     """A source whose answers are there as soon as they are asked for."""
 
-    under_way = to_begin = 0
+    under_way = to_begin = held = 0
 
     def begin(self, batch: Batch) -> None:
         """Answer for each page in turn."""

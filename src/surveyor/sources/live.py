@@ -22,7 +22,7 @@ from surveyor.boundary import failed, guarded
 from surveyor.hosts import DAY, Hosts
 from surveyor.queues import Batch, Errand
 from surveyor.sources.answers import Answer, Reader, joined, judge
-from surveyor.sources.canonicals import Canonicals, Check
+from surveyor.sources.canonicals import Canonicals
 from surveyor.sources.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.sources.parser import Parser
 from surveyor.sources.rules import interpreted, next_hop, rules_in
@@ -59,19 +59,22 @@ class LiveSource:
         *,
         pause: float = FIRST_PAUSE,
         last_visit: Callable[[int], Visit | None] = lambda _: None,
+        is_readable: Callable[[int], bool | None] = lambda _: None,
         wait: Wait | None = None,
         parser: Parser | None = None,
     ) -> None:
         """Fetch with a client; `place_of` gives the URL and the host of a page, `last_visit` what is known of it.
 
+        `is_readable` returns whether a page could be read, None for one that was not fetched yet.
         The second try of a page comes after `pause` seconds. `wait` waits for an event until some time. Pages that may
         take long to parse go to a `parser`; without one they are parsed here.
         """
         self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
         self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
         self._parser = parser
-        self._canonicals = Canonicals()
-        self._fetching: set[str] = set()  # URLs of pages under way
+        self._canonicals = Canonicals(reader, is_readable)
+        self._fetching: set[str] = set()  # URLs of pages under way, until they are reported or held
+        self._leased: set[str] = set()  # those that the frontier leased
         self._tasks: set[asyncio.Task[None]] = set()
         self._pages: deque[Answer] = deque()  # fetched and not parsed yet
         self._answers: list[Answer] = []
@@ -87,35 +90,58 @@ class LiveSource:
     @property
     def under_way(self) -> int:
         """How many fetches have begun and were not reported yet, or are to begin."""
-        return len(self._tasks) + len(self._pages) + len(self._answers) + self.to_begin
+        return len(self._tasks) + len(self._pages) + len(self._answers) + self.to_begin + self.held
 
     @property
     def to_begin(self) -> int:
         """How many of them wait for a host, and take nobody's place: each robots.txt that lies elsewhere."""
-        return len(self._hops) + len(self._canonicals.waiting)
+        return len(self._hops) + len(self._canonicals.wanted)
+
+    @property
+    def held(self) -> int:
+        """How many pages were fetched, and are reported when it is known whether their canonical pages can be read."""
+        return len(self._canonicals)
 
     def begin(self, batch: Batch) -> None:
         """Begin to fetch pages and to run errands."""
         for errand in batch.errands:
             self._find_out(errand)
-        self._hop(batch.room)
-        self._ask_canonicals(batch.room - len(self._hops))
         for page in batch.pages:
-            self._start(self._fetch(page))
+            url, host = self._place_of(page)
+            self._leased.add(url)
+            if url in self._fetching or self._canonicals.lease(url):  # another page names it as canonical
+                self._hosts.answered(host, asked=False)
+            else:
+                self._fetching.add(url)
+                self._start(self._fetch(page, url, host))
+        if batch.room is None:
+            return
+        self._hop(batch.room)
+        room = batch.room - len(self._hops)
+        if self.held and room <= 0 and not self._tasks:  # nothing ends that would make room
+            self._answers += self._canonicals.released(self._hosts.clock(), everything=True)
+            self._something.set()
+        self._ask_canonicals(room)
 
     async def news(self, until: float) -> News:
         """Return what has ended; wait for something to end, but not beyond that time."""
         if not self._something.is_set():
-            soon = self._hosts.clock() + LONGEST_WAIT  # nothing else wakes the hosts of canonical pages
-            await self._wait(self._something, min(until, soon) if self._canonicals.waiting else until)
+            soon = self._hosts.clock() + LONGEST_WAIT  # what is held may have been held for long enough
+            await self._wait(self._something, min(until, soon) if self.held else until)
         self._something.clear()
         if self._failure is not None:
             raise self._failure
         await self._parse_pages()
+        self._answers += self._canonicals.released(self._hosts.clock())
         answers, self._answers = self._answers, []
         news, final = self._news, []
         for answer in answers:
             self._extra += answer.fetched.requests  # less one if it ends as a visit
+            self._leased.discard(answer.fetched.url)
+            if not answer.leased and answer.verdict.kind not in ("read", "moved"):
+                guarded(answer.fetched.url, self._bear, answer, news)
+                self._canonicals.fail(answer.fetched.url)
+                continue
             retry = guarded(answer.fetched.url, self._retry, answer, news)
             if isinstance(retry, Retry):
                 news.retries.append(retry)
@@ -123,8 +149,6 @@ class LiveSource:
             self.forget(answer.page)
             self._extra -= 1
             final.append(answer)
-        self._extra += self._canonicals.requests
-        self._canonicals.requests = 0
         if self._extra:
             news.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
             self._extra = 0
@@ -133,6 +157,14 @@ class LiveSource:
             await asyncio.sleep(0)  # to commit them takes as long again: other tasks run in between
         self._news = News()
         return news
+
+    def _bear(self, answer: Answer, news: News) -> None:
+        """Heed what the failure of a canonical page means for its host; the page itself is not retried for that."""
+        if self._held_until(answer.host, answer.fetched) is None:
+            self._feel(answer, news)
+            if answer.fetched.status == 429 and not answer.fetched.retry_after:
+                until = self._hosts.clock() + self._scaled(FIRST_PAUSE)
+                self._leave_alone(answer.host, until, answer.verdict.reason, news)
 
     def _retry(self, answer: Answer, news: News) -> Retry | None:
         """Record what an answer means for its host; return when to try the page again, None if it is an outcome."""
@@ -145,7 +177,7 @@ class LiveSource:
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
         self._hops.clear()
-        self._canonicals.waiting.clear()  # what they hold is asked for again
+        self._canonicals.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._something.wait()
@@ -191,20 +223,47 @@ class LiveSource:
             async with asyncio.timeout(min(max(0.0, left), LONGEST_WAIT)):
                 await something.wait()
 
-    async def _fetch(self, page: int) -> None:
-        url, host = self._place_of(page)
-        known = self._last_visit(page)
+    async def _fetch(self, page: int | None, url: str, host: int) -> None:
+        """Fetch a page; a canonical page may have no number yet, and gets one if there is something to report."""
+        known = None if page is None else self._last_visit(page)
         request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
         at = self._hosts.clock()
-        self._fetching.add(url)
         try:
-            fetched = self._canonicals.fetched.pop(url, None) or await self._ask(request)
+            fetched = await self._ask(request)
         except BaseException:
-            self._leave(url, host)
+            self._hosts.answered(host)
             raise
         if fetched.status is not None:
             self._hosts.reached(host, origin_of(url))
-        self._pages.append(Answer(page, host, fetched, at, judge(fetched), known))
+        verdict = judge(fetched)
+        if page is None:
+            page = self._reader.number(url) if verdict.kind in ("read", "moved") else -1
+        self._pages.append(Answer(page, host, fetched, at, verdict, known))
+
+    def _ask_canonicals(self, room: int) -> None:
+        """Fetch canonical pages whose hosts may be asked now, after the robots.txt of their origins."""
+        hosts = self._hosts
+        for url in list(self._canonicals.wanted):
+            if room <= 0:
+                return
+            if url in self._fetching:
+                continue
+            host, origin = hosts.number(host_of(url)), origin_of(url)
+            step = hosts.step(host, origin)
+            if step is None and not hosts.tries(host, origin):
+                continue
+            if step is None or (step == "page" and hosts.why_not(host, origin, url)):
+                self._canonicals.fail(url)
+                self._something.set()
+                continue
+            room -= 1
+            hosts.lease(host, step)
+            if step == "page":
+                del self._canonicals.wanted[url]
+                self._fetching.add(url)
+                self._start(self._fetch(self._reader.find(url), url, host))
+            else:
+                self._find_out(Errand(step, host, origin))
 
     async def _parse_pages(self) -> None:
         """Parse fetched pages in a batch, which takes less time than between requests; hosts are leased meanwhile."""
@@ -225,72 +284,23 @@ class LiveSource:
         try:
             answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
         except BaseException:
-            self._leave(fetched.url, answer.host)
+            self._hosts.answered(answer.host)
             raise
         self._pass_on(answer)
 
     def _pass_on(self, answer: Answer) -> None:
-        """Release the host of a page that was parsed, and report the page unless its canonical page is checked."""
+        """Release the host of a page that was parsed, and report the page unless its canonical page comes first."""
         url = answer.fetched.url
-        self._leave(url, answer.host)
-        self._judge_canonical(answer)
-        if (check := self._canonicals.waiting.get(url)) is not None:  # it needs no request of its own
-            self._canonicals.begin(check)
-            self._answers += self._canonicals.answered(check, answer.fetched, requests=0)
-
-    def _leave(self, url: str, host: int) -> None:
+        self._hosts.answered(answer.host)
         self._fetching.discard(url)
-        self._hosts.answered(host)
-
-    def _judge_canonical(self, answer: Answer) -> None:
-        """Pass an answer on, unless it is held until the canonical page that it names was asked for."""
-        goal = self._reader.canonical(answer.page, answer.parsed)
-        if goal is None or self._is_read(goal):
-            self._answers.append(answer)
-        elif just_now := [one.verdict for one in self._answers if one.fetched.url == goal]:
-            self._answers.append(replace(answer, canonical_is_gone=just_now[0].kind == "gone"))
-        elif (gone := self._canonicals.known(goal)) is not None:
-            self._answers.append(replace(answer, canonical_is_gone=gone))
-        else:
-            self._canonicals.hold(goal, self._hosts.number(host_of(goal)), answer)
-
-    def _ask_canonicals(self, room: int) -> None:
-        """Ask for canonical pages whose hosts may be asked now, after the robots.txt of their origins."""
-        hosts = self._hosts
-        for check in list(self._canonicals.waiting.values()):
-            origin = origin_of(check.url)
-            if room <= 0 or check.url in self._fetching:
-                continue
-            step = hosts.step(check.host, origin)
-            if step is None and not hosts.tries(check.host, origin):
-                continue
-            if step is None or (step == "page" and hosts.why_not(check.host, origin, check.url)):
-                self._answers += self._canonicals.release(check)
-                self._something.set()
-                continue
-            room -= 1
-            hosts.lease(check.host, step)
-            if step == "page":
-                self._canonicals.begin(check)
-                self._start(self._check(check))
-            else:
-                self._find_out(Errand(step, check.host, origin))
-
-    async def _check(self, check: Check) -> None:
-        try:
-            found = await self._ask(FetchRequest(check.url))
-        finally:
-            self._hosts.answered(check.host)
-        self._answers += self._canonicals.answered(check, found)
-
-    def _is_read(self, url: str) -> bool:
-        page = self._reader.find(url)
-        return page is not None and self._last_visit(page) is not None
+        answer.leased = url in self._leased
+        self._answers += self._canonicals.take(answer, self._hosts.clock())
 
     async def _ask(self, request: FetchRequest) -> Fetched:
         """Fetch; what the client itself cannot interpret is an answer too."""
         try:
-            return await self._client.fetch(request)
+            fetched = await self._client.fetch(request)
+            return fetched if fetched.url == request.url else replace(fetched, url=request.url)
         except Exception as error:
             return Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
 

@@ -6,8 +6,8 @@ What takes longer than some seconds, or more memory than there is, costs the wor
 (*blocked*, "could not be parsed: took longer than 5 s"); the next one gets a new worker.
 
 While a page is being parsed its host is not asked for another, so one host has at most one page waiting here. Each page
-that takes too long shortens the limit for later pages of its domain, down to half a second: a domain that sends many
-such pages delays those of others but little.
+that takes too long shortens the limit for the next one of its host, down to half a second, until one is parsed in time:
+a host that sends only such pages delays those of others but little.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from surveyor.boundary import Failure, failure
 from surveyor.links import Link, Page
 from surveyor.listings import Listing
 from surveyor.sources.parser_worker import LENGTH
-from surveyor.urls import domain, host
+from surveyor.urls import host
 
 SECONDS = 5.0  # that one page or list may take
-LEAST = 0.5  # of a domain whose pages took too long again and again
+LEAST = 0.5  # of a host whose pages took too long again and again
 STARTING = 60.0  # seconds that a worker may take to start, on a busy machine
 _LOG = logging.getLogger("surveyor.parsing")
 
@@ -41,7 +41,7 @@ class Parser:
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds, self._lock = seconds, asyncio.Lock()
-        self._timeouts: dict[str, int] = {}  # by domain
+        self._timeouts: dict[str, int] = {}  # in a row, by host
         self._process: Process | None = None
         self._stopped: list[Process] = []  # killed, and not waited for yet
 
@@ -65,7 +65,7 @@ class Parser:
         self._stopped.clear()
 
     async def _ask(self, request: dict[str, Any], body: bytes) -> Any:
-        owner = domain(host(request["url"]))
+        owner = host(request["url"])
         async with self._lock:
             seconds = max(self._seconds / (1 + self._timeouts.get(owner, 0)), LEAST)
             try:
@@ -81,6 +81,7 @@ class Parser:
             except BaseException:  # cancelled in the middle of an answer
                 self._stop()
                 raise
+        self._timeouts.pop(owner, None)
         if "failed" in answer:
             _LOG.error("%s could not be parsed\n%s", request["url"], answer["traceback"])
             return failure(answer["failed"])
