@@ -47,28 +47,28 @@ bench: .venv/ready-bench
 	$(BIN)/python -m benchmarks
 
 experiments: .venv/ready
-	$(BIN)/python -m surveyor.experiments.synthetic_fit --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.rankmass --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.opic --out plots
-	$(BIN)/python -m surveyor.experiments.freshness
-	$(BIN)/python -m surveyor.experiments.guarantee
-	$(BIN)/python -m surveyor.experiments.spam --data $(DATA) --out plots
-	$(BIN)/python -m surveyor.experiments.communities --data $(DATA) --plots plots
-	$(BIN)/python -m surveyor.experiments.estimators --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.uncertainty --data $(DATA) --most 3000
-	$(BIN)/python -m surveyor.experiments.inflow --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.kill --kills 220
-	$(BIN)/python -m surveyor.experiments.hostile_web
+	$(BIN)/python -m experiments.synthetic_fit --data $(DATA)
+	$(BIN)/python -m experiments.rankmass --data $(DATA)
+	$(BIN)/python -m experiments.opic --out plots
+	$(BIN)/python -m experiments.freshness
+	$(BIN)/python -m experiments.guarantee
+	$(BIN)/python -m experiments.spam --data $(DATA) --out plots
+	$(BIN)/python -m experiments.communities --data $(DATA) --plots plots
+	$(BIN)/python -m experiments.estimators --data $(DATA)
+	$(BIN)/python -m experiments.uncertainty --data $(DATA) --most 3000
+	$(BIN)/python -m experiments.inflow --data $(DATA)
+	$(BIN)/python -m experiments.kill --kills 220
+	$(BIN)/python -m experiments.hostile_web
 	$(BIN)/python tests/attacks/costs.py
-	$(BIN)/python -m surveyor.experiments.reputation
-	$(BIN)/python -m surveyor.experiments.communities_live
-	$(BIN)/python -m surveyor.experiments.back_links --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.focused --data $(DATA) --plots plots
-	$(BIN)/python -m surveyor.experiments.calibration --data $(DATA)
-	$(BIN)/python -m surveyor.experiments.focused_live
+	$(BIN)/python -m experiments.reputation
+	$(BIN)/python -m experiments.communities_live
+	$(BIN)/python -m experiments.back_links --data $(DATA)
+	$(BIN)/python -m experiments.focused --data $(DATA) --plots plots
+	$(BIN)/python -m experiments.calibration --data $(DATA)
+	$(BIN)/python -m experiments.focused_live
 
 experiments-large: .venv/ready
-	$(BIN)/python -m surveyor.experiments.reputation --large --pages 89e6
+	$(BIN)/python -m experiments.reputation --large --pages 89e6
 
 docs: .venv/ready
 	$(BIN)/python -m surveyor.cli.reference

@@ -174,7 +174,7 @@ def make(folder: Path, pages: int) -> Row:
     from dataclasses import replace
 
     from surveyor import pagerank, synthetic_web
-    from surveyor.graph.synthetic import PRESETS
+    from surveyor.graph.synthetic.generate import PRESETS
 
     web = synthetic_web(replace(PRESETS["web"], pages=pages), folder=folder / "graph", names=False)
     graph = web.graph
@@ -188,7 +188,7 @@ def make(folder: Path, pages: int) -> Row:
 def grow(folder: Path, size: int) -> Row:
     """Let local pages grow, then score the frontier once, and rank the pages read from nothing."""
     from surveyor import Graph
-    from surveyor.communities.known_graph import Plan, expand
+    from surveyor.estimate.community.known_graph import Plan, expand
 
     graph = Graph.open(folder / "graph", verify=False)
     graph.indices.sum()  # into memory
@@ -221,7 +221,7 @@ def local_pages(first: Any, size: int) -> Ids:
 
 
 def _grown(graph: Graph, local: Ids, plan: Any) -> tuple[Any, Any]:
-    from surveyor.communities.known_graph import expand
+    from surveyor.estimate.community.known_graph import expand
 
     grown = expand(graph, local, plan)
     return grown.known, grown.expansion

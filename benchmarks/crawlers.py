@@ -46,7 +46,7 @@ def surveyor(strategy: str, *, archive: bool) -> Callable[[str, Path], Report]:
         run("warm-up", "pages=40")
         with _Clock() as clock:
             run("measured", "pages=1000000")
-        from surveyor.store.survey import Folder
+        from surveyor.store.directory import Folder
 
         with Folder.open(folder / "measured", write=False) as kept:
             pages = kept.journal.cost()[0]

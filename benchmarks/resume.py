@@ -8,7 +8,7 @@ survey is opened as a crawl would open it, twice: with its checkpoint and withou
 
 With `--against`, this version and that of another checkout each make a survey of the same web, and then open their own
 in turn, each time in a process of its own: the median of the ratios of all rounds counts, after one that does not.
-This file is the program of both, with the sources of either, so it uses only what both have.
+Each version runs its own copy of this file.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ import numpy as np
 
 import surveyor as sv
 from surveyor.config import Settings
-from surveyor.crawling.derived import Derived, derive, save
-from surveyor.crawling.live import Keeper
-from surveyor.crawling.start import start
-from surveyor.hosts import Hosts
-from surveyor.loop import crawl
-from surveyor.queues import HostQueues
-from surveyor.sources.graph import GraphSource
-from surveyor.store.survey import Folder
-from surveyor.urls import Urls
+from surveyor.crawler.loop import crawl
+from surveyor.crawler.queues import HostQueues
+from surveyor.crawler.replay import Derived, derive, save
+from surveyor.crawler.session import Keeper
+from surveyor.crawler.sources.graph import GraphSource
+from surveyor.crawler.start import start
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.store.directory import Folder
+from surveyor.web.urls import Urls
 
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ("checkpoint", "replay")
@@ -91,7 +91,16 @@ def compare(place: Path, pages: int, other: Path, rounds: int) -> None:
 
 def _process(source: Path, what: str, survey: Path, pages: int) -> dict[str, Any]:
     """Run a step with the sources of one checkout, which come before the installed ones."""
-    command = [sys.executable, __file__, "--step", what, "--folder", str(survey), "--pages", str(pages)]
+    command = [
+        sys.executable,
+        str(source / "benchmarks" / "resume.py"),
+        "--step",
+        what,
+        "--folder",
+        str(survey),
+        "--pages",
+        str(pages),
+    ]
     there = os.environ | {"PYTHONPATH": str(source / "src")}
     done = subprocess.run(command, env=there, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -161,8 +170,7 @@ def opened(path: Path, what: str) -> Derived:
     hosts = Hosts(1.0)
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
-        numbered = getattr(urls, "host_ids" if hasattr(urls, "host_ids") else "host_keys")  # as it was called before
-        return HostQueues(pages, hosts, urls.__getitem__, numbered)
+        return HostQueues(pages, hosts, urls.__getitem__, urls.host_ids)
 
     with Folder.open(path) as folder:
         state = derive(folder, by_host)

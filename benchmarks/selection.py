@@ -34,16 +34,16 @@ def main() -> None:
 
 
 def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, Any]:
-    from surveyor.frontier import Frontier
+    from surveyor.crawler.frontier import Frontier
+    from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.loop import Crawl
+    from surveyor.crawler.queues import HostQueues
+    from surveyor.crawler.strategies import by_name
+    from surveyor.fetch.politeness.hosts import Hosts
     from surveyor.graph.growing import GrowingGraph
-    from surveyor.hosts import Hosts
-    from surveyor.ledger import Ledger
-    from surveyor.loop import Crawl
     from surveyor.outcome import Outcome
-    from surveyor.queues import HostQueues
-    from surveyor.robots import Robots
-    from surveyor.strategies import by_name
-    from surveyor.urls import Urls
+    from surveyor.web.robots import Robots
+    from surveyor.web.urls import Urls
 
     rng = np.random.default_rng(7)
     urls, hosts, graph = Urls(), Hosts(0.0, finds=False), GrowingGraph()

@@ -59,11 +59,12 @@ def _crawl(url: str, folder: Path, pages: int) -> None:
 
 def _watched() -> dict[str, float]:
     """Put clocks around the parts of a crawl; return what they will show, in seconds."""
-    from surveyor import frontier, ledger, loop, urls
-    from surveyor.crawling import live
+    from surveyor.crawler import frontier, ledger, loop
+    from surveyor.crawler import session as live
+    from surveyor.fetch import responses as answers
     from surveyor.graph import growing
-    from surveyor.sources import answers
     from surveyor.store import journal, warc
+    from surveyor.web import urls
 
     spent = dict[str, float]()
     inside: list[float] = []

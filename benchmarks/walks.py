@@ -33,7 +33,7 @@ from benchmarks.targets import Verdict
 
 if TYPE_CHECKING:
     from surveyor import Graph
-    from surveyor.sampling.compiled import Neighbours
+    from surveyor.estimate.sampling.compiled import Neighbours
 
 SIZES = {"full": 16_000_000, "quick": 1_000_000}  # links
 WALKS, STEPS, PILOT = 8, 2_000_000, 20_000
@@ -154,7 +154,7 @@ def _longer(ground: Ground, rounds: int) -> list[Row]:
 
 
 def _walking(ground: Ground, method: str, steps: int) -> Callable[[], int]:
-    from surveyor.sampling.compiled import CompiledWalks
+    from surveyor.estimate.sampling.compiled import CompiledWalks
 
     def begun() -> CompiledWalks:
         return CompiledWalks(ground.near, ground.topic, ground.starts, method=method)
@@ -225,7 +225,7 @@ TOOLS: dict[str, Callable[[Ground, int], list[Row]]] = {
 
 def main() -> None:
     from surveyor import Graph
-    from surveyor.sampling.compiled import Neighbours
+    from surveyor.estimate.sampling.compiled import Neighbours
 
     name, folder, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     graph = Graph.open(folder, verify=False)

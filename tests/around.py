@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from crashing import Hook, Setting, calm, hook, rough
-from surveyor.communities.beginning import begin
-from surveyor.communities.live import Crawled, run
 from surveyor.config import Settings
-from surveyor.graph.synthetic_shapes import WebShape
-from surveyor.hosts import Hosts
+from surveyor.estimate.community.beginning import begin
+from surveyor.estimate.community.live import Crawled, run
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.graph.synthetic.shapes import WebShape
 
 SHAPE = WebShape(
     pages=480, smallest_site=60, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.4,

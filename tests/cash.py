@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from surveyor import Graph
 from surveyor.arrays import FloatArray, IdArray
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
 from surveyor.kernels import opic as kernels
 from surveyor.kernels.mass import Rows
-from surveyor.strategies.adaptive import AdaptiveOpic
-from surveyor.strategies.opic import Opic, Policy, Teleport
 
 POLICIES: tuple[Policy, ...] = ("greedy", "cycle", "random")
 TELEPORTS: tuple[Teleport, ...] = ("trusted", "uniform")

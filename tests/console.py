@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from surveyor.cli import run
-from surveyor.store.survey import Folder
+from surveyor.store.directory import Folder
 
 LINKS = [
     ("home", "news"),

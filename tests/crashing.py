@@ -20,19 +20,19 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from surveyor.config import Settings
-from surveyor.crawling.derived import Derived
-from surveyor.crawling.live import Run, run
-from surveyor.crawling.start import cut_back, start
-from surveyor.crawling.survey import Survey
-from surveyor.graph.synthetic_shapes import WebShape
-from surveyor.hosts import Hosts
-from surveyor.sources.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
-from surveyor.sources.web import EmbeddedWeb
-from surveyor.sources.web_http import Asked
-from surveyor.sources.web_settings import WebSettings
+from surveyor.crawler.replay import Derived
+from surveyor.crawler.session import Run, run
+from surveyor.crawler.start import cut_back, start
+from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.stopping import parse
+from surveyor.store.directory import Folder
 from surveyor.store.journal import Journal
-from surveyor.store.survey import Folder
+from surveyor.survey.survey import Survey
+from surveyor.testing.web import EmbeddedWeb
+from surveyor.testing.web_http import Asked
+from surveyor.testing.web_settings import WebSettings
 
 HTML = ("text/html", "application/xhtml+xml")
 SHAPE = WebShape(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from surveyor.hosts import DAY, Hosts
-from surveyor.robots import Robots
+from surveyor.fetch.politeness.hosts import DAY, Hosts
+from surveyor.web.robots import Robots
 
 FREE = Robots.from_answer(404, b"")
 

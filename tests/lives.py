@@ -11,10 +11,10 @@ import pytest
 from hypothesis import strategies as st
 
 from oracles import Array, importance_from_each, merged_links
+from surveyor.crawler.ledger import Ledger
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import closure as closing
 from surveyor.kernels import mass as accounts
-from surveyor.ledger import Ledger
 from surveyor.outcome import Kind, Outcome
 
 LIVES = {

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from surveyor.config import Settings, load, user_file
+from surveyor.config import Settings, load, trust_file, user_file
 from surveyor.errors import UsageError
-from surveyor.keys import trust_file
 
 USER = "~/.config/surveyor/config.toml"
 PLACES = ("user", "surveyor.toml", "pyproject.toml", "variable", "flag")

@@ -12,12 +12,12 @@ from typing import Any
 from urllib.parse import urljoin
 
 from surveyor.config import Settings
-from surveyor.crawling.budgeting import Rank
-from surveyor.crawling.live import Result, Watch, hosts_of, run
-from surveyor.crawling.start import start
-from surveyor.sources.http import Fetched, FetchRequest
+from surveyor.crawler.domain_budgets import Rank
+from surveyor.crawler.session import Result, Watch, hosts_of, run
+from surveyor.crawler.start import start
+from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.stopping import parse
-from surveyor.store.survey import Folder
+from surveyor.store.directory import Folder
 
 CONTACT = "me@example.org"
 Answer = Fetched | BaseException

@@ -12,21 +12,21 @@ import numpy as np
 
 from crashing import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
+from surveyor.estimate.sampling.beginning import begin
+from surveyor.estimate.sampling.course import Course
+from surveyor.estimate.sampling.ground import DEAD, OFF, ON, Ground
+from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.methods import Plan
+from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling.walked import MetPages, Walked
+from surveyor.estimate.sampling.walking import Walking
+from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.graph.synthetic_shapes import WebShape
-from surveyor.hosts import Hosts
-from surveyor.sampling.beginning import begin
-from surveyor.sampling.course import Course
-from surveyor.sampling.ground import DEAD, OFF, ON, Ground
-from surveyor.sampling.live import run
-from surveyor.sampling.methods import Plan
-from surveyor.sampling.page import SampledPage
-from surveyor.sampling.topics import Topic
-from surveyor.sampling.walked import MetPages, Walked
-from surveyor.sampling.walking import Walking
-from surveyor.sources.web_truth import Truth
-from surveyor.urls import host
+from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.testing.web_truth import Truth
+from surveyor.web.urls import host
 
 SHAPE = WebShape(
     pages=400, smallest_site=10, largest_site=60, topics=2, external=0.5, mutual=0.5, dangling=0.1, dead=0.2,

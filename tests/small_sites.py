@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pretend import Sites, Time, crawled, moved, page, rules
-from surveyor.sources.http import Fetched
+from surveyor.fetch.http import Fetched
 
 HOME = "https://a.example/"
 LINKS = {

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from surveyor import Outcome, Reorder
-from surveyor.frontier import Frontier
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Crawl
+from surveyor.crawler.strategies import NAMES, by_name
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.graph.growing import GrowingGraph
-from surveyor.ledger import Ledger
-from surveyor.loop import Crawl
-from surveyor.strategies import NAMES, by_name
-from surveyor.strategies.adaptive import AdaptiveOpic
-from surveyor.strategies.opic import Opic
-from surveyor.strategies.windowed import Windowed
 from webs import random_web
 
 WEB = random_web(1_500, 9_000, 3)  # more pages than there is room for at first

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IntArray
-from surveyor.sampling.trail import Trail
+from surveyor.estimate.sampling.trail import Trail
 
 
 @dataclass(frozen=True)

@@ -16,85 +16,85 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "AdaptiveOpic": "strategies.adaptive",
-    "Balls": "rank.hyperball",
-    "Breadth": "strategies.breadth",
+    "AdaptiveOpic": "crawler.strategies.adaptive",
+    "Balls": "rank.domains.hyperball",
+    "Breadth": "crawler.strategies.breadth",
     "Bytes": "stopping",
-    "ChangeRate": "revisits",
-    "Cho": "strategies.cho",
-    "CommunityRank": "communities.result",
-    "Comparison": "compare.ranks",
+    "ChangeRate": "crawler.revisits",
+    "Cho": "crawler.strategies.cho",
+    "CommunityRank": "estimate.community.result",
+    "Comparison": "rank.compare.ranks",
     "Condensed": "graph.condense",
     "Coverage": "stopping",
-    "CoverageInterval": "ledger",
-    "Domain": "rank.domains",
-    "Domains": "rank.domains",
+    "CoverageInterval": "crawler.ledger",
+    "Domain": "rank.domains.scores",
+    "Domains": "rank.domains.scores",
     "Explanation": "rank.explain",
     "Graph": "graph.csr",
     "GraphError": "errors",
     "GrowingGraph": "graph.growing",
     "InputError": "errors",
-    "Ledger": "ledger",
+    "Ledger": "crawler.ledger",
     "Minutes": "stopping",
     "MissingExtra": "errors",
     "Names": "graph.names",
     "NotConverged": "errors",
     "NothingFetched": "errors",
-    "Opic": "strategies.opic",
+    "Opic": "crawler.strategies.opic",
     "Outcome": "outcome",
-    "Outlinks": "strategies.outlinks",
+    "Outlinks": "crawler.strategies.outlinks",
     "Pages": "stopping",
-    "Race": "race",
-    "Random": "strategies.random",
-    "RankMass": "strategies.rankmass",
+    "Race": "simulation.race",
+    "Random": "crawler.strategies.random",
+    "RankMass": "crawler.strategies.rankmass",
     "Ranking": "rank.ranking",
-    "Reorder": "strategies.strategy",
-    "Reputation": "rank.reputation",
+    "Reorder": "crawler.strategies.strategy",
+    "Reputation": "rank.domains.reputation",
     "Requests": "stopping",
-    "Run": "race",
-    "Sample": "sampling.result",
-    "SampledPage": "sampling.page",
-    "Strategy": "strategies.strategy",
+    "Run": "simulation.race",
+    "Sample": "estimate.sampling.result",
+    "SampledPage": "estimate.sampling.page",
+    "Strategy": "crawler.strategies.strategy",
     "StrategyError": "errors",
-    "Suffixes": "suffixes",
-    "Survey": "crawling.survey",
+    "Suffixes": "web.suffixes",
+    "Survey": "survey.survey",
     "SurveyError": "errors",
     "SurveyorError": "errors",
-    "SyntheticWeb": "graph.synthetic",
-    "Topic": "sampling.topics",
-    "Tracking": "strategies.tracking",
-    "Trust": "rank.trust",
+    "SyntheticWeb": "graph.synthetic.generate",
+    "Topic": "estimate.sampling.topics",
+    "Tracking": "crawler.strategies.tracking",
+    "Trust": "rank.domains.trust",
     "UsageError": "errors",
-    "Windowed": "strategies.windowed",
-    "ball_supporters": "rank.hyperball",
-    "bit_vectors": "rank.bits",
+    "Windowed": "crawler.strategies.windowed",
+    "ball_supporters": "rank.domains.hyperball",
+    "bit_vectors": "rank.domains.bit_vectors",
     "build_graph": "graph.formats",
-    "change_rate": "revisits",
-    "community": "communities.community",
-    "compare_ranks": "compare.ranks",
+    "change_rate": "crawler.revisits",
+    "community": "estimate.community.community",
+    "compare_ranks": "rank.compare.ranks",
     "condense": "graph.condense",
-    "crawl": "crawling.crawl",
-    "domains": "rank.domains",
-    "due_times": "revisits",
+    "crawl": "survey.crawl",
+    "domains": "rank.domains.scores",
+    "due_times": "crawler.revisits",
     "explain": "rank.explain",
-    "freshness": "revisits",
-    "harmonic": "rank.hyperball",
-    "hyperball": "rank.hyperball",
-    "look": "crawling.look",
-    "open": "crawling.survey",
-    "optimal_rates": "revisits",
-    "outranks": "rank.sampled",
+    "freshness": "crawler.revisits",
+    "harmonic": "rank.domains.hyperball",
+    "hyperball": "rank.domains.hyperball",
+    "look": "crawler.preview",
+    "open": "survey.survey",
+    "optimal_rates": "crawler.revisits",
+    "outranks": "rank.domains.tse",
     "pagerank": "rank.pagerank",
     "read_graph": "graph.formats",
-    "read_seeds": "crawling.seeds",
-    "rmat": "graph.synthetic",
-    "sample": "sampling.sample",
-    "sampled_supporters": "rank.sampled",
+    "read_seeds": "crawler.seeds",
+    "rmat": "graph.synthetic.generate",
+    "sample": "estimate.sampling.sample",
+    "sampled_supporters": "rank.domains.tse",
     "simulate": "simulation.simulate",
-    "streamed_supporters": "rank.streamed",
-    "supporters": "rank.supporters",
-    "synthetic_web": "graph.synthetic",
-    "trust": "rank.trust",
+    "streamed_supporters": "rank.domains.streamed_tse",
+    "supporters": "rank.domains.supporters",
+    "synthetic_web": "graph.synthetic.generate",
+    "trust": "rank.domains.trust",
     "write_graph": "graph.formats",
     "write_report": "report.survey_html",
 }
@@ -184,13 +184,20 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from surveyor.communities.community import community
-    from surveyor.communities.result import CommunityRank
-    from surveyor.compare.ranks import Comparison, compare_ranks
-    from surveyor.crawling.crawl import crawl
-    from surveyor.crawling.look import look
-    from surveyor.crawling.seeds import read_seeds
-    from surveyor.crawling.survey import Survey, open  # noqa: A004
+    from surveyor.crawler.ledger import CoverageInterval, Ledger
+    from surveyor.crawler.preview import look
+    from surveyor.crawler.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
+    from surveyor.crawler.seeds import read_seeds
+    from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+    from surveyor.crawler.strategies.breadth import Breadth
+    from surveyor.crawler.strategies.cho import Cho
+    from surveyor.crawler.strategies.opic import Opic
+    from surveyor.crawler.strategies.outlinks import Outlinks
+    from surveyor.crawler.strategies.random import Random
+    from surveyor.crawler.strategies.rankmass import RankMass
+    from surveyor.crawler.strategies.strategy import Reorder, Strategy
+    from surveyor.crawler.strategies.tracking import Tracking
+    from surveyor.crawler.strategies.windowed import Windowed
     from surveyor.errors import (
         GraphError,
         InputError,
@@ -202,45 +209,38 @@ if TYPE_CHECKING:
         SurveyorError,
         UsageError,
     )
+    from surveyor.estimate.community.community import community
+    from surveyor.estimate.community.result import CommunityRank
+    from surveyor.estimate.sampling.page import SampledPage
+    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.sample import sample
+    from surveyor.estimate.sampling.topics import Topic
     from surveyor.graph.condense import Condensed, condense
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph
     from surveyor.graph.growing import GrowingGraph
     from surveyor.graph.names import Names
-    from surveyor.graph.synthetic import SyntheticWeb, rmat, synthetic_web
-    from surveyor.ledger import CoverageInterval, Ledger
+    from surveyor.graph.synthetic.generate import SyntheticWeb, rmat, synthetic_web
     from surveyor.outcome import Outcome
-    from surveyor.race import Race, Run
-    from surveyor.rank.bits import bit_vectors
-    from surveyor.rank.domains import Domain, Domains, domains
+    from surveyor.rank.compare.ranks import Comparison, compare_ranks
+    from surveyor.rank.domains.bit_vectors import bit_vectors
+    from surveyor.rank.domains.hyperball import Balls, ball_supporters, harmonic, hyperball
+    from surveyor.rank.domains.reputation import Reputation
+    from surveyor.rank.domains.scores import Domain, Domains, domains
+    from surveyor.rank.domains.streamed_tse import streamed_supporters
+    from surveyor.rank.domains.supporters import supporters
+    from surveyor.rank.domains.trust import Trust, trust
+    from surveyor.rank.domains.tse import outranks, sampled_supporters
     from surveyor.rank.explain import Explanation, explain
-    from surveyor.rank.hyperball import Balls, ball_supporters, harmonic, hyperball
     from surveyor.rank.pagerank import pagerank
     from surveyor.rank.ranking import Ranking
-    from surveyor.rank.reputation import Reputation
-    from surveyor.rank.sampled import outranks, sampled_supporters
-    from surveyor.rank.streamed import streamed_supporters
-    from surveyor.rank.supporters import supporters
-    from surveyor.rank.trust import Trust, trust
     from surveyor.report.survey_html import write_report
-    from surveyor.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
-    from surveyor.sampling.page import SampledPage
-    from surveyor.sampling.result import Sample
-    from surveyor.sampling.sample import sample
-    from surveyor.sampling.topics import Topic
+    from surveyor.simulation.race import Race, Run
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
-    from surveyor.strategies.adaptive import AdaptiveOpic
-    from surveyor.strategies.breadth import Breadth
-    from surveyor.strategies.cho import Cho
-    from surveyor.strategies.opic import Opic
-    from surveyor.strategies.outlinks import Outlinks
-    from surveyor.strategies.random import Random
-    from surveyor.strategies.rankmass import RankMass
-    from surveyor.strategies.strategy import Reorder, Strategy
-    from surveyor.strategies.tracking import Tracking
-    from surveyor.strategies.windowed import Windowed
-    from surveyor.suffixes import Suffixes
+    from surveyor.survey.crawl import crawl
+    from surveyor.survey.survey import Survey, open  # noqa: A004
+    from surveyor.web.suffixes import Suffixes
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ import math
 import os
 import re
 import stat
+import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
@@ -31,7 +32,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surveyor.errors import UsageError
-from surveyor.keys import is_trusted, user_folder
 
 LONGEST = 1_000_000  # bytes of a file of settings
 HIDDEN = "***"  # stands for a secret
@@ -403,3 +403,56 @@ def _write(path: Path, text: str, name: str) -> None:
             draft.replace(target)
     except OSError as error:
         raise UsageError(f"{name} cannot be written: {error.strerror}", hint="set SURVEYOR_CONTACT instead") from error
+
+
+def user_folder(environ: Mapping[str, str] | None = None) -> tuple[Path, Path]:
+    """Return the folder of the user's own files, and the home folder."""
+    environ = os.environ if environ is None else environ
+    windows, mac = sys.platform == "win32", sys.platform == "darwin"
+    home = Path(environ.get("USERPROFILE" if windows else "HOME") or os.path.expanduser("~"))  # noqa: PTH111
+    customary = ("AppData", "Roaming") if windows else ("Library", "Application Support") if mac else (".config",)
+    named = [Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "APPDATA")[: 1 + windows]]
+    absolute = [base for base in named if base.is_absolute()]  # others are to be ignored, says the XDG standard
+    return (absolute[0] if absolute else home.joinpath(*customary)) / "surveyor", home
+
+
+def is_trusted(file: Path, environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether the user has trusted a project file: `trusted` beside config.toml lists their real paths."""
+    return os.path.realpath(file) in _trusted(environ)
+
+
+def trust_file(file: Path, environ: Mapping[str, str] | None = None) -> Path:
+    """Trust a project file from now on; return the list in which it is recorded."""
+    path, real = user_folder(environ)[0] / "trusted", os.path.realpath(file)
+    if "\n" in real:
+        raise UsageError(f"{file} has a line end in its path", hint="rename the folder")
+    known = _trusted(environ)
+    if real not in known:
+        try:
+            make_user_folder(path.parent)
+            with path.open("a", encoding="utf-8", errors="surrogateescape") as list_:
+                list_.write(f"{real}\n")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}", hint="check the folder") from error
+    return path
+
+
+def _trusted(environ: Mapping[str, str] | None) -> list[str]:
+    found = read_user_file(user_folder(environ)[0] / "trusted")
+    return [] if found is None else found.decode("utf-8", "surrogateescape").splitlines()
+
+
+def read_user_file(path: Path) -> bytes | None:
+    """Return what a small file of the user holds; None if it is not there, or is no file."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait
+            return None
+        with path.open("rb") as file:
+            return file.read(LONGEST)
+    except OSError:
+        return None
+
+
+def make_user_folder(folder: Path) -> None:
+    """Make the folder of the user's own files, which others cannot read."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)

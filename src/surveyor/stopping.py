@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
+from typing import Protocol
 
 from surveyor.errors import UsageError
 
@@ -337,3 +338,14 @@ def _parts(rule: Rule, kind: type[Either | Both]) -> tuple[Rule, ...]:
 
 def _inner(rule: Rule) -> str:
     return f"({rule})" if isinstance(rule, Either | Both) else str(rule)
+
+
+class Progress(Protocol):
+    """Called now and then by long work."""
+
+    def __call__(self, stage: str, done: float, total: float, unit: str) -> None:
+        """Say that `done` of `total` units of this stage are finished; total 0 means unknown."""
+
+
+def silent(stage: str, done: float, total: float, unit: str) -> None:
+    """Show nothing."""

@@ -21,19 +21,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+sys.path[:0] = [str(Path(__file__).parent), *map(str, Path(__file__).parents[1:3])]
 
+from experiments.colliding_urls import colliding_urls  # noqa: E402
+from experiments.hostile_hosts import Fault, html  # noqa: E402
+from experiments.hostile_server import HonestHost, HostileWeb, serving  # noqa: E402
 from hostile_pages import hostile_pages  # noqa: E402  # beside this file
 from test_robots_cost import FILES, URLS, file  # noqa: E402
 
-from surveyor.crawling.crawl import crawl  # noqa: E402
 from surveyor.errors import NothingFetched  # noqa: E402
-from surveyor.experiments.colliding_urls import colliding_urls  # noqa: E402
-from surveyor.experiments.hostile_hosts import Fault, html  # noqa: E402
-from surveyor.experiments.hostile_server import HonestHost, HostileWeb, serving  # noqa: E402
-from surveyor.robots import Robots  # noqa: E402
 from surveyor.stopping import Pages  # noqa: E402
-from surveyor.urls import Urls  # noqa: E402
+from surveyor.survey.crawl import crawl  # noqa: E402
+from surveyor.web.robots import Robots  # noqa: E402
+from surveyor.web.urls import Urls  # noqa: E402
 
 BLOCK, VERDICT, RATIO = 0.1, 0.002, 3.0  # seconds, seconds, times
 COLLIDING = 10_000

@@ -75,7 +75,7 @@ def crafted(craft: Craft) -> Craft:
 
 def say(survey: Path, **settings: Any) -> None:
     """Give a survey other settings, as somebody with an editor would."""
-    from surveyor.store.survey import toml
+    from surveyor.store.directory import toml
 
     path = survey / "survey.toml"
     text = path.read_text("utf-8")

@@ -21,7 +21,7 @@ generated from those tests by `make docs`. All traffic of the tests stays on thi
 TAIL = """
 ## A crawl among hostile hosts
 
-`python -m surveyor.experiments.hostile_web` crawls 1,000 real pages (documentation packages, on loopback) that link to
+`python -m experiments.hostile_web` crawls 1,000 real pages (documentation packages, on loopback) that link to
 46 hosts with one fault each. It prints what was reported of each fault and how many requests it cost, and checks that
 all honest pages were fetched, within bounds of memory and time, and that nothing but loopback was contacted.
 

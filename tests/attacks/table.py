@@ -20,10 +20,10 @@ def modules() -> list[Path]:
 def table() -> list[Attack]:
     """Return every attack, by area and then in the order of the files."""
     rows = []
+    for folder in (TESTS.parent, TESTS, *(TESTS / name for name in ("unit", "integration", "docs", "slow"))):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
     for path in modules():
-        for folder in (TESTS, path.parent):
-            if str(folder) not in sys.path:
-                sys.path.insert(0, str(folder))
         module = importlib.import_module(path.stem)
         if not path.samefile(module.__file__ or ""):
             raise ImportError(f"two test modules are named {path.stem}: {path} and {module.__file__}")

@@ -17,14 +17,14 @@ from attack import attack
 
 import surveyor as sv
 from surveyor.config import Settings
-from surveyor.crawling.live import run
-from surveyor.crawling.look import looked
-from surveyor.crawling.start import named, start
+from surveyor.crawler.preview import looked
+from surveyor.crawler.session import run
+from surveyor.crawler.start import named, start
 from surveyor.errors import NothingFetched
-from surveyor.sources import special
-from surveyor.sources.addresses import AddressBook, forbidden, named_entry
-from surveyor.sources.client import HttpClient
-from surveyor.sources.http import FetchRequest, HttpSettings
+from surveyor.fetch import special_addresses as special
+from surveyor.fetch.addresses import AddressBook, forbidden, named_entry
+from surveyor.fetch.client import HttpClient
+from surveyor.fetch.http import FetchRequest, HttpSettings
 from surveyor.stopping import parse
 from test_addresses import Recorder
 from test_http import site, within
@@ -204,7 +204,7 @@ def test_a_look_up_that_hangs_beside_a_proxy_is_not_waited_for(monkeypatch: pyte
         assert (await book.judge_behind_proxy("slow.org", 80)).error == ""
         book.close()
 
-    monkeypatch.setattr("surveyor.sources.addresses.LOCAL_LOOKUP", 0.01)
+    monkeypatch.setattr("surveyor.fetch.addresses.LOCAL_LOOKUP", 0.01)
     within(work())
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from attack import attack
+from experiments import flips
 
-from surveyor.crawling import live
-from surveyor.experiments import flips
+from surveyor.crawler import session as live
 from surveyor.store.database import connect
 
 FLIPS = 12  # in each place; the experiment makes 300

@@ -16,16 +16,17 @@ from attack import attack
 
 import surveyor as sv
 from pretend import Sites, Time, crawled, page
-from surveyor.boundary import LOG_BYTES, LOG_FILE, Failure, guarded, log_to
 from surveyor.cli import run
 from surveyor.config import Settings
-from surveyor.crawling import guest, seeds
-from surveyor.links import read_cheap_page
-from surveyor.listings import read_listing
-from surveyor.robots import Robots
-from surveyor.sources import answers
-from surveyor.sources.http import Fetched
-from surveyor.sources.parser import Parser
+from surveyor.crawler import seeds
+from surveyor.crawler import single_fetch as guest
+from surveyor.fetch import responses as answers
+from surveyor.fetch.http import Fetched
+from surveyor.fetch.parser import Parser
+from surveyor.web.boundary import LOG_BYTES, LOG_FILE, Failure, guarded, log_to
+from surveyor.web.html import read_cheap_page
+from surveyor.web.robots import Robots
+from surveyor.web.sitemaps import read_listing
 
 ERRORS = [
     RuntimeError("broken"),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from attack import attack
 
-from surveyor.sources import encodings
-from surveyor.sources.encodings import LONGEST_STEP, MOST_STREAMS, TooLarge, Unreadable, decoder_of
+from surveyor.fetch import encodings
+from surveyor.fetch.encodings import LONGEST_STEP, MOST_STREAMS, TooLarge, Unreadable, decoder_of
 
 ROOM = 20_000_000
 MEMBER = gzip.compress(b"", mtime=0)

@@ -21,13 +21,12 @@ from scipy import sparse
 
 import surveyor as sv
 from console import Said
-from surveyor import keys
 from surveyor.errors import GraphError, InputError, SurveyorError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, read_ranks, write_graph
 from surveyor.graph.formats.filetypes import file_type
-from surveyor.npy import map_npy, read_npy
-from surveyor.store import checkpoint
+from surveyor.graph.npy import map_npy, read_npy
+from surveyor.store import checkpoint, keys
 from surveyor.store.frozen import freeze, thaw
 
 AREA = "files from elsewhere"

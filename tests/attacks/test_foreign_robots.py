@@ -9,9 +9,9 @@ import pytest
 from attack import attack
 
 from pretend import Answers, Sites, Time, crawled, page, rules
-from surveyor.hosts import DAY, Hosts
-from surveyor.store.survey import Folder
-from surveyor.visit import RobotsFile
+from surveyor.fetch.politeness.hosts import DAY, Hosts
+from surveyor.outcome import RobotsFile
+from surveyor.store.directory import Folder
 
 SITE = "http://a.org"
 ROBOTS = f"{SITE}/robots.txt"

@@ -16,17 +16,18 @@ from hypothesis import strategies as st
 
 from console import Said
 from places import Places
-from surveyor import config, keys
-from surveyor.budgets import read_limits
-from surveyor.config import NARROW, Settings
-from surveyor.crawling.derived import derive, scope_of
-from surveyor.crawling.start import start
+from surveyor import config
+from surveyor.config import NARROW, Settings, trust_file
+from surveyor.crawler.budgets import read_limits
+from surveyor.crawler.replay import derive, scope_of
+from surveyor.crawler.start import start
+from surveyor.crawler.strategies import NAMES
 from surveyor.errors import InputError, SurveyError, UsageError
-from surveyor.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
-from surveyor.scope import Scope
+from surveyor.store import keys
+from surveyor.store.directory import Folder, toml
 from surveyor.store.files import open_inside
-from surveyor.store.survey import Folder, toml
-from surveyor.strategies import NAMES
+from surveyor.web.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
+from surveyor.web.scope import Scope
 
 SEEDS = ["http://a.example/"]
 WIDE: dict[str, Any] = {
@@ -182,7 +183,7 @@ def test_a_project_file_is_trusted_or_refused(text: str, name: str, tmp_path: Pa
     problem, hint = places.problem()
     assert problem.startswith(f"{name}: ")
     assert "surveyor config trust" in hint
-    keys.trust_file(places.project / name, places.environ)
+    trust_file(places.project / name, places.environ)
     places.load()
     elsewhere = places.project.parent / "copy"
     shutil.copytree(places.project, elsewhere)
@@ -202,7 +203,7 @@ def test_a_project_file_widens_nothing_unless_trusted(name: str, tmp_path: Path)
     problem, hint = places.problem()
     assert problem.startswith(f"surveyor.toml: {name}")
     assert "surveyor config trust" in hint
-    keys.trust_file(places.project / "surveyor.toml", places.environ)
+    trust_file(places.project / "surveyor.toml", places.environ)
     places.load()
 
 

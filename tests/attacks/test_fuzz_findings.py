@@ -13,10 +13,10 @@ from attack import attack
 
 import surveyor as sv
 from surveyor.errors import InputError, SurveyError, SurveyorError
-from surveyor.sampling.classifier import Classifier
+from surveyor.estimate.sampling.classifier import Classifier
+from surveyor.outcome import Exchange, Place
 from surveyor.store.warc import Archive
-from surveyor.urls import domain, host, normalise
-from surveyor.visit import Exchange, Place
+from surveyor.web.urls import domain, host, normalise
 
 HUGE = b"Content-Length: 9" + b"9" * 30
 

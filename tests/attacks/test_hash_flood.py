@@ -11,9 +11,9 @@ from attack import attack
 
 from surveyor.arrays import KeyArray
 from surveyor.graph.names import Interner, Names
-from surveyor.interning import StringTable
 from surveyor.kernels.intern import rehash
-from surveyor.urls import Urls
+from surveyor.web.interning import StringTable
+from surveyor.web.urls import Urls
 
 COUNT, SLOTS = 10_000, 1 << 14  # a table of 10,000 strings has so many slots
 HOSTS, HOST_SLOTS = 2_000, 1 << 12

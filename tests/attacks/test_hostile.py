@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from pretend import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
 from surveyor.config import Settings
-from surveyor.crawling.seeds import MOST_LISTS, Gathered, gathered
-from surveyor.crawling.start import manners_of
-from surveyor.crawling.survey import Survey
-from surveyor.hosts import DAY, Hosts
-from surveyor.listings import DEEPEST, LONGEST_SPACE, read_listing
-from surveyor.robots import Robots
-from surveyor.sources.http import Fetched, FetchRequest, Timings
-from surveyor.store.survey import Folder
+from surveyor.crawler.seeds import MOST_LISTS, Gathered, gathered
+from surveyor.crawler.start import manners_of
+from surveyor.fetch.http import Fetched, FetchRequest, Timings
+from surveyor.fetch.politeness.hosts import DAY, Hosts
+from surveyor.store.directory import Folder
+from surveyor.survey.survey import Survey
+from surveyor.web.robots import Robots
+from surveyor.web.sitemaps import DEEPEST, LONGEST_SPACE, read_listing
 
 A, B, X = "http://a.org", "http://b.org", "http://x.net"
 ROBOTS = f"{A}/robots.txt"

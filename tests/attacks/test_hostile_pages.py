@@ -16,12 +16,12 @@ import pytest
 from attack import attack
 from hostile_pages import HTML, hostile_pages
 
-from surveyor.boundary import Failure
-from surveyor.links import Page, read_cheap_page, read_page
-from surveyor.markup import CHEAP_ATTRIBUTES, CHEAP_LENGTH, CHEAP_TAGS, SMALL, cheap, tame
-from surveyor.references import Addresses
-from surveyor.sources.parser import Parser
-from surveyor.urls import normalise
+from surveyor.fetch.parser import Parser
+from surveyor.web.boundary import Failure
+from surveyor.web.html import Page, read_cheap_page, read_page
+from surveyor.web.markup import CHEAP_ATTRIBUTES, CHEAP_LENGTH, CHEAP_TAGS, SMALL, cheap, tame
+from surveyor.web.references import Addresses
+from surveyor.web.urls import normalise
 
 URL = "https://example.org/dir/page"
 PAGES = {name: (body, headers) for name, body, headers in hostile_pages()}
@@ -193,7 +193,7 @@ def test_a_cancelled_page_leaves_no_worker_with_half_an_answer() -> None:
 
 ORPHAN = """
 import asyncio, sys
-from surveyor.sources.parser import Parser
+from surveyor.fetch.parser import Parser
 async def main():
     parser = Parser()
     await parser.page("http://a.org/", {}, b"")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from attack import attack
-
-from surveyor.experiments.hostile_hosts import faults
-from surveyor.experiments.hostile_server import HonestHost, HostileWeb, serving
-from surveyor.experiments.hostile_web import Outcome, crawl, problems, show
+from experiments.hostile_hosts import faults
+from experiments.hostile_server import HonestHost, HostileWeb, serving
+from experiments.hostile_web import Outcome, crawl, problems, show
 
 PAGES = 60
 SLOW = {"slow headers", "slow body", "calendar without end", "a million tags"}  # in the large experiment only

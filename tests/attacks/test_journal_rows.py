@@ -12,9 +12,8 @@ from foreign import ask
 
 from console import Said
 from surveyor.errors import SurveyError
-from surveyor.outcome import Outcome
-from surveyor.store.survey import Folder, Manifest
-from surveyor.visit import Event, RobotsFile, Visit
+from surveyor.outcome import Event, Outcome, RobotsFile, Visit
+from surveyor.store.directory import Folder, Manifest
 
 ORIGIN = "https://a.example"
 READS: dict[str, Callable[[Folder], Any]] = {

@@ -9,9 +9,9 @@ import pytest
 from attack import attack
 
 from pretend import Sites, Time, crawled, moved, page, rules
-from surveyor.crawling.derived import derive
-from surveyor.sources.http import MOST_REDIRECTS, Fetched, FetchRequest
-from surveyor.store.survey import Folder
+from surveyor.crawler.replay import derive
+from surveyor.fetch.http import MOST_REDIRECTS, Fetched, FetchRequest
+from surveyor.store.directory import Folder
 
 HOME = "http://a.example/"
 LIMITS = [1, 2, 3, 7, 20, 50]

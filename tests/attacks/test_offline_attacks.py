@@ -8,8 +8,8 @@ import pytest
 from attack import attack
 
 from pretend import Answers, Sites, Time, crawled, page
-from surveyor.sources.http import TRIES, Fetched, Trouble
-from surveyor.store.survey import Folder
+from surveyor.fetch.http import TRIES, Fetched, Trouble
+from surveyor.store.directory import Folder
 
 SITE = "http://a.org"
 PAGES = [f"{SITE}/p{number}" for number in range(30)]

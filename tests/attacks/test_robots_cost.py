@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from attack import attack
 
-from surveyor import robot_rules
-from surveyor.hosts import Hosts
-from surveyor.robot_rules import STEPS, WILDCARDS
-from surveyor.robots import LARGEST, Robots
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.web import robots_rules as robot_rules
+from surveyor.web.robots import LARGEST, Robots
+from surveyor.web.robots_rules import STEPS, WILDCARDS
 
 SITE = "http://a.example"
 LONGEST = "".join(f"{number:x}ab" for number in range(500))[:1_990]

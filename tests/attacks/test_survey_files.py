@@ -12,17 +12,16 @@ import pytest
 from attack import attack
 
 from console import Said
-from surveyor.boundary import log_to
 from surveyor.errors import SurveyError
-from surveyor.outcome import Outcome
+from surveyor.outcome import Outcome, Place, Visit
 from surveyor.report import page
 from surveyor.store import rescue
+from surveyor.store.directory import Folder, Manifest
 from surveyor.store.examine import examine
 from surveyor.store.files import check_survey
 from surveyor.store.head import HeadFile, head_path
 from surveyor.store.journal import Journal
-from surveyor.store.survey import Folder, Manifest
-from surveyor.visit import Place, Visit
+from surveyor.web.boundary import log_to
 
 AREA = "surveys from elsewhere"
 PRECIOUS = b"precious\n" * 4000

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surveyor.cli.output import Output
-    from surveyor.communities.result import CommunityRank
+    from surveyor.estimate.community.result import CommunityRank
 
 NOTHING = 3  # the exit code where nothing was learnt
 EXTRA, RNG = "2n", 7
@@ -70,7 +70,7 @@ class Told:
 def check(path: str, wish: Wish, given: Mapping[str, Any], **files: str | None) -> None:
     """Refuse what cannot work, before any of it is done."""
     from surveyor.cli.ranked import is_survey
-    from surveyor.communities.beginning import extra_pages
+    from surveyor.estimate.community.beginning import extra_pages
     from surveyor.report.column_files import check_file
     from surveyor.report.scores import check_place
     from surveyor.report.svg import check_plots
@@ -128,8 +128,8 @@ def _simulated(output: Output, path: str, wish: Wish) -> Told:
     """Let a graph play the web."""
     from surveyor.cli.community_page import local_entry
     from surveyor.cli.ranked import open_graph
-    from surveyor.communities.community import community
-    from surveyor.communities.local import local_pages
+    from surveyor.estimate.community.community import community
+    from surveyor.estimate.community.local import local_pages
     from surveyor.report.numbers import counted
 
     graph = open_graph(output, path)
@@ -151,10 +151,10 @@ def _replayed(output: Output, path: str, wish: Wish) -> Told:
     import numpy as np
 
     from surveyor.cli.community_page import check_replayed
-    from surveyor.communities.community import community
-    from surveyor.communities.local import Rule
-    from surveyor.communities.replayed import replayed
-    from surveyor.crawling.survey import Survey
+    from surveyor.estimate.community.community import community
+    from surveyor.estimate.community.local import Rule
+    from surveyor.estimate.community.replayed import replayed
+    from surveyor.survey.survey import Survey
 
     rule = str(Rule.parse(wish.local or ""))
     terms = _terms(wish)

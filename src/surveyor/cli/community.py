@@ -15,7 +15,7 @@ from surveyor.errors import UsageError
 if TYPE_CHECKING:
     from surveyor.cli.communities import Wish
     from surveyor.cli.output import Output
-    from surveyor.communities.result import CommunityRank
+    from surveyor.estimate.community.result import CommunityRank
 
 #: Names of what there is to choose from, kept here so that help needs no import; a test compares them.
 SELECTORS = ("complement", "flow", "cho", "outlinks", "random")

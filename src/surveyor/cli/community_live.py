@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surveyor.cli.output import Output
-    from surveyor.communities.beginning import Community
-    from surveyor.communities.live import Crawled
     from surveyor.config import Settings
-    from surveyor.crawling.live import Run
+    from surveyor.crawler.session import Run
+    from surveyor.estimate.community.beginning import Community
+    from surveyor.estimate.community.live import Crawled
     from surveyor.outcome import Outcome
 
 
 def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> Told:
     """Fetch pages around those of a survey, into a survey of their own."""
     from surveyor.cli.community_page import check_live
-    from surveyor.communities.beginning import begin
-    from surveyor.communities.community import of_crawled, read_back_links
+    from surveyor.estimate.community.beginning import begin
+    from surveyor.estimate.community.community import of_crawled, read_back_links
 
     check_live(path, wish)
     back = None if wish.back_links is None else read_back_links(wish.back_links)  # refused before the work, if at all
@@ -46,7 +46,7 @@ def fetched(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> 
 
 def _unheeded(begun: Community, wish: Wish) -> list[str]:
     """Say which wishes come too late for a community that was begun before."""
-    from surveyor.communities.beginning import extra_pages
+    from surveyor.estimate.community.beginning import extra_pages
     from surveyor.report.numbers import counted
 
     if begun.is_new:
@@ -64,8 +64,8 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
     """Return the settings that were given; a survey that was begun without a contact asks for one."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawling.honoured import honoured
-    from surveyor.store.survey import Folder
+    from surveyor.crawler.trusted_settings import honoured
+    from surveyor.store.directory import Folder
 
     own = {name: value for name in ("damping", "rng") if (value := getattr(wish, name)) is not None}
     chosen, origins = load({**given, **own})
@@ -79,7 +79,7 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
 
 def _introduce(output: Output, begun: Community, origins: Mapping[str, str]) -> None:
     from surveyor.cli.settings import say_unusual
-    from surveyor.communities.beginning import OWN
+    from surveyor.estimate.community.beginning import OWN
     from surveyor.report.numbers import counted
 
     terms, now = begun.terms, begun.settings
@@ -96,7 +96,7 @@ def _introduce(output: Output, begun: Community, origins: Mapping[str, str]) -> 
 def _crawled(output: Output, begun: Community) -> tuple[Crawled | None, int]:
     """Run the crawl, with a meter and with signals that stop it in good order."""
     from surveyor.cli import stoppable
-    from surveyor.communities.live import run
+    from surveyor.estimate.community.live import run
 
     said = 0
     with output.progress() as progress:

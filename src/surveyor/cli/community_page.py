@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import IdArray
     from surveyor.cli.communities import Wish
-    from surveyor.crawling.survey import Survey
     from surveyor.graph.names import Names
-    from surveyor.store.survey import Folder
+    from surveyor.store.directory import Folder
+    from surveyor.survey.survey import Survey
 
 ORIGIN = re.compile(r"https?://[^/?#]+")
 
@@ -40,7 +40,7 @@ def local_entry(pages: IdArray, name: Callable[[int], str], names: Names | None,
 
 def _spelt(pages: IdArray, names: Names | None, text: str) -> int | None:
     """Find a name as it is written, as the crawler spells it, or with the slash at its end that was left out."""
-    from surveyor.urls import normalise
+    from surveyor.web.urls import normalise
 
     for spelling in dict.fromkeys((text, normalise(text), f"{text}/", normalise(f"{text}/"))):
         page = None if names is None or spelling is None else names.find(spelling)
@@ -56,8 +56,8 @@ def _place(pages: IdArray, page: int) -> int | None:
 
 def check_replayed(survey: Survey, rule: str, text: str) -> None:
     """Refuse a page that will not be local in a replay."""
-    from surveyor.communities.local import local_pages
-    from surveyor.communities.replayed import replayed
+    from surveyor.estimate.community.local import local_pages
+    from surveyor.estimate.community.replayed import replayed
 
     told = replayed(survey)
     names, count = told.graph.names, told.graph.pages
@@ -69,9 +69,9 @@ def check_live(path: str, wish: Wish) -> None:
     """Refuse a page that will not be local, before anything is fetched or copied; what else is wrong is told later."""
     import numpy as np
 
-    from surveyor.communities.beginning import folder_for
+    from surveyor.estimate.community.beginning import folder_for
     from surveyor.graph.names import Names
-    from surveyor.store.survey import Folder
+    from surveyor.store.directory import Folder
 
     if wish.explain is None:
         return
@@ -88,7 +88,7 @@ def _begun(folder: Folder) -> Sequence[str]:
     """Return the local pages of a community: those with the first numbers."""
     from itertools import islice
 
-    from surveyor.communities.beginning import terms_of
+    from surveyor.estimate.community.beginning import terms_of
 
     terms = terms_of(folder)
     return [] if terms is None else list(islice(folder.journal.urls(), terms.local))
@@ -96,7 +96,7 @@ def _begun(folder: Folder) -> Sequence[str]:
 
 def _chosen(base: Folder, rule: str | None) -> Sequence[str]:
     """Return the pages of a survey that will be local."""
-    from surveyor.communities.copied import choose
+    from surveyor.estimate.community.copied import choose
 
     if rule is None:
         return []

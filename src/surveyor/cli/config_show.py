@@ -48,7 +48,7 @@ def command(output: Output, *, survey: str | None, **given: Any) -> int:
 
 def _of_survey(output: Output, survey: str, flags: Mapping[str, object]) -> int:
     from surveyor.config import Settings
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
     if flags:
         name = "--" + next(iter(flags)).replace("_", "-")
@@ -78,7 +78,7 @@ def _show(output: Output, values: Mapping[str, Any], origins: Mapping[str, str],
 
 def user_agent(chosen: Settings) -> str:
     """Return what sites see; empty if there is no contact, without which nobody is asked for anything."""
-    from surveyor.crawling.start import http_settings
+    from surveyor.crawler.start import http_settings
 
     return http_settings(replace(chosen, ca_file="")).user_agent if chosen.contact else ""  # the file may be missing
 

@@ -27,9 +27,8 @@ def command(output: Output, *, survey: str | None) -> int:
     """
     if survey is not None:
         return _survey(output, Path(survey))
-    from surveyor.config import project_file
+    from surveyor.config import project_file, trust_file
     from surveyor.errors import UsageError
-    from surveyor.keys import trust_file
 
     name, table = project_file(Path())
     if not Path(name).is_file() or (not table and name == "pyproject.toml"):
@@ -42,9 +41,9 @@ def command(output: Output, *, survey: str | None) -> int:
 
 
 def _survey(output: Output, path: Path) -> int:
+    from surveyor.config import user_folder
     from surveyor.errors import SurveyError
-    from surveyor.keys import user_folder
-    from surveyor.store.survey import Folder
+    from surveyor.store.directory import Folder
 
     with Folder.open(path) as folder:
         folder.sign()

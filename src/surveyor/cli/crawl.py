@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
-    from surveyor.crawling.live import Result, Run
+    from surveyor.crawler.session import Result, Run
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
-    from surveyor.store.survey import Folder
+    from surveyor.store.directory import Folder
 
 
 @options.command(
@@ -68,10 +68,10 @@ def command(
     was reached by any of its rules, 3 if the crawl ended for another reason.
     """
     from surveyor.config import load
-    from surveyor.crawling.naming import folder_for
-    from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import check_default, clean_seeds, cut_back, is_survey, named, start, survey_named
-    from surveyor.sources.http import run as run_loop
+    from surveyor.crawler.naming import folder_for
+    from surveyor.crawler.seeds import gathered
+    from surveyor.crawler.start import check_default, clean_seeds, cut_back, is_survey, named, start, survey_named
+    from surveyor.fetch.http import run_sync
 
     chosen, origins = load(settings.given(given))
     if urls or lists:
@@ -85,7 +85,7 @@ def command(
     chosen, origins = named(chosen, origins, [*(start_at if urls else ()), *lists])
     waits: dict[str, float] = {}
     if lists or sitemap:
-        found = run_loop(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))
+        found = run_sync(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))
         start_at, waits = clean_seeds([*start_at, *found.urls]), found.waits
         if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
@@ -106,7 +106,7 @@ def command(
         rule, ending, code, seconds, last = _crawl(output, folder, chosen, origins, is_new=is_new)
     if code and output.mode != "json":  # at once: what follows replays the journal
         return crawled.stopped(output, str(path), last, code)
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
         if not survey.pages_read and not code:
@@ -127,7 +127,7 @@ def _say_rescued(output: Output, folder: Folder) -> None:
 
 
 def _kept_seeds(chosen: Settings) -> list[str]:
-    from surveyor.crawling.start import clean_seeds
+    from surveyor.crawler.start import clean_seeds
     from surveyor.errors import UsageError
 
     if not chosen.seeds:
@@ -141,7 +141,7 @@ def _crawl(
 ) -> tuple[Rule, Result, int, float, Run | None]:
     """Run the crawl, with its display and with signals that stop it in good order."""
     from surveyor.cli.display import Display, forecast_line
-    from surveyor.crawling.live import run
+    from surveyor.crawler.session import run
     from surveyor.report.numbers import counted, share_at_least
     from surveyor.stopping import parse
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.crawling.live import Result, Run
-    from surveyor.crawling.survey import Survey
+    from surveyor.crawler.session import Result, Run
     from surveyor.stopping import Rule
+    from surveyor.survey.survey import Survey
 
 NOT_REACHED = 3  # the exit code
 TOP = 10
@@ -21,7 +21,7 @@ TOP = 10
 
 def nothing(survey: Survey, *, is_new: bool) -> Exception:
     """Return the error of a crawl that fetched nothing; a survey that never held anything is removed."""
-    from surveyor.crawling.nothing import nothing_fetched
+    from surveyor.crawler.nothing_fetched import nothing_fetched
 
     error = nothing_fetched(survey)
     if is_new:
@@ -88,7 +88,7 @@ def fruitless(survey: Survey) -> str:
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the command that goes on with larger budgets, if some importance was refused for want of one."""
-    from surveyor.crawling.budgeting import REASON, raised
+    from surveyor.crawler.domain_budgets import REASON, raised
 
     if not any(row["reason"] == REASON and row["mass"] > 0 for row in blocked):
         return []

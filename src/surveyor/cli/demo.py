@@ -18,9 +18,9 @@ from surveyor.cli import options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.crawling.survey import Survey
     from surveyor.report.survey_html import Truth
-    from surveyor.sources.web import EmbeddedWeb
+    from surveyor.survey.survey import Survey
+    from surveyor.testing.web import EmbeddedWeb
 
 GOAL = 0.9
 KILLED_AFTER = 150  # pages
@@ -41,8 +41,8 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and a
     calendar without end. With --serve it is there for crawls of your own.
     """
-    from surveyor.sources.web import running
-    from surveyor.sources.web_settings import WebSettings
+    from surveyor.testing.web import running
+    from surveyor.testing.web_settings import WebSettings
 
     settings = WebSettings(rng=rng, port=port, **HURRY)  # type: ignore[arg-type]
     if serve:
@@ -58,7 +58,7 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
         killed = _crawl_and_kill(words, path, quiet=output.quiet)
         output.say(f"killed with kill -9 after {killed:,} pages. The same command goes on:")
         code = _crawl(words, quiet=output.quiet)
-        from surveyor.crawling.survey import Survey
+        from surveyor.survey.survey import Survey
 
         with Survey(path) as survey:
             truth = _truth(web, survey)
@@ -121,8 +121,8 @@ def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
     import numpy as np
 
     from surveyor.report.survey_html import Truth
-    from surveyor.sources.web_truth import PerfectCrawler
-    from surveyor.urls import normalise
+    from surveyor.testing.web_truth import PerfectCrawler
+    from surveyor.web.urls import normalise
 
     truth = web.truth(crawler=PerfectCrawler(normalise=lambda url: normalise(url) or url, longest=10_000_000))
     shares = dict(zip(truth.urls, truth.importance.scores.tolist(), strict=True))
@@ -170,8 +170,8 @@ def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: st
 
 
 def _serve(output: Output, settings: object) -> int:
-    from surveyor.sources.web import serve
-    from surveyor.sources.web_settings import WebSettings
+    from surveyor.testing.web import serve
+    from surveyor.testing.web_settings import WebSettings
 
     def ready(web: EmbeddedWeb) -> None:
         output.object("demo", {"port": web.port, "seeds": web.seeds, "hosts": list(web.hosts)})

@@ -10,7 +10,7 @@ from surveyor.cli import options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
 
 @options.command("diff", table=True)
@@ -23,7 +23,7 @@ def command(output: Output, *, old: str, new: str, count: int) -> int:
     What a survey has not read it does not know. So a page is only called risen or fallen if its share differs by more
     than both surveys can be wrong by, and new or gone if that is certain; other words say what else it may be.
     """
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
     with Survey(old) as before, Survey(new) as after:
         return show(output, before, after, count)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from surveyor.cli.drawing import Drawing
+from surveyor.crawler.strategies.strategy import name_of
 from surveyor.report.accounts import bar, by_kind, interval, known_bar
 from surveyor.report.numbers import count, counted, duration, percent, printable, size
 from surveyor.stopping import Coverage, goal_of
-from surveyor.strategies.strategy import name_of
 
 if TYPE_CHECKING:
-    from surveyor.crawling.forecast import Forecast
-    from surveyor.crawling.live import Run
-    from surveyor.ledger import Ledger
+    from surveyor.crawler.forecast import Forecast
+    from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.session import Run
     from surveyor.outcome import Outcome
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds

@@ -12,8 +12,8 @@ from surveyor.cli import options
 from surveyor.cli.suggested import typed
 
 if TYPE_CHECKING:
-    from surveyor.budgets import Plan
     from surveyor.cli.output import Output
+    from surveyor.crawler.budgets import Plan
     from surveyor.report.reputations import Told
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")  # a test compares them with the library's
@@ -100,7 +100,7 @@ def command(output: Output, *, graph: str, top: int, out: str | None, plot: str 
     """
     from surveyor.cli import reputations
     from surveyor.report.reputation_files import write_domains
-    from surveyor.suffixes import Suffixes
+    from surveyor.web.suffixes import Suffixes
 
     plan = _check(out=out, plot=plot, budget=budget, blacklist=blacklist, trusted=trusted, compare=compare, top=top,
                   **settings)  # fmt: skip
@@ -132,9 +132,9 @@ def _check(*, out: str | None, plot: str | None, budget: str | None, blacklist: 
            compare: tuple[str, str] | None, score: tuple[str, ...], depth: int, top: int, error: float,
            p: float | None, **_: Any) -> Plan | None:  # fmt: skip
     """Refuse what cannot work, before any of it is done; return the budget."""
-    from surveyor import budgets
+    from surveyor.crawler import budgets
     from surveyor.errors import UsageError
-    from surveyor.rank.sampled import check_p, check_wanted
+    from surveyor.rank.domains.tse import check_p, check_wanted
     from surveyor.report.column_files import check_file
     from surveyor.report.scores import check_place
     from surveyor.report.svg import check_plots
@@ -164,7 +164,7 @@ def _check(*, out: str | None, plot: str | None, budget: str | None, blacklist: 
 
 def _show(output: Output, graph: str, told: Told, top: int, compare: tuple[str, str] | None) -> None:
     """Print the list, how sure it is, and what else was asked for."""
-    from surveyor.rank.sampled import outranks
+    from surveyor.rank.domains.tse import outranks
     from surveyor.report.reputations import lines, side_by_side, spam_table
 
     rows = told.domains.top(top)

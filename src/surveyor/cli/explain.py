@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.cli.ranked import Ranked
-    from surveyor.crawling.fate import Fate
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
+    from surveyor.survey.url_status import Fate
 
 
 @options.command("explain", table=True)
@@ -35,7 +35,7 @@ def command(output: Output, *, graph: str, page: str, count: int, **settings: An
     again without those links, to say where PAGE would be then.
     """
     from surveyor.cli.ranked import is_survey
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
     if not is_survey(graph):
         return tell(output, graph, page, count, None, settings)

@@ -59,9 +59,9 @@ def command(output: Output, *, survey: str, to: str, **settings: Any) -> int:
     graphml hold the best pages or hosts and the links between them, to be drawn. warc is an index (CDXJ) of where in
     the WARC files of the survey the record of each page lies.
     """
-    from surveyor.crawling.export import export
-    from surveyor.crawling.survey import Survey
     from surveyor.report.numbers import size
+    from surveyor.survey.export import export
+    from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened, output.timed() as seconds:
         paths = export(opened, to, **settings)

@@ -16,7 +16,7 @@ from surveyor.cli import options
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.graph.csr import Graph
-    from surveyor.progress import Progress
+    from surveyor.stopping import Progress
 
 MADE_UP = "synthetic:"
 FOR_FILES = ("nodes", "format", "strict")
@@ -82,7 +82,7 @@ def command(
 def make_web(preset: str, dest: str, *, links: int | None = None, rng: int, replace: bool, progress: Progress) -> Graph:
     """Write a made-up web to a graph folder: as a stream, or through memory where one must be replaced."""
     from surveyor.graph.folder import check_free
-    from surveyor.graph.synthetic import synthetic_web
+    from surveyor.graph.synthetic.generate import synthetic_web
 
     folder = Path(dest)
     check_free(folder, replace=replace)
@@ -97,9 +97,9 @@ def from_survey(source: str, dest: str, *, replace: bool) -> Graph:
     """Write the links of a survey to a graph folder; repeated links, which aliases make, are merged there."""
     import numpy as np
 
-    from surveyor.crawling.survey import Survey
     from surveyor.graph.csr import Graph
     from surveyor.graph.folder import check_free
+    from surveyor.survey.survey import Survey
 
     check_free(Path(dest), replace=replace)
     with Survey(source) as survey:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.graph.condense import Condensed
     from surveyor.graph.places import Level
-    from surveyor.progress import Progress
-    from surveyor.suffixes import Suffixes
+    from surveyor.stopping import Progress
+    from surveyor.web.suffixes import Suffixes
 
 
 @options.command(
@@ -57,7 +57,7 @@ def command(
     from surveyor.cli.ranked import is_survey
     from surveyor.errors import UsageError
     from surveyor.graph.folder import check_free
-    from surveyor.suffixes import Suffixes
+    from surveyor.web.suffixes import Suffixes
 
     survey = is_survey(source)
     if nofollow and not survey:
@@ -100,7 +100,7 @@ def _of_graph(
 def _of_survey(
     source: str, dest: str, to: Level, suffixes: Suffixes | None, *, nofollow: bool, replace: bool, progress: Progress
 ) -> Condensed:
-    from surveyor.crawling.survey import Survey
+    from surveyor.survey.survey import Survey
 
     with Survey(source) as survey:
         made = survey.domain_graph(to, suffixes, nofollow=nofollow, progress=progress)

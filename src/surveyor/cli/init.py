@@ -66,9 +66,9 @@ def command(output: Output, *, template: str | None, yes: bool, force: bool, **g
 
 def write(values: Mapping[str, Any], *, force: bool = False) -> None:
     """Write the file, at once or not at all, and trust it: the user has just said what is in it."""
+    from surveyor.config import trust_file
     from surveyor.errors import UsageError
-    from surveyor.keys import trust_file
-    from surveyor.store.survey import write_whole
+    from surveyor.store.directory import write_whole
 
     text = as_toml(values)
     try:
@@ -86,7 +86,7 @@ def write(values: Mapping[str, Any], *, force: bool = False) -> None:
 def as_toml(values: Mapping[str, Any]) -> str:
     """Write settings with what each of them means, and all others as comments."""
     from surveyor.config import FIELDS, TABLE
-    from surveyor.store.survey import toml
+    from surveyor.store.directory import toml
 
     lines = ["# Settings of `surveyor crawl` in this folder. Flags and SURVEYOR_… variables replace what is here.", ""]
     plain = [name for name in FIELDS if FIELDS[name].metadata["kind"] is not TABLE]
@@ -116,7 +116,7 @@ def _example(name: str) -> Any:
 def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
     """Return the settings that options and a template make, checked as a crawl would check them."""
     from surveyor.config import Settings
-    from surveyor.crawling.start import clean_seeds
+    from surveyor.crawler.start import clean_seeds
     from surveyor.stopping import parse
 
     made = {**TEMPLATES[template][1], **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}}

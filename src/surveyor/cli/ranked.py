@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
     from surveyor.cli.output import Output
-    from surveyor.crawling.survey import Survey
+    from surveyor.crawler.ledger import CoverageInterval
     from surveyor.errors import NotConverged
     from surveyor.graph.csr import Graph
-    from surveyor.ledger import CoverageInterval
     from surveyor.rank.explain import Explanation
     from surveyor.rank.ranking import Ranking
+    from surveyor.survey.survey import Survey
 
 DAMPING = 0.85
 WORTH_A_RATE = 1_000_000  # links passed; a rate over fewer says nothing
@@ -101,8 +101,8 @@ class OpenedSurvey(NamedTuple):
 
 def open_survey(path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None) -> OpenedSurvey:
     """Return what of a survey is ranked; one that is open stays open."""
-    from surveyor.crawling.survey import Survey
     from surveyor.report.surveys import javascript_lines
+    from surveyor.survey.survey import Survey
 
     with nullcontext(survey) if survey else Survey(path) as opened:
         found = opened.as_graph(crawled_only=crawled_only)

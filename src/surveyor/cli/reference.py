@@ -13,7 +13,7 @@ import click
 
 from surveyor.cli.lazy import LazyGroup, surveyor
 from surveyor.config import FIELDS
-from surveyor.sources import special
+from surveyor.fetch import special_addresses as special
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

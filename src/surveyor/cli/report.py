@@ -31,10 +31,10 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     be going on meanwhile.
     """
     from surveyor.cli.crawled import headline
-    from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, size
     from surveyor.report.survey_html import NO_PLOTS, can_plot, write_report
+    from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
         if opened.visits > PATIENCE:

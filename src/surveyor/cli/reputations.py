@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from surveyor.arrays import IntArray
-    from surveyor.budgets import Plan
     from surveyor.cli.output import Output
-    from surveyor.compare.labels import Labels
+    from surveyor.crawler.budgets import Plan
     from surveyor.graph.csr import Graph
     from surveyor.graph.names import Names
+    from surveyor.rank.compare.labels import Labels
     from surveyor.report.reputations import Told
-    from surveyor.suffixes import Suffixes
+    from surveyor.web.suffixes import Suffixes
 
 LOOKED_AT = 100  # names that tell pages from domains
 
@@ -40,7 +40,7 @@ def opened(output: Output, path: str, stack: ExitStack, suffixes: Suffixes, *, m
     from surveyor.cli.ranked import is_survey
 
     if is_survey(path):
-        from surveyor.crawling.survey import Survey
+        from surveyor.survey.survey import Survey
 
         survey = stack.enter_context(Survey(path))
         made = survey.domain_graph(suffixes=suffixes)
@@ -106,7 +106,7 @@ def _say_condensed(output: Output, made: Any) -> None:
 
 def read(output: Output, paths: Iterable[str], *, hosts: bool) -> list[Labels]:
     """Read lists of domains; say what was left out. Unless `hosts`, one below a domain says nothing of the domain."""
-    from surveyor.compare.labels import read_labels
+    from surveyor.rank.compare.labels import read_labels
     from surveyor.report.numbers import counted
 
     lists = [read_labels(path, hosts=hosts) for path in paths]
@@ -135,8 +135,8 @@ def scored(
 ) -> Told:
     """Work out the scores and look up the lists; say what was chosen and what it cost."""
     from surveyor.kernels.crew import cores
-    from surveyor.rank.domains import domains
-    from surveyor.rank.room import free_memory, needed, size_in_words
+    from surveyor.rank.domains.memory import free_memory, needed, size_in_words
+    from surveyor.rank.domains.scores import domains
     from surveyor.report.numbers import counted, duration
     from surveyor.report.reputations import Told
 

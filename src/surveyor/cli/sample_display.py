@@ -18,8 +18,8 @@ from surveyor.report.accounts import bar
 from surveyor.report.numbers import count, counted, percent
 
 if TYPE_CHECKING:
-    from surveyor.sampling.properties import Property
-    from surveyor.sampling.trail import Trail
+    from surveyor.estimate.sampling.properties import Property
+    from surveyor.estimate.sampling.trail import Trail
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.5  # seconds
 SPARE = 20  # times as long as a look takes, nothing is looked at
@@ -81,8 +81,8 @@ class WalkDisplay:
         """Say what is watched, and how sure it is."""
         if not self._watched:
             return ""
+        from surveyor.estimate.sampling.estimates import ratio
         from surveyor.report.samples import interval, value
-        from surveyor.sampling.estimates import ratio
 
         name, watched = next(iter(self._watched.items()))
         try:
@@ -98,14 +98,14 @@ def _wanted_size(goal: str) -> float:
     >>> _wanted_size("ess=400,fetches=2k"), _wanted_size("width=3%")
     (400.0, 0.0)
     """
-    from surveyor.sampling.until import Until
+    from surveyor.estimate.sampling.until import Until
 
     return Until.parse(goal).ess or 0.0
 
 
 def _worth(trail: Trail) -> tuple[float, float]:
     """Return the effective sample size and R-hat so far."""
-    from surveyor.sampling.diagnostics import diagnose
+    from surveyor.estimate.sampling.diagnostics import diagnose
 
     try:
         told = diagnose(trail)

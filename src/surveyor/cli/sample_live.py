@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
-    from surveyor.crawling.live import Run
+    from surveyor.crawler.session import Run
+    from surveyor.estimate.sampling.beginning import SampleFolder
+    from surveyor.estimate.sampling.course import Course
+    from surveyor.estimate.sampling.until import Until
+    from surveyor.estimate.sampling.walked import Walked
     from surveyor.outcome import Outcome
-    from surveyor.sampling.beginning import SampleFolder
-    from surveyor.sampling.course import Course
-    from surveyor.sampling.until import Until
-    from surveyor.sampling.walked import Walked
 
 
 RNG = 7  # of a sample that is begun, as in a graph
@@ -32,11 +32,11 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     """Fetch the pages that walks come to, into a survey of their own."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawling.start import clean_seeds, named
-    from surveyor.sampling.beginning import begin, folder_for
-    from surveyor.sampling.sample import sample_of
-    from surveyor.sampling.topics import Topic
-    from surveyor.sampling.until import Until
+    from surveyor.crawler.start import clean_seeds, named
+    from surveyor.estimate.sampling.beginning import begin, folder_for
+    from surveyor.estimate.sampling.sample import sample_of
+    from surveyor.estimate.sampling.topics import Topic
+    from surveyor.estimate.sampling.until import Until
 
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
@@ -66,19 +66,19 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
 
 def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
     """Gather the pages to begin at, those of lists too."""
-    from surveyor.crawling.seeds import gathered
-    from surveyor.crawling.start import clean_seeds
-    from surveyor.sources.http import run as run_loop
+    from surveyor.crawler.seeds import gathered
+    from surveyor.crawler.start import clean_seeds
+    from surveyor.fetch.http import run_sync
 
     named = list(wish.where)
     if wish.lists:
-        named += run_loop(gathered(wish.lists, settings, say=output.say)).urls
+        named += run_sync(gathered(wish.lists, settings, say=output.say)).urls
     return clean_seeds(named)
 
 
 def _check_budget(seeds: Sequence[str], wish: Wish, until: Until) -> None:
     """Refuse a budget that ends before the first step."""
-    from surveyor.sampling.methods import WALKS
+    from surveyor.estimate.sampling.methods import WALKS
 
     first = min(len(seeds), wish.walks or WALKS)
     if until.fetches is not None and until.fetches < first:
@@ -106,7 +106,7 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
 def waiting(course: Course, now: Run) -> str:
     """Name the host that all walks wait for, if it is to be left alone for a while: a round needs all of its pages."""
     from surveyor.report.numbers import duration
-    from surveyor.urls import host
+    from surveyor.web.urls import host
 
     names = {host(now.state.urls[page]) for page in course.waits}
     known = (now.hosts[number] for number in range(len(now.hosts)))
@@ -119,8 +119,8 @@ def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tu
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
     from surveyor.cli.sample_display import WalkDisplay
-    from surveyor.sampling.live import run
-    from surveyor.sampling.until import done_when
+    from surveyor.estimate.sampling.live import run
+    from surveyor.estimate.sampling.until import done_when
 
     display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
     done = done_when(until, wish.watched, lambda _trail, _fetches, watched: display.watch(watched))

@@ -75,9 +75,9 @@ ASKED = tuple(one.name for one in fields(Wish) if one.name != "where")
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
     """Refuse what cannot work, before any of it is done."""
-    from surveyor.sampling.properties import NUMBERS, check_known
-    from surveyor.sampling.topics import Topic
-    from surveyor.sampling.until import Until
+    from surveyor.estimate.sampling.properties import NUMBERS, check_known
+    from surveyor.estimate.sampling.topics import Topic
+    from surveyor.estimate.sampling.until import Until
 
     if not wish.where and not wish.lists:
         raise UsageError("nothing says where to walk", hint="name a graph, a survey, or URLs to begin at")
@@ -126,7 +126,7 @@ def _check_where(wish: Wish) -> None:
 
 def _check_names(wish: Wish) -> None:
     """Refuse to take the share of a number, or to wait for the interval of a category."""
-    from surveyor.sampling.properties import CATEGORIES, NUMBERS
+    from surveyor.estimate.sampling.properties import CATEGORIES, NUMBERS
 
     if number := next((one for one in wish.share if one in NUMBERS), None):
         raise UsageError(f"{number} is a number, and pages have no share of it", hint=f"ask for --mean {number}")

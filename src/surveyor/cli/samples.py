@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.cli.sample_wish import Wish
+    from surveyor.estimate.sampling.estimates import Estimate
+    from surveyor.estimate.sampling.properties import Property
+    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.trail import Trail
     from surveyor.report.samples import Breakdown, Statistic
-    from surveyor.sampling.estimates import Estimate
-    from surveyor.sampling.properties import Property
-    from surveyor.sampling.result import Sample
-    from surveyor.sampling.trail import Trail
 
 NOT_REACHED = 3  # the exit code, also if something could not be told
 USUAL = "out_degree"  # the mean that is shown if nothing was asked for
@@ -75,9 +75,9 @@ def _stored(output: Output, wish: Wish) -> Found:
     from surveyor.cli.pages import find
     from surveyor.cli.ranked import open_graph
     from surveyor.cli.sample_display import WalkDisplay
-    from surveyor.crawling.survey import Survey
+    from surveyor.estimate.sampling.sample import sample
     from surveyor.report.numbers import counted
-    from surveyor.sampling.sample import sample
+    from surveyor.survey.survey import Survey
 
     (path,) = wish.where
     named = {"method": wish.method, "walks": wish.walks, "reach": wish.reach, "window": wish.window, "rng": wish.rng}
@@ -165,7 +165,7 @@ def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
 
 def _asked(sample: Sample, wish: Wish, held: set[str]) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
     """Yield the kind of each number that was asked for, what it is of, its option, and how to ask for it."""
-    from surveyor.sampling.properties import NUMBERS
+    from surveyor.estimate.sampling.properties import NUMBERS
 
     of = (wish.of,) if wish.of else ()  # what the goal is about is told, too
     shares = dict.fromkeys((*wish.share, *(one for one in of if one not in NUMBERS)))
@@ -197,11 +197,11 @@ def held(place: str | None) -> set[str]:
     if place is None:
         return set()
     if is_survey(place):
-        from surveyor.crawling.survey import Survey
+        from surveyor.survey.survey import Survey
 
         with Survey(place) as survey:
             return {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "read"}
-    from surveyor.crawling.seeds import read_seeds
+    from surveyor.crawler.seeds import read_seeds
 
     urls = set(read_seeds(place))
     if not urls:

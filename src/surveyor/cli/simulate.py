@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from surveyor.cli.output import Output
+    from surveyor.crawler.strategies.strategy import Strategy
     from surveyor.graph.csr import Graph
-    from surveyor.race import Race
-    from surveyor.strategies.strategy import Strategy
+    from surveyor.simulation.race import Race
 
 #: Names of the strategies, kept here so that help needs no import; a test compares them with the library.
 NAMES = (
@@ -113,8 +113,8 @@ def command(
 
 def chosen(names: str) -> list[Strategy]:
     """Make the strategies of a list, each once."""
+    from surveyor.crawler.strategies import by_name
     from surveyor.errors import UsageError
-    from surveyor.strategies import by_name
 
     words = dict.fromkeys(word.strip() for word in names.split(",") if word.strip())
     if not words:

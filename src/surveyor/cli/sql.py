@@ -32,8 +32,8 @@ def command(output: Output, *, survey: str, query: str, count: int, seconds: flo
     text = sys.stdin.read() if query == "-" and not sys.stdin.isatty() else query.removeprefix("-")
     if not text.strip():
         return show_tables(output, survey)
-    from surveyor.crawling.survey import Survey
     from surveyor.report.queries import query_table
+    from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
         found = opened.sql(text, seconds=seconds, engine=engine, limit=count if output.mode == "text" else None)
@@ -51,9 +51,9 @@ def command(output: Output, *, survey: str, query: str, count: int, seconds: flo
 
 def show_tables(output: Output, survey: str) -> int:
     """List the tables and their columns."""
-    from surveyor.crawling.tables import TABLES
     from surveyor.report.queries import tables_table
-    from surveyor.store.survey import Folder
+    from surveyor.store.directory import Folder
+    from surveyor.survey.tables import TABLES
 
     Folder.open(Path(survey), write=False).close()  # the tables of what is no survey would be a riddle
     output.object("sql", {"survey": survey, "tables": {name: list(columns) for name, columns in TABLES.items()}})

@@ -27,10 +27,10 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     if scope:
         return show_scope(output, survey)
     from surveyor.cli.crawled import larger_budgets
-    from surveyor.crawling.survey import Survey
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
     from surveyor.report.surveys import blocked_table, javascript_lines
+    from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
         coverage, blocked, manifest = opened.coverage, opened.blocked(), opened.manifest
@@ -86,8 +86,8 @@ def budget_in_words(settings: Mapping[str, Any]) -> str:
 
 def show_scope(output: Output, survey: str) -> int:
     """Print how much importance stays in the scope and how much leaves it."""
-    from surveyor.crawling.survey import Survey
     from surveyor.report.surveys import leaving_table
+    from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
         rows = opened.leaving()

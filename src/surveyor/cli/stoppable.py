@@ -26,7 +26,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> t
 
     What is cancelled may still return something; None if it had not begun, or could not wind up in time.
     """
-    from surveyor.sources.http import run as run_loop
+    from surveyor.fetch.http import run_sync
 
     async def stopping() -> Result | None:
         task = asyncio.current_task()
@@ -43,9 +43,13 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> t
     found: Result | None = None
     with _alarm():
         try:
-            found = run_loop(stopping())
+            found = run_sync(stopping())
         except _Overdue as overdue:
             caught.append(overdue.number)
+        except Exception:
+            if not _rung:
+                raise
+            caught.append(_rung[0])  # a callback from C dropped the interruption, and something failed for that reason
     return found, INTERRUPTED[signal.Signals(caught[0])] if caught else 0
 
 
@@ -64,6 +68,7 @@ class _Overdue(KeyboardInterrupt):
 
 
 _signals: list[int] = []  # that arrived, the first one first
+_rung: list[int] = []  # the first of them, once the time was over
 
 
 def _arm(number: int, _frame: object) -> None:
@@ -74,6 +79,7 @@ def _arm(number: int, _frame: object) -> None:
 
 
 def _ring(_number: int, _frame: object) -> NoReturn:
+    _rung.append(_signals[0])
     raise _Overdue(_signals[0])
 
 
@@ -84,6 +90,7 @@ def _alarm() -> Iterator[None]:
         yield
         return
     _signals.clear()
+    _rung.clear()
     before = {number: signal.getsignal(number) for number in INTERRUPTED}
     ringing = signal.signal(signal.SIGALRM, _ring)
     try:

@@ -39,8 +39,8 @@ def command(output: Output, *, graph: str, count: int, blocked: bool, javascript
 
 def show_blocked(output: Output, path: str, count: int) -> int:
     """Print pages that could not be read, most importance first."""
-    from surveyor.crawling.survey import Survey
     from surveyor.report.surveys import of_one_site, refused_table
+    from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
         rows = survey.refused(count)
@@ -55,8 +55,8 @@ def show_blocked(output: Output, path: str, count: int) -> int:
 
 def show_javascript(output: Output, path: str, count: int) -> int:
     """Print pages that are empty until a script has run, most importance first."""
-    from surveyor.crawling.survey import Survey
     from surveyor.report.surveys import of_one_site, scripted_table
+    from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
         rows = survey.javascript(count)

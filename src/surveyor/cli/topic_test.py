@@ -11,8 +11,8 @@ from surveyor.cli import options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.sampling.quality import Quality
-    from surveyor.sampling.topics import Topic
+    from surveyor.estimate.sampling.quality import Quality
+    from surveyor.estimate.sampling.topics import Topic
 
 Row = dict[str, Any]
 
@@ -49,8 +49,8 @@ def command(
     from surveyor.cli.ranked import is_survey
     from surveyor.cli.topics import Source, gathered, kept_in
     from surveyor.errors import UsageError
-    from surveyor.sampling.quality import Quality
-    from surveyor.sampling.topics import Topic
+    from surveyor.estimate.sampling.quality import Quality
+    from surveyor.estimate.sampling.topics import Topic
 
     surveys = [place for place in pages if is_survey(place)]
     named = f"model:{topic}" if topic.endswith(".json") and Path(topic).exists() else topic

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surveyor.cli.output import Output
-    from surveyor.sampling.classifier import Classifier, Kind
+    from surveyor.estimate.sampling.classifier import Classifier, Kind
 
 SAID = 12  # words for and against that are listed
 
@@ -56,7 +56,7 @@ def command(
     """
     from surveyor.cli.topics import Source, gathered
     from surveyor.errors import UsageError
-    from surveyor.sampling.training import Examples, check_installed, train_on
+    from surveyor.estimate.sampling.training import Examples, check_installed, train_on
 
     check_installed()
     path = _place(name, survey, replace=replace)

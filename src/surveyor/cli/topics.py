@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.sampling.examples import Example
+    from surveyor.estimate.sampling.examples import Example
 
 SHOWN = 3  # pages that a warning names
 
@@ -31,8 +31,8 @@ def gathered(
 ) -> Iterator[Example]:
     """Yield pages of a survey and of files with their labels; warn of labels for pages that were not read."""
     from surveyor.errors import UsageError
-    from surveyor.sampling.examples import Labels, examples
-    from surveyor.store.survey import Folder
+    from surveyor.estimate.sampling.examples import Labels, examples
+    from surveyor.store.directory import Folder
 
     labels = Labels.of(positive, negative, label, others=None if negative else source.others)
     if labels.rules and source.survey is None and not source.places:

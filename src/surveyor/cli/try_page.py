@@ -11,7 +11,7 @@ from surveyor.cli.suggested import FETCHING, options_given
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.crawling.look import Look
+    from surveyor.crawler.preview import Look
 
 NAMES = (
     "contact", "scope", "include", "exclude", "depth", "delay", "allow", "follow_nofollow", "timeout", "max_bytes",
@@ -30,13 +30,13 @@ def command(output: Output, *, url: str, count: int, **given: Any) -> int:
     code is 5 if the page could not be fetched. Settings may also stand in surveyor.toml or in SURVEYOR_… variables.
     """
     from surveyor.config import load
-    from surveyor.crawling.look import looked
+    from surveyor.crawler.preview import looked
+    from surveyor.fetch.http import run_sync
     from surveyor.report.looks import ending, look_facts
-    from surveyor.sources.http import run
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     chosen = settings.with_contact(output, load(flags)[0])
-    found = run(looked(url, chosen, say=output.say))
+    found = run_sync(looked(url, chosen, say=output.say))
     output.object("try", found.to_dict())
     output.line(found.final)
     output.facts(look_facts(found))
@@ -69,6 +69,6 @@ def advise(output: Output, found: Look) -> None:
     elif target is not None:
         output.next_steps({"look at where it leads": ["surveyor", "try", target, *options_given(FETCHING)]})
     elif not found.hops or found.hops[-1].status is None:
-        from surveyor.crawling.nothing import advice
+        from surveyor.crawler.nothing_fetched import advice
 
         output.say(f"  hint: {advice(found.reason)}")

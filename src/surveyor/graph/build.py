@@ -23,7 +23,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
 from surveyor.kernels.crew import Crew
-from surveyor.progress import Progress, silent
+from surveyor.stopping import Progress, silent
 
 RUN = 1 << 20  # keys sorted at a time: 8 MB, so that the runs of all cores fit their caches
 Write = Callable[[IdArray], None]

@@ -29,8 +29,8 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder, check_free
 from surveyor.graph.names import Names
 from surveyor.graph.places import Level, Places
-from surveyor.progress import Progress, silent
-from surveyor.suffixes import Suffixes
+from surveyor.stopping import Progress, silent
+from surveyor.web.suffixes import Suffixes
 
 NAMES = 1 << 18  # looked at at a time
 LINKS = 1 << 21

@@ -31,8 +31,8 @@ from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
-from surveyor.npy import map_npy
-from surveyor.progress import Progress, silent
+from surveyor.graph.npy import map_npy
+from surveyor.stopping import Progress, silent
 
 FORMAT = "surveyor-graph"
 VERSION = 1

@@ -20,8 +20,8 @@ from surveyor.arrays import BoolArray
 from surveyor.graph.names import Names
 from surveyor.graph.places import Places
 from surveyor.graph.sites import authorities, hosts_of
-from surveyor.suffixes import Suffixes, spelt
-from surveyor.urls import normalise
+from surveyor.web.suffixes import Suffixes, spelt
+from surveyor.web.urls import normalise
 
 ENDS = ("/", "?", "#")  # what may follow the last folder of a prefix
 _PORT = re.compile(r":\d+$")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import ByteArray, IntArray, KeyArray, read_only
 from surveyor.errors import InputError, SurveyorError, UsageError
-from surveyor.interning import StringTable, key_words
+from surveyor.web.interning import StringTable, key_words
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 AT_ONCE = 1 << 20  # offsets compared at a time

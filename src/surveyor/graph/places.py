@@ -16,7 +16,7 @@ from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.graph.names import Interner, Names
 from surveyor.graph.sites import NOWHERE, authorities
-from surveyor.suffixes import Suffixes, spelt
+from surveyor.web.suffixes import Suffixes, spelt
 
 Level = Literal["hosts", "domains"]
 _QUERY = re.compile(r"[?#\\]")  # ends the host of a URL that has no path

@@ -70,7 +70,7 @@ class Memory(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is written down at each step; see `sampling/trail.py`."""
+    """What is written down at each step; see `estimate/sampling/trail.py`."""
 
     walk: Whole
     segment: Whole

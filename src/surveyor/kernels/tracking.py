@@ -1,4 +1,4 @@
-"""Push tracking of a web that changes, in one kernel: the steps of `strategies/tracking.py` over known arrays.
+"""Push tracking of a web that changes, in one kernel: the steps of `crawler/strategies/tracking.py` over known arrays.
 
 All pages are known, and none gets more links than it had, so that the rows as last seen lie as the rows of the web.
 """

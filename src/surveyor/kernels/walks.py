@@ -2,7 +2,7 @@
 
 A micro-step looks at one page that was fetched and says which one is needed next. The pages that all walks need are
 fetched first, then the walks act in order, so that what a walk knows does not depend on how fast pages come. The same
-rounds drive walks over a live web; `sampling/walks.py` tells each method once more, in plain Python.
+rounds drive walks over a live web; `estimate/sampling/walks.py` tells each method once more, in plain Python.
 
 Cost: a hash and a few reads of memory a micro-step.
 """

@@ -37,9 +37,9 @@ from surveyor.arrays import FloatArray
 from surveyor.errors import NotConverged, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.kernels.crew import Crew
-from surveyor.progress import Progress, silent
 from surveyor.rank.ranking import Ranking
 from surveyor.rank.sweeps import Sweeps
+from surveyor.stopping import Progress, silent
 
 Solver = Literal["auto", "power", "seidel", "push"]
 Weights = npt.ArrayLike | Sequence[str]

@@ -9,7 +9,7 @@ from surveyor.report.numbers import percent, share_at_least, share_at_most
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surveyor.ledger import CoverageInterval
+    from surveyor.crawler.ledger import CoverageInterval
 
 WIDTH = 28  # of a bar
 EIGHTHS = " ▏▎▍▌▋▊▉"

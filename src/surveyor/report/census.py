@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.robots import Robots
-from surveyor.urls import domain, host, origin
+from surveyor.web.robots import Robots
+from surveyor.web.urls import domain, host, origin
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
-    from surveyor.crawling.survey import Survey
+    from surveyor.outcome import RobotsFile, Visit
     from surveyor.rank.ranking import Ranking
-    from surveyor.visit import RobotsFile, Visit
+    from surveyor.survey.survey import Survey
 
 BREAK = 300.0  # seconds without any request: the crawl was not running
 

@@ -16,8 +16,8 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from surveyor.communities.result import CommunityRank
-    from surveyor.rank.movers import Mover
+    from surveyor.estimate.community.movers import Mover
+    from surveyor.estimate.community.result import CommunityRank
 
 NOISE = 1e-6  # the spread is worked out from estimates that are exact to so much
 LAST = 3  # rounds whose movement is told

@@ -10,7 +10,7 @@ from surveyor.report.column_files import ROWS, readable, write_columns, write_sc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from surveyor.communities.result import CommunityRank
+    from surveyor.estimate.community.result import CommunityRank
     from surveyor.store import columns
 
 WHOLE = ("page", "position", "local_position", "moved")

@@ -11,7 +11,7 @@ from surveyor.report.numbers import at_most, count, counted, duration, tiny
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surveyor.communities.result import CommunityRank
+    from surveyor.estimate.community.result import CommunityRank
 
 PAGES, MOVES, MOVERS = 200, 20, 20  # rows at most
 UNCERTAIN = (

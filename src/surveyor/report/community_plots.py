@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from surveyor.arrays import FloatArray, IntArray
-    from surveyor.communities.result import CommunityRank
+    from surveyor.estimate.community.result import CommunityRank
 
 POINTS = 3000  # of a cloud: more are not told apart, and make a file large
 LABELS, LINE = 7, 0.055  # pages named in a figure; the height of a name in parts of the axis

@@ -8,7 +8,7 @@ from surveyor.report.numbers import count, percent, share_at_most
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
-    from surveyor.crawling.compared import Change, Difference
+    from surveyor.survey.diff import Change, Difference
 
 KEYS = ("kind", "old_share", "new_share", "old_position", "new_position", "url")
 MEANS = {

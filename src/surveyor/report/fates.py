@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from surveyor.report.numbers import count, counted, percent
 
 if TYPE_CHECKING:
-    from surveyor.crawling.fate import Fate
+    from surveyor.survey.url_status import Fate
 
 
 def fate_lines(fate: Fate) -> list[str]:

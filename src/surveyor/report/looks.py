@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from surveyor.report.numbers import count, duration, size
 
 if TYPE_CHECKING:
-    from surveyor.crawling.look import Look, RobotsLook
+    from surveyor.crawler.preview import Look, RobotsLook
 
 ENDINGS = {
     "read": "A crawl would read it",

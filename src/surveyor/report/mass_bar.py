@@ -9,7 +9,7 @@ from surveyor.report.page import text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surveyor.ledger import CoverageInterval
+    from surveyor.crawler.ledger import CoverageInterval
 
 ACCOUNTS = {  # colour of the page, meaning
     "captured": ("one", "settled on pages that were read"),

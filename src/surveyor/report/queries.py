@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
-    from surveyor.crawling.sql import QueryResult
+    from surveyor.survey.sql import QueryResult
 
 SQL_TYPES = {"int32": "integer", "int64": "integer", "float64": "number"}
 

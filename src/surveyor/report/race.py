@@ -11,12 +11,12 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
-from surveyor.race import LEVELS
 from surveyor.report.numbers import count, counted
 from surveyor.report.tables import Table
+from surveyor.simulation.race import LEVELS
 
 if TYPE_CHECKING:
-    from surveyor.race import Race, Run
+    from surveyor.simulation.race import Race, Run
 
 OPTIMAL = "best possible order"
 NONE = "–"

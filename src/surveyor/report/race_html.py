@@ -13,7 +13,7 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surveyor.race import Race
+    from surveyor.simulation.race import Race
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.race import thinned
 from surveyor.report.numbers import printable, tiny
 from surveyor.report.race import share
 from surveyor.report.svg import INK, LINES, SIZE, figure
+from surveyor.simulation.race import thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from surveyor.arrays import FloatArray
-    from surveyor.race import Race, Run
+    from surveyor.simulation.race import Race, Run
 
 MARKS = "os^DvPX*"
 POINTS = 300  # of a curve

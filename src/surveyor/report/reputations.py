@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.compare.spam import AT, Admitted, admitted, bad_places, top_lists
-from surveyor.rank.sampled import outranks
+from surveyor.rank.compare.spam import AT, Admitted, admitted, bad_places, top_lists
+from surveyor.rank.domains.tse import outranks
 from surveyor.report.numbers import at_most, count, counted, percent
 from surveyor.report.spam_plots import FLAG, top_table
 from surveyor.report.tables import GAP, INDENT, Table
 
 if TYPE_CHECKING:
     from surveyor.arrays import AnyIntArray, IntArray
-    from surveyor.budgets import Plan
-    from surveyor.rank.domains import Domain, Domains
-    from surveyor.rank.reputation import Reputation
+    from surveyor.crawler.budgets import Plan
+    from surveyor.rank.domains.reputation import Reputation
+    from surveyor.rank.domains.scores import Domain, Domains
 
 WORDS = {
     "tse": "supporters", "supp": "supporters", "bv": "supporters", "in": "in-links", "win": "split votes",

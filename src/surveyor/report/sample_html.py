@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from surveyor.estimate.sampling.diagnostics import Diagnostics
+    from surveyor.estimate.sampling.result import Sample
     from surveyor.report.sample_plots import Drawn
     from surveyor.report.samples import Breakdown, Statistic
-    from surveyor.sampling.diagnostics import Diagnostics
-    from surveyor.sampling.result import Sample
 
 DIAGNOSED = (
     "Effective: as many independent uniform pages would tell as much. R-hat: near 1 if all walks are about the same "

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from surveyor.arrays import FloatArray, IntArray
+    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.trail import Trail
     from surveyor.report.samples import Statistic
-    from surveyor.sampling.result import Sample
-    from surveyor.sampling.trail import Trail
 
 MOMENTS = 24  # at which the interval of an estimate is worked out
 POINTS = 200  # of the line of one walk
@@ -123,7 +123,7 @@ def _moments(trail: Trail) -> IntArray:
 
 def _estimate(trail: Trail, numbers: FloatArray, end: int, *, share: bool) -> Any:
     from surveyor.errors import UsageError
-    from surveyor.sampling import estimates
+    from surveyor.estimate.sampling import estimates
 
     try:
         return (estimates.share if share else estimates.mean)(trail.rows(slice(0, end)), numbers[:end])

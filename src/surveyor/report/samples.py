@@ -15,8 +15,8 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from surveyor.sampling.estimates import Distribution, Estimate
-    from surveyor.sampling.result import Sample
+    from surveyor.estimate.sampling.estimates import Distribution, Estimate
+    from surveyor.estimate.sampling.result import Sample
 
 KEYS = ("statistic", "of", "category", "value", "low", "high", "level", "se", "ess", "pages")
 SHOWN = 12  # categories of a list; the others are told as one line
@@ -89,7 +89,7 @@ def facts(sample: Sample) -> dict[str, str]:
 
 def method(name: str) -> str:
     """Say what a method does, and whose it is."""
-    from surveyor.sampling.methods import METHODS
+    from surveyor.estimate.sampling.methods import METHODS
 
     known = METHODS[name]
     return f"{name}: {known.about}"
@@ -169,7 +169,7 @@ def draws_table(draws: Sequence[str]) -> Table:
 
 def meaning(sample: Sample) -> list[str]:
     """Say below the numbers what they mean."""
-    from surveyor.sampling.methods import METHODS
+    from surveyor.estimate.sampling.methods import METHODS
 
     told = "weights make every page count alike that the walks can reach; intervals are at 95 %"
     if not METHODS[sample.method].exact:
@@ -195,7 +195,7 @@ def effective(one: Estimate) -> str:
 def value(one: Estimate) -> str:
     """Write an estimate as finely as it is known.
 
-    >>> from surveyor.sampling.estimates import Estimate
+    >>> from surveyor.estimate.sampling.estimates import Estimate
     >>> value(Estimate(0.41234, 0.379, 0.445, 0.95, 0.02, 870, 2000, 900, 8, "", True))
     '41.2 %'
     >>> value(Estimate(12.345, 11.2, 13.5, 0.95, 0.5, 870, 2000, 900, 8, ""))
@@ -210,7 +210,7 @@ def value(one: Estimate) -> str:
 def interval(one: Estimate) -> str:
     """Write an interval, rounded outward.
 
-    >>> from surveyor.sampling.estimates import Estimate
+    >>> from surveyor.estimate.sampling.estimates import Estimate
     >>> interval(Estimate(0.41234, 0.379, 0.4451, 0.95, 0.02, 870, 2000, 900, 8, "", True))
     '37.9 to 44.6 %'
     >>> interval(Estimate(float("inf"), 1234, float("inf"), 0.95, 0.0, 0, 2000, 900, 8, ""))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from surveyor.compare.spam import Admitted, TopRow
+    from surveyor.rank.compare.spam import Admitted, TopRow
 
 POINTS = 300  # of a curve
 STEP = 0.3  # inches between the rows of a figure of places

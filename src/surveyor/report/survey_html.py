@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.crawling.survey import Survey
 from surveyor.report import page, surveys
 from surveyor.report.accounts import MEANING, by_kind
 from surveyor.report.census import Census, by_domain, by_reason, census, keep_delays
@@ -22,7 +21,8 @@ from surveyor.report.numbers import at_most, count, counted, duration, percent, 
 from surveyor.report.pages import near_ties, order_in_words, top_pages
 from surveyor.report.survey_plots import coverage_plot, rate_plot
 from surveyor.stopping import goal_of, parse
-from surveyor.urls import host
+from surveyor.survey.survey import Survey
+from surveyor.web.urls import host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

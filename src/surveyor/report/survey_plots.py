@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surveyor.arrays import FloatArray
-    from surveyor.crawling.survey import History
+    from surveyor.survey.survey import History
 
 BINS = 60
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
 from surveyor.report.numbers import count, counted, percent
 from surveyor.report.tables import Table
-from surveyor.urls import origin
+from surveyor.web.urls import origin
 
 if TYPE_CHECKING:
-    from surveyor.crawling.survey import Survey
+    from surveyor.outcome import Visit
     from surveyor.report.census import Place
     from surveyor.report.pages import Page
-    from surveyor.store.survey import Manifest
-    from surveyor.visit import Visit
+    from surveyor.store.directory import Manifest
+    from surveyor.survey.survey import Survey
 
 PAGE = re.compile(r"https?://[^/]+/")
 

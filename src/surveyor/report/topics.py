@@ -9,7 +9,7 @@ from surveyor.report.numbers import count, share_at_least, share_at_most
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
-    from surveyor.sampling.quality import Quality
+    from surveyor.estimate.sampling.quality import Quality
 
 NAMES = {"precision": "of those taken for it, are on topic", "recall": "of those on topic, are found",
          "f1": "between precision and recall", "accuracy": "of all, judged rightly"}  # fmt: skip

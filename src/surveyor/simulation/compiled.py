@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Ending
+from surveyor.crawler.strategies.breadth import Breadth
+from surveyor.crawler.strategies.random import Random
+from surveyor.crawler.strategies.rankmass import RankMass
+from surveyor.crawler.strategies.strategy import Strategy, name_of
+from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.graph.growing import GrowingGraph
-from surveyor.ledger import Ledger
-from surveyor.loop import Ending
-from surveyor.race import Run
 from surveyor.simulation.course import Accuracy, Course, in_words, with_end
-from surveyor.strategies.breadth import Breadth
-from surveyor.strategies.random import Random
-from surveyor.strategies.rankmass import RankMass
-from surveyor.strategies.strategy import Strategy, name_of
-from surveyor.strategies.windowed import Windowed
+from surveyor.simulation.race import Run
 
 ORDERS = {Breadth: "depth", Random: "chance", RankMass: "mass", Windowed: "rounds"}  # not classes made from them
 CHUNK = 200_000  # reads between two signs of progress

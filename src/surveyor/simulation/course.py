@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.compare.order import kendall
-from surveyor.compare.ranks import l1
+from surveyor.crawler.ledger import CoverageInterval, Ledger
+from surveyor.crawler.loop import Ending
+from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.ledger import CoverageInterval, Ledger
-from surveyor.loop import Ending
-from surveyor.progress import Progress
-from surveyor.race import Sample
+from surveyor.rank.compare.order import kendall
+from surveyor.rank.compare.ranks import l1
+from surveyor.simulation.race import Sample
 from surveyor.simulation.scenario import Scenario
-from surveyor.stopping import ENDLESS, Rule
-from surveyor.strategies.strategy import Strategy, name_of
+from surveyor.stopping import ENDLESS, Progress, Rule
 
 BEST = 1000  # true best pages whose order is compared
 FIRST_SAMPLE = 10  # reads before the first comparison

@@ -8,18 +8,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.loop import Crawl, Source, Tally, blame, crawl
+from surveyor.crawler.sources.changing import ChangingWeb
+from surveyor.crawler.sources.graph import STEPS, ChangingSource, GraphSource
+from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
-from surveyor.frontier import Frontier
 from surveyor.graph.growing import GrowingGraph
-from surveyor.loop import Crawl, Source, Tally, blame, crawl
-from surveyor.outcome import Outcome
-from surveyor.race import Run
+from surveyor.outcome import News, Outcome
 from surveyor.simulation.course import Accuracy, Course, in_words, with_end
-from surveyor.sources.changing import ChangingWeb
-from surveyor.sources.graph import STEPS, ChangingSource, GraphSource
+from surveyor.simulation.race import Run
 from surveyor.stopping import Rule, Standing
-from surveyor.strategies.strategy import Strategy, name_of
-from surveyor.visit import News
 
 Result = TypeVar("Result")
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, FloatArray, IdArray, IntArray
+from surveyor.crawler.frontier import Budgets
+from surveyor.crawler.ledger import check_damping
 from surveyor.errors import InputError, UsageError
-from surveyor.frontier import Budgets
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.ledger import check_damping
-from surveyor.progress import Progress, silent
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
+from surveyor.stopping import Progress, silent
 
 SEEDS = 10  # pages of highest PageRank that are trusted when none are named
 TOLERANCE = 1e-7  # of true importance

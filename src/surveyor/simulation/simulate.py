@@ -4,7 +4,7 @@ Each strategy crawls the same web from the same seeds through the same loop as a
 graph in place of the network. Orders that need only the ledger run in one kernel on a web that does not change
 (`kernels/crawl.py`), which reads the same pages with the same numbers, hundreds of times faster.
 
-    >>> from surveyor.graph.synthetic import synthetic_web
+    >>> from surveyor.graph.synthetic.generate import synthetic_web
     >>> race = simulate(synthetic_web("small").graph, ["breadth", "rankmass"], Coverage(0.9), rng=7)
     >>> [run.strategy for run in race.runs if run.reached]
     ['breadth', 'rankmass']
@@ -20,18 +20,17 @@ from dataclasses import replace
 import numpy as np
 
 from surveyor.arrays import BoolArray, IdArray, IntArray
+from surveyor.crawler.strategies import by_name, check
+from surveyor.crawler.strategies.rankmass import RankMass
+from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.progress import Progress, silent
-from surveyor.race import Race, Run
 from surveyor.simulation import compiled as kernels
 from surveyor.simulation import objects
 from surveyor.simulation.course import Course
+from surveyor.simulation.race import Race, Run
 from surveyor.simulation.scenario import Scenario, best_order, set_up
-from surveyor.stopping import Bytes, Coverage, Pages, Rule, uses
-from surveyor.strategies import by_name, check
-from surveyor.strategies.rankmass import RankMass
-from surveyor.strategies.strategy import Strategy, name_of
+from surveyor.stopping import Bytes, Coverage, Pages, Progress, Rule, silent, uses
 
 GOAL = Coverage(0.9)
 CHANGES = ("change", "are born", "go")

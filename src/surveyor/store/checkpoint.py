@@ -26,9 +26,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surveyor import keys
 from surveyor.errors import SurveyError, UsageError
-from surveyor.npy import read_npy
+from surveyor.graph.npy import read_npy
+from surveyor.store import keys
 from surveyor.store.files import load_inside, read_inside
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from surveyor.graph.formats.streams import aside, library
+from surveyor.outcome import Visit
 from surveyor.store.journal import Journal
-from surveyor.visit import Visit
 
 ROWS = 1 << 15  # pages or visits at a time
 VISIT = {

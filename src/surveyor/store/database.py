@@ -19,7 +19,7 @@ from typing import Any
 import apsw
 
 from surveyor.errors import SurveyError
-from surveyor.store.survey import damaged
+from surveyor.store.directory import damaged
 
 VFS = "cksmvfs"
 RESERVED = 8  # bytes at the end of each page that hold its checksum

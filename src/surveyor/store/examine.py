@@ -9,11 +9,11 @@ from pathlib import Path
 
 from surveyor.errors import SurveyError, SurveyorError
 from surveyor.store import checkpoint
+from surveyor.store.directory import Manifest
 from surveyor.store.files import check_survey
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
 from surveyor.store.rescue import extent
-from surveyor.store.survey import Manifest
 from surveyor.store.warc import Archive
 
 SHOWN = 3  # damaged records that are named

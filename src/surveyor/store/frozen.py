@@ -26,7 +26,7 @@ import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
 from surveyor.arrays import read_only
-from surveyor.npy import plain_type
+from surveyor.graph.npy import plain_type
 from surveyor.store.checkpoint import Arrays
 from surveyor.store.fingerprint import NUMBERS, Objects, Strange, attributes, fingerprint, set_attributes, slots
 

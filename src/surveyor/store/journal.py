@@ -44,7 +44,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import NO_LINKS, Kind, Outcome
+from surveyor.outcome import NO_LINKS, Event, Kind, Outcome, Place, RobotsFile, Visit
 from surveyor.store import chain
 from surveyor.store.chain import COMMITS, Commit
 from surveyor.store.database import (
@@ -57,12 +57,11 @@ from surveyor.store.database import (
     has_checksums,
     transaction,
 )
+from surveyor.store.directory import damaged, explained
 from surveyor.store.events import check_event
 from surveyor.store.head import Head, HeadFile, head_path, read_heads
 from surveyor.store.lists import pack, unpack
 from surveyor.store.rows import check_counts, check_robots, check_texts, check_visits, whole_number
-from surveyor.store.survey import damaged, explained
-from surveyor.visit import Event, Place, RobotsFile, Visit
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time

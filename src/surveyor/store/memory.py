@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from surveyor.outcome import Outcome
-from surveyor.visit import News
+from surveyor.outcome import News, Outcome
 
 
 class MemoryJournal:

@@ -25,11 +25,11 @@ from surveyor.errors import SurveyError
 from surveyor.store import chain
 from surveyor.store.chain import EMPTY, TABLES, BadCommit, Commit
 from surveyor.store.database import ask, connect, transaction
+from surveyor.store.directory import explained, sync_folder
 from surveyor.store.files import open_inside
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
 from surveyor.store.rows import whole_number
-from surveyor.store.survey import explained, sync_folder
 
 RESCUED = "journal.rescued"
 AT_ONCE = 200  # commits copied in one transaction

@@ -12,10 +12,9 @@ from typing import Any
 
 from surveyor.config import FIELDS, Settings, names_code
 from surveyor.errors import UsageError
-from surveyor.scope import Scope
 from surveyor.stopping import parse
-from surveyor.strategies import by_name
-from surveyor.urls import domain, host, normalise
+from surveyor.web.scope import Scope
+from surveyor.web.urls import domain, host, normalise
 
 CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 MOST_PATTERNS = 10_000
@@ -59,11 +58,8 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} has a pattern of more than {LONGEST_PATTERN:,} characters")
     chosen = Settings(**known)
     parse(chosen.until)
-    if names_code(chosen.strategy):
-        if CLASS.fullmatch(chosen.strategy.strip()) is None:
-            raise ValueError(f"strategy must be a name or module:Class, not {chosen.strategy[:200]!r}")
-    else:
-        by_name(chosen.strategy)
+    if names_code(chosen.strategy) and CLASS.fullmatch(chosen.strategy.strip()) is None:
+        raise ValueError(f"strategy must be a name or module:Class, not {chosen.strategy[:200]!r}")
 
 
 def _check_replay(replay: Any) -> None:

@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
+from surveyor.outcome import Exchange, Place
+from surveyor.store.directory import damaged, explained, sync_folder
 from surveyor.store.files import open_inside
-from surveyor.store.survey import damaged, explained, sync_folder
-from surveyor.visit import Exchange, Place
 
 LIMIT = 1 << 30  # bytes after which a new file is begun
 LARGEST = 1 << 48  # bytes: no offset in a file is larger

@@ -8,8 +8,8 @@ import zlib
 
 from scratch import scratch
 
+from surveyor.outcome import Exchange, Place
 from surveyor.store.warc import Archive
-from surveyor.visit import Exchange, Place
 
 NAME = "archive"
 FOLDER = scratch() / "warc"

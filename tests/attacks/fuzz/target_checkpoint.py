@@ -12,9 +12,8 @@ from mutation import Mutator
 from reading import PARTS
 from scratch import scratch
 
-from surveyor import keys
 from surveyor.errors import InputError
-from surveyor.store import checkpoint
+from surveyor.store import checkpoint, keys
 from surveyor.store.frozen import freeze, thaw
 
 NAME = "checkpoint"

@@ -8,7 +8,7 @@ import zlib
 from importlib import import_module
 from typing import Any
 
-from surveyor.sources.encodings import ENCODINGS, Unreadable, decoder_of
+from surveyor.fetch.encodings import ENCODINGS, Unreadable, decoder_of
 
 NAME = "encodings"
 ROOM = 100_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from surveyor.links import read_page
-from surveyor.sources.addresses import locate
-from surveyor.sources.answers import joined, judge
-from surveyor.sources.encodings import Unreadable, decoder_of
-from surveyor.sources.http import Fetched, accepts, is_sendable, media_type, retry_after
+from surveyor.fetch.addresses import locate
+from surveyor.fetch.encodings import Unreadable, decoder_of
+from surveyor.fetch.http import Fetched, accepts, is_sendable, media_type, retry_after
+from surveyor.fetch.responses import joined, judge
+from surveyor.web.html import read_page
 
 NAME = "headers"
 URL = "https://example.org/dir/page"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from surveyor.links import MOST_LINKS, MOST_TEXT, read_page
+from surveyor.web.html import MOST_LINKS, MOST_TEXT, read_page
 
 NAME = "html"
 URL = "https://example.org/dir/page?q=1"

@@ -15,7 +15,7 @@ from scratch import scratch
 
 from pretend import Sites, Time, crawled, moved, page, rules
 from surveyor.errors import SurveyorError
-from surveyor.store.survey import Folder
+from surveyor.store.directory import Folder
 
 NAME = "journal"
 TOKENS = [b"\xff\xff\xff\xff", bytes(40), b"SQLite format 3\0", b"\x0d\0\0\0", b"http://", b"blocked", b"read"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from surveyor.robots import Robots
+from surveyor.web.robots import Robots
 
 NAME = "robots"
 ORIGIN = "https://example.org"

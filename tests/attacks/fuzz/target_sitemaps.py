@@ -7,8 +7,8 @@ import random
 import time
 import zlib
 
-from surveyor.listings import read_listing
-from surveyor.urls import normalise
+from surveyor.web.sitemaps import read_listing
+from surveyor.web.urls import normalise
 
 NAME = "sitemaps"
 SLOW = 3.0  # seconds of processor time for at most 64 kB

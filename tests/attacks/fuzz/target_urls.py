@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from surveyor.references import Addresses, resolve
-from surveyor.sources.addresses import forbidden, literal, locate
-from surveyor.urls import LONGEST, Urls, domain, host, normalise, origin
+from surveyor.fetch.addresses import forbidden, literal, locate
+from surveyor.web.references import Addresses, resolve
+from surveyor.web.urls import LONGEST, Urls, domain, host, normalise, origin
 
 NAME = "urls"
 TOKENS = [

@@ -18,7 +18,7 @@ from surveyor.graph.formats.intake import Intake, TooSparse
 from surveyor.graph.formats.ranks import Ranks, read_ranks, write_ranks
 from surveyor.graph.formats.registry import FORMATS, Format, detect, format_named
 from surveyor.graph.formats.streams import spooled
-from surveyor.progress import Progress, silent
+from surveyor.stopping import Progress, silent
 
 __all__ = [
     "FORMATS",

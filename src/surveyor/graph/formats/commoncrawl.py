@@ -20,7 +20,7 @@ import numpy as np
 from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.beginning import Beginning
+from surveyor.graph.formats.detection import Beginning
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.pairs import Block, parsed, read_ids, write_lines
 from surveyor.graph.formats.streams import aside, packing, unpacked

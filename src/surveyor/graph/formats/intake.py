@@ -20,7 +20,7 @@ from surveyor.arrays import MAX_PAGES, AnyIntArray, BoolArray, ByteArray, IntArr
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.build import Builder
 from surveyor.graph.names import Interner, Names
-from surveyor.progress import Progress, silent
+from surveyor.stopping import Progress, silent
 
 SHOWN = 5  # malformed lines kept for the report
 THIN = 1 << 24

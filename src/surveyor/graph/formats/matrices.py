@@ -15,7 +15,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import aside
 from surveyor.graph.names import Names
-from surveyor.npy import read_npy
+from surveyor.graph.npy import read_npy
 
 AT_ONCE = 1 << 22
 RATIO, FREE = 100, 1 << 26  # links of a graph pack no tighter; any archive may unpack to this many bytes

@@ -16,7 +16,7 @@ import numpy as np
 from surveyor.arrays import ByteArray, IdArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.beginning import BYTE_ORDER_MARK, NAMES_FOLLOW, Beginning, begin, is_header
+from surveyor.graph.formats.detection import BYTE_ORDER_MARK, NAMES_FOLLOW, Beginning, begin, is_header
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.streams import aside, line_blocks, packing
 from surveyor.graph.names import Names

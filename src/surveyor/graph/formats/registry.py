@@ -8,7 +8,8 @@ from pathlib import Path
 
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import beginning, bvgraph, commoncrawl, matrices, matrix_market, networks, pairs, parquet
+from surveyor.graph.formats import bvgraph, commoncrawl, matrices, matrix_market, networks, pairs, parquet
+from surveyor.graph.formats import detection as beginning
 from surveyor.graph.formats.filetypes import refuse
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import head, plain_suffix

@@ -27,7 +27,7 @@ import numpy as np
 
 from surveyor.arrays import ByteArray
 from surveyor.errors import InputError, MissingExtra, UsageError
-from surveyor.progress import Progress, silent
+from surveyor.stopping import Progress, silent
 
 BLOCK = 1 << 21  # bytes of text parsed at a time: the numbers found in it still fit the caches
 LONGEST = 1 << 26  # a longer "line" is no text

@@ -1,0 +1,54 @@
+"""How the error of a local domain fell while pages around it were read, as a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from experiments.community_errors import ESTIMATORS, SELECTORS
+from experiments.community_tables import LABELS, Found
+from surveyor.report.numbers import tiny
+from surveyor.report.race_plots import DASHES, MARKS
+from surveyor.report.svg import INK, LINES, SIZE, figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "crawled": {"linestyle": "-"},
+    "frontier": {"dashes": DASHES, "linewidth": 1.3},
+    "auto": {"dashes": (1, 1.5), "linewidth": 1.6},
+}
+LEGEND = 0.7  # inches
+FLOOR = 1e-6  # smaller errors are drawn here: they are those of solving
+
+
+def plot(found: Found) -> str:
+    """Draw L1 against further pages for each choice, one line for each estimator; the first seed."""
+    first = {run.select: run for run in reversed(found.runs) if run.curve}
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.ticker import LogLocator
+
+        lines, names = [], []
+        for place, select in enumerate(SELECTORS):
+            for estimator, points in first[select].curve.items():
+                drawn = axes.plot(
+                    [at for at, _ in points], [max(error, FLOOR) for _, error in points], color=LINES[place],
+                    marker=MARKS[place] if estimator == "crawled" else None, markersize=4, **LOOKS[estimator],
+                )  # fmt: skip
+                if estimator == "crawled":
+                    lines += drawn
+                    names.append(LABELS[select])
+        for estimator in ESTIMATORS:
+            lines += axes.plot([], [], color=INK, **LOOKS[estimator])
+            names.append(estimator)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(lambda value, _: tiny(value))
+        axes.set_xlabel(f"further pages read, in local pages ({found.pages:,})")
+        axes.set_ylabel("L1 error")
+        axes.set_title(found.name, fontsize=11)
+        axes.figure.legend(lines, names, loc="outside lower center", ncols=4, fontsize=10)
+
+    label = f"L1 error of the ranks of {found.name} against further pages read, for each choice and estimator"
+    return figure(draw, label, found.name, (SIZE[0], SIZE[1] + LEGEND))

@@ -1,0 +1,73 @@
+"""How much of what flows into a local domain comes from the pages that each choice reads, beside the error left.
+
+    python -m experiments.inflow [--data DIR] [--pages 400000] [--seeds 3]
+
+The impact of a page outside is the chance that a surfer is on it and follows a link into the domain
+(`rank/compare/impact.py`); it needs the true ranks of the whole web. For each domain of `chosen_domains` whose choices
+differ: the share of all impact that the extra pages hold, and the L1 error of the paper's estimate, for each choice,
+at +2n (sites) or +n (topics), means over seeds. The output is Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from experiments.chosen_domains import Web, kind_of, made, real
+from experiments.local_domains import Domain
+from surveyor.estimate.community.known_graph import Plan, expand
+from surveyor.rank.compare.impact import impact
+from surveyor.rank.compare.ranks import l1
+from surveyor.rank.expansion import Select
+
+CHOICES: tuple[Select, ...] = ("complement", "flow", "outlinks", "random")
+ALIKE = 1.05  # errors within this factor tell nothing about choices
+
+
+def measure(web: Web, domain: Domain, seeds: int) -> list[tuple[float, float]]:
+    """Return, for each choice, the share of the inflow that was read and the error left."""
+    inflow, truth = impact(web.graph, web.ranks, domain.pages), web.truth(domain)
+    times = 2 if kind_of(domain) == "site" else 1
+    found = []
+    for choice in CHOICES:
+        plans = [Plan(times * domain.pages.size, choice, seed=seed) for seed in range(7, 7 + seeds)]
+        done = [expand(web.graph, domain.pages, plan) for plan in plans]
+        shares = [inflow[one.extra].sum() / max(inflow.sum(), 1e-300) for one in done]
+        errors = [l1(one.expansion.local_ranks(), truth) for one in done]
+        found.append((float(np.mean(shares)), float(np.mean(errors))))
+    return found
+
+
+def rows(webs: Iterator[Web], seeds: int) -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield f"| domain | inflow read: {', '.join(CHOICES)} | L1 |"
+    yield "|---|---|---|"
+    for web in webs:
+        for domain in web.domains:
+            found = measure(web, domain, seeds)
+            errors = [error for _, error in found]
+            if max(errors) > ALIKE * min(errors):
+                shares = " ".join(f"{share:.2f}" for share, _ in found)
+                yield f"| {domain.name} | {shares} | {' '.join(f'{error:.4f}' for error in errors)} |"
+
+
+def main() -> None:
+    """Run the experiment."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of real graphs")
+    parser.add_argument("--pages", type=int, default=400_000, help="of the made-up web")
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    webs = chain(real(given.data) if given.data else (), [made(given.pages)])
+    for line in rows(webs, given.seeds):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

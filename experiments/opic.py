@@ -1,0 +1,327 @@
+"""The experiments of the OPIC paper (Abiteboul, Preda and Cobena 2003, section 4), in one command.
+
+    python -m experiments.opic [--pages 100000] [--web web] [--out FOLDER] [--quick]
+
+1. *Policies*: the L1 error of estimated importance against reads per page for greedy, cycle and random, beside the
+   off-line power method, for which a sweep counts as one read per page. Also the error of the paper's estimate,
+   (history + cash) / (G + 1), where ours is a power step ahead, and the mean relative error of the most important
+   hundredth of the pages.
+2. *Windows*: how large, on a web that stands still.
+3. *Change*: windows, plain OPIC and push tracking on webs in which a share of the pages gets new links in each
+   epoch, an epoch being one read per page on average; changes come in five parts, so that no order of reading sees
+   all of them in time. The error is against PageRank of the web as it is at the end
+   of the epoch, on average over the later half of the epochs.
+
+All pages are known at the beginning and jumps are uniform, as in the paper. The output is Markdown; with --out
+the curves of 1 and 3 are drawn too. A window of size T reaches T units of moved cash back: greedy moves about 2
+units in an epoch. Same arguments, same tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, read_only
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.sources.changing import ChangingWeb
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
+from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.tracking import pace
+from surveyor.graph.csr import Graph
+from surveyor.graph.growing import GrowingGraph
+from surveyor.graph.synthetic.generate import PRESETS, rmat, synthetic_web
+from surveyor.kernels.crew import Crew
+from surveyor.rank.pagerank import pagerank
+
+if TYPE_CHECKING:
+    from surveyor.kernels.mass import Rows
+
+DAMPING = 0.85
+RNG = 7
+PARTS = 5  # of an epoch, each with its part of the changes
+PRECISION = 1e-3  # of push tracking: mass that is not worth a push
+TOLERANCE = 1e-6  # of the true importance
+WINDOWS: dict[Window, tuple[int, ...]] = {"fixed": (4, 8, 16), "variable": (2, 4, 8, 16), "bao": (4, 8, 16)}
+ADAPTIVE: dict[Window, tuple[int, ...]] = {"fixed": (4, 8), "variable": (4, 16), "bao": (2, 4, 8, 16)}
+
+Series = dict[str, tuple[Sequence[float], Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to do."""
+
+    pages: int = 100_000
+    reads: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # per page, when errors are taken
+    rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1)  # pages that change in an epoch
+    epochs: int = 16
+
+
+QUICK = Plan(pages=1_000, reads=(1, 3, 6), rates=(0.0, 0.1), epochs=6)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A beginning at which all pages are known."""
+
+    seeds: IdArray
+    teleport: FloatArray
+    capacity: int
+    damping: float = DAMPING
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far an estimate is from the truth."""
+
+    l1: float
+    paper: float  # L1 of the paper's estimate
+    top: float  # mean relative error of the most important hundredth
+    proven: float  # bound on l1
+
+
+def begun(strategy: Opic, pages: int) -> Opic:
+    """Start a strategy with all pages known."""
+    start = Start(np.arange(pages, dtype=np.int32), np.full(pages, 1 / pages), pages)
+    strategy.begin(start, None, np.random.default_rng(RNG))
+    return strategy
+
+
+def l1(estimate: FloatArray, truth: FloatArray) -> float:
+    """Return the distance of an estimate from the truth; it may have room for more pages."""
+    return float(np.abs(estimate[: truth.size] - truth).sum())
+
+
+def opic_curve(strategy: Opic, web: ChangingWeb, truth: FloatArray, reads: Sequence[int]) -> list[Errors]:
+    """Read a web that stands still; return the errors after so many reads per page."""
+    begun(strategy, web.pages)
+    top = np.argsort(-truth)[: max(truth.size // 100, 1)]
+    curve, done = [], 0
+    for each in reads:
+        strategy.run(web.rows, (each - done) * web.pages)
+        done, estimate = each, strategy.importance()
+        relative = float(np.abs(estimate[top] / truth[top] - 1).mean())
+        curve.append(Errors(l1(estimate, truth), l1(paper_estimate(strategy), truth), relative, strategy.certificate()))
+    return curve
+
+
+def paper_estimate(strategy: Opic) -> FloatArray:
+    """Return (history + cash) / (G + 1), over real pages only."""
+    from surveyor.kernels.opic import BETA
+
+    cash = strategy.cash
+    earned: FloatArray = cash.earnings.history + cash.cash + cash.weight * (cash.totals[BETA] - cash.settled)
+    return earned / float(earned.sum())
+
+
+def power_curve(graph: Graph, truth: FloatArray, reads: Sequence[int]) -> list[float]:
+    """Return the errors of the power method after so many sweeps."""
+    from surveyor.kernels.measure import gather_sweep
+
+    rows, share, errors = graph.in_links, DAMPING * graph.share_per_link, []
+    rank, dangling = np.full(graph.pages, 1 / graph.pages), graph.out_degrees == 0
+    for sweep in range(1, max(reads) + 1):
+        base = (1 - DAMPING + DAMPING * float(rank[dangling].sum())) / graph.pages
+        gather_sweep(rows.indptr, rows.indices, rank * share, base, rank)
+        if sweep in reads:
+            errors.append(l1(rank, truth))
+    return errors
+
+
+@dataclass(frozen=True)
+class Part:
+    """A web as it is during a part of an epoch."""
+
+    rows: Rows
+    dead: BoolArray
+    truth: FloatArray | None  # its PageRank, at the end of an epoch
+
+    @property
+    def reads(self) -> int:
+        """How many pages are read in this time."""
+        return int(self.dead.size) // PARTS
+
+
+def history_of(graph: Graph, rate: float, epochs: int) -> list[Part]:
+    """Let a web change all the time, in parts of epochs."""
+    web = ChangingWeb(graph, np.random.default_rng(RNG), changed=rate / PARTS)
+    found: list[Part] = []
+    start: FloatArray | None = None
+    for part in range(1, epochs * PARTS + 1):
+        web.step()
+        rows = web.rows
+        rows = rows._replace(start=rows.start.copy(), end=rows.end.copy(), targets=rows.targets.copy())
+        if part % PARTS == 0:
+            start = pagerank(web.graph(), DAMPING, TOLERANCE, start=start).scores
+        found.append(Part(rows, web.dead.copy(), start if part % PARTS == 0 else None))
+    return found
+
+
+def opic_errors(strategy: Opic, history: list[Part]) -> list[float]:
+    """Read a web that changes, one read per page in each epoch; return the L1 error after each epoch."""
+    begun(strategy, history[0].dead.size)
+    errors = []
+    for part in history:
+        strategy.run(part.rows, part.reads, part.dead)
+        if part.truth is not None:
+            errors.append(l1(strategy.importance(), part.truth))
+    return errors
+
+
+def tracking_errors(history: list[Part]) -> list[float]:
+    """Do the same with push tracking."""
+    from surveyor.kernels.mass import Rows
+    from surveyor.kernels.queue import new_queue, place
+    from surveyor.kernels.tracking import Seen, track
+
+    pages, first = history[0].dead.size, history[0].rows
+    ledger = Ledger(
+        GrowingGraph(1), np.arange(pages, dtype=np.int32), damping=DAMPING, precision=PRECISION, pages=pages
+    )
+    end, targets = first.start.copy(), np.zeros_like(first.targets)
+    seen = Seen(Rows(read_only(first.start), read_only(end), read_only(targets)), end, targets)
+    queue, clock, errors = new_queue(pages), np.array([0.0, pace(ledger)]), []
+    for page in range(pages):
+        place(queue, page, ledger.residual[page])
+    for part in history:
+        rows = Rows(*(read_only(array) for array in part.rows))
+        for reads in np.diff(np.linspace(0, part.reads, 3).astype(np.int64)).tolist():
+            track(ledger.mass, seen, rows, queue, clock, reads)
+            clock[1] = pace(ledger)
+        if part.truth is not None:
+            errors.append(l1(ledger.importance(), part.truth))
+    return errors
+
+
+def policies(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> Series:
+    """Print the first experiment; return its curves."""
+    methods = {
+        "greedy": Opic("greedy", DAMPING, "uniform", 0.0),
+        "greedy, fairness 5 %": Opic("greedy", DAMPING, "uniform", 0.05),
+        "cycle": Opic("cycle", DAMPING, "uniform"),
+        "random": Opic("random", DAMPING, "uniform"),
+    }
+    curves = _curves(methods, graph, truth, plan, crew)
+    power = power_curve(graph, truth, plan.reads)
+    rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
+    rows["power method"] = power
+    heads = [f"{reads}" for reads in plan.reads]
+    _print_table("L1 error after so many reads per page", "policy", heads, rows)
+    proven = {f"{name}, proven": [point.proven for point in curve] for name, curve in curves.items()}
+    _print_table("Bound that OPIC gives on that error", "policy", heads, proven)
+    paper = {name: [point.paper for point in curve] for name, curve in curves.items()}
+    _print_table("L1 error of the paper's estimate, (history + cash) / (G + 1)", "policy", heads, paper)
+    top = {name: [point.top for point in curve] for name, curve in curves.items()}
+    _print_table("Mean relative error of the most important hundredth", "policy", heads, top)
+    return {name: (plan.reads, errors) for name, errors in rows.items()}
+
+
+def windows(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> None:
+    """Print the second experiment."""
+    methods = dict(_adaptive(WINDOWS))
+    curves = _curves(methods, graph, truth, plan, crew)
+    rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
+    heads = [f"{reads}" for reads in plan.reads]
+    _print_table("L1 error of windows after so many reads per page, nothing changes", "window", heads, rows)
+
+
+def changes(graph: Graph, plan: Plan, crew: Crew) -> Series:
+    """Print the third experiment; return the error by rate of change."""
+    rows: dict[str, list[float]] = {}
+    for rate in plan.rates:
+        history = history_of(graph, rate, plan.epochs)
+        methods = {"OPIC": Opic(teleport="uniform"), **dict(_adaptive(ADAPTIVE))}
+        found = dict(zip(methods, crew.each(opic_errors, [(each, history) for each in methods.values()]), strict=True))
+        found["push tracking"] = tracking_errors(history)
+        for name, errors in found.items():
+            rows.setdefault(name, []).append(float(np.mean(errors[plan.epochs // 2 :])))
+    heads = [f"{100 * rate:g} %" for rate in plan.rates]
+    title = f"L1 error while so many pages change per epoch (mean of epochs {plan.epochs // 2 + 1} to {plan.epochs})"
+    _print_table(title, "method", heads, rows)
+    best_bao = [min(rows[name][column] for name in rows if name.startswith("bao")) for column in range(len(heads))]
+    ratios = [f"{mine / theirs:.2f}" for mine, theirs in zip(rows["push tracking"], best_bao, strict=True)]
+    print("Push tracking's error as a part of the best bao's: " + ", ".join(ratios))
+    for window in ADAPTIVE:
+        sizes = [name for name in rows if name.startswith(window)]
+        best = [min(sizes, key=lambda name: rows[name][column]) for column in range(len(heads))]
+        print(f"Best {window}: " + ", ".join(f"{name} at {head}" for name, head in zip(best, heads, strict=True)))
+    return {name: ([100 * rate for rate in plan.rates], errors) for name, errors in rows.items()}
+
+
+def _adaptive(sizes: dict[Window, tuple[int, ...]]) -> Iterator[tuple[str, AdaptiveOpic]]:
+    for window, choices in sizes.items():
+        for size in choices:
+            yield f"{window} {size}", AdaptiveOpic(window, size, damping=DAMPING, teleport="uniform")
+
+
+def _curves(
+    methods: dict[str, Opic] | dict[str, AdaptiveOpic], graph: Graph, truth: FloatArray, plan: Plan, crew: Crew
+) -> dict[str, list[Errors]]:
+    web = ChangingWeb(graph, np.random.default_rng(RNG), changed=0.0)
+    tasks = [(strategy, web, truth, plan.reads) for strategy in methods.values()]
+    return dict(zip(methods, crew.each(opic_curve, tasks), strict=True))
+
+
+def _print_table(title: str, name: str, heads: Sequence[str], rows: dict[str, list[float]]) -> None:
+    print(f"\n### {title}\n\n| {name} | " + " | ".join(heads) + " |\n|---|" + "--:|" * len(heads))
+    for label, values in rows.items():
+        print(f"| {label} | " + " | ".join(f"{value:.4f}" for value in values) + " |", flush=True)
+
+
+def plot(path: Path, series: Series, across: str, up: str, *, log: bool) -> None:
+    """Draw named lines into a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for mark, (name, (x, y)) in zip("os^DvPX*<>pH" * 2, series.items(), strict=False):
+        axes.plot(x, y, marker=mark, markersize=4, label=name)
+    if log:
+        axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description="OPIC: policies, windows, and webs that change.")
+    parser.add_argument("--pages", type=int, help="of the web; 100,000 unless told otherwise")
+    parser.add_argument("--web", choices=["web", "rmat"], default="web", help="a web of sites, or an R-MAT graph")
+    parser.add_argument("--out", type=Path, help="folder for the plots")
+    parser.add_argument("--threads", type=int, help="all cores unless told otherwise")
+    parser.add_argument("--quick", action="store_true", help="a small web, in seconds")
+    given = parser.parse_args(arguments)
+    plan = QUICK if given.quick else Plan()
+    plan = replace(plan, pages=given.pages or plan.pages)
+    if given.web == "web":
+        graph = synthetic_web(replace(PRESETS["web"], pages=plan.pages), rng=RNG, names=False).graph
+    else:
+        graph = rmat(max(plan.pages - 1, 1).bit_length(), 8, rng=RNG)
+    print(f"{graph!r} ({given.web}), damping {DAMPING:g}, uniform jumps")
+    truth = pagerank(graph, DAMPING, TOLERANCE).scores
+    with Crew(given.threads) as crew:
+        first = policies(graph, truth, plan, crew)
+        windows(graph, truth, plan, crew)
+        third = changes(graph, plan, crew)
+    if given.out is None:
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    try:
+        plot(given.out / "opic-policies.svg", first, "reads per page", "L1 error", log=True)
+        plot(given.out / "opic-changes.svg", third, "pages that change per epoch, %", "L1 error", log=False)
+    except ImportError:
+        print("no plots: matplotlib is not installed; pip install 'surveyor[report]'", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Crawling: the loop, the ledger of importance, the frontier, strategies, sources, sessions and replay."""

@@ -1,0 +1,167 @@
+"""The graph of the domains of a survey, kept up to date while it is crawled.
+
+Domain x links to domain y if some page of x, as it was read last, links to a page of y. Links out of scope count, for
+they are most of those between domains; nofollow links count if asked for. All pages that are known lie somewhere, read
+or not. A page that moved lies where its target lies, also if that is out of scope, unless it moves in circles; so a
+domain all of whose pages moved is none.
+
+**Cost.** A link is kept as one key, domain of its page << 32 | page that it leads to, with the number of pages that
+have it: when a page turns out to have moved, links to it move too, and when a page is read again, what it no longer
+links to goes. Keys are sorted in runs, and runs merged as they grow alike, so that a link is merged O(log links) times.
+It takes 16 bytes for each distinct key, which are little more than there are pages, and 9 bytes a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, IdArray, IntArray, KeyArray
+from surveyor.crawler.replay import URL
+from surveyor.errors import SurveyError, UsageError
+from surveyor.fetch.responses import LEFT
+from surveyor.graph.condense import NAMES, Condensed, provenance, sizes_of
+from surveyor.graph.csr import Graph
+from surveyor.graph.names import Names
+from surveyor.graph.places import Level, Places
+from surveyor.outcome import Visit
+from surveyor.stopping import Progress, silent
+from surveyor.store.journal import Journal
+from surveyor.web.suffixes import Suffixes
+
+RUN = 1 << 20  # links that are sorted at a time
+OFTEN = 1000  # visits after which progress is told
+LOW = np.uint64(0xFFFFFFFF)
+Run = tuple[KeyArray, IntArray]  # rising keys, and how many pages have each
+
+
+class DomainGraph:
+    """Takes visits in their order; gives the graph of hosts or domains at any time."""
+
+    def __init__(self, to: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False) -> None:
+        self._to, self._suffixes, self._nofollow = to, suffixes, nofollow
+        self._begin()
+
+    def _begin(self) -> None:
+        self._places = Places(self._to, self._suffixes)
+        self._suffixes = self._places.suffixes
+        self._at: IdArray = np.empty(0, np.int32)  # of each page: its place
+        self._moves: IdArray = np.empty(0, np.int32)  # of each page: where it moved, or itself
+        self._read: BoolArray = np.empty(0, np.bool_)  # of each page: whether its links are counted
+        self._waiting: list[tuple[int, IdArray, int]] = []  # pages, their links, and whether these come or go
+        self._links = self._size = 0
+        self._runs: list[Run] = []
+        self._journal, self.position = "", 0
+
+    def add_urls(self, urls: Iterable[str]) -> None:
+        """Take the URLs of the next pages."""
+        rest = iter(urls)
+        while some := list(islice(rest, NAMES)):
+            if not all(isinstance(url, str) and URL.fullmatch(url) for url in some):
+                raise SurveyError(
+                    f"some pages after {self._at.size:,} have no URLs", hint="restore the survey from a copy"
+                )
+            first = self._at.size
+            self._at = np.concatenate([self._at, self._places.of(Names.of(some))])
+            self._moves = np.concatenate([self._moves, np.arange(first, self._at.size, dtype=np.int32)])
+            self._read = np.concatenate([self._read, np.zeros(len(some), np.bool_)])
+
+    def observe(self, visit: Visit, before: Visit | None = None) -> None:
+        """Take a visit; of a page that was read before also that visit, which no longer counts."""
+        goal = _goal(visit)
+        if visit.kind == "blocked" and goal < 0:
+            return
+        if self._read[visit.page]:
+            if before is None:
+                raise UsageError(f"page {visit.page} was read before", hint="give the visit that this one replaces")
+            self._put(before, -1)
+        self._moves[visit.page] = visit.page if goal < 0 else goal
+        self._read[visit.page] = visit.kind == "read"
+        if visit.kind == "read":
+            self._put(visit, 1)
+
+    def catch_up(self, journal: Journal, progress: Progress = silent) -> None:
+        """Take what a journal holds since the last time; all of it if its past was changed or it is another one."""
+        if self._journal != journal.identity:
+            self._begin()
+            self._journal = journal.identity
+        end = journal.position
+        self.add_urls(journal.urls(self._at.size))
+        for number, visit in enumerate(islice(journal.visits(self.position), end - self.position), self.position + 1):
+            before = journal.last_visit(visit.page, "read", before=number) if self._read[visit.page] else None
+            self.observe(visit, before)
+            if number % OFTEN == 0:
+                progress("reading visits", number, end, "visits")
+        self.position = end
+
+    def snapshot(self, source: str = "") -> Condensed:
+        """Return the graph as it is now; it may say where it came from."""
+        self._close_run()
+        self._runs = [_merged(self._runs)] if self._runs else []
+        keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
+        at = self._at[_settled(self._moves)]
+        kept = np.unique(at[at >= 0]).astype(np.int64)
+        names, new = self._places.in_order(kept)
+        of: IdArray = new[at]
+        sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
+        across = (sources != targets) & (targets >= 0)
+        made = Graph.from_arrays(sources[across], targets[across], len(names))
+        told = provenance(self._places, of, {"source": source} if source else {})
+        strange = int(np.isin(kept, self._places.without_suffix).sum())
+        if self._to == "domains":
+            told["hosts_under_no_suffix"] = strange
+        told |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
+        graph = Graph(made.indptr, made.indices, names=names, provenance=told)
+        return Condensed(graph, of, sizes_of(of, len(names)), self._to, strange)
+
+    def _put(self, visit: Visit, sign: int) -> None:
+        lists = [visit.links, visit.out_of_scope, *([visit.nofollow] if self._nofollow else [])]
+        links = np.concatenate(lists)
+        self._waiting.append((visit.page, links, sign))
+        self._links += sign * links.size
+        self._size += links.size
+        if self._size >= RUN:
+            self._close_run()
+
+    def _close_run(self) -> None:
+        """Sort what came last; merge runs until each is more than twice as long as the next."""
+        if self._waiting:
+            pages, lists, signs = zip(*self._waiting, strict=True)
+            sizes = [links.size for links in lists]
+            sources = np.repeat(self._at[np.array(pages)], sizes)
+            keys = sources.astype(np.uint64) << np.uint64(32) | np.concatenate(lists).astype(np.uint64)
+            self._runs.append(_merged([(keys, np.repeat(np.array(signs, np.int64), sizes))]))
+            self._waiting, self._size = [], 0
+        while len(self._runs) > 1 and self._runs[-2][0].size <= 2 * self._runs[-1][0].size:
+            self._runs[-2:] = [_merged(self._runs[-2:])]
+
+
+def _goal(visit: Visit) -> int:
+    """Return where a page moved to, in or out of scope; -1 if it did not."""
+    if visit.kind == "moved":
+        return visit.target
+    left = visit.kind == "blocked" and visit.reason == LEFT and visit.out_of_scope.size
+    return int(visit.out_of_scope[0]) if left else -1
+
+
+def _merged(runs: list[Run]) -> Run:
+    """Merge runs, adding up the numbers of each key; keys that no page has any more go."""
+    keys, counts = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
+    sums = np.add.reduceat(counts[order], first) if first.size else counts
+    return keys[first][sums != 0], sums[sums != 0]
+
+
+def _settled(moves: IdArray) -> IdArray:
+    """Return where each page lies in the end: itself, if it moves in circles."""
+    final = moves
+    for _ in range(moves.size.bit_length()):
+        further = final[final]
+        if np.array_equal(further, final):
+            break
+        final = further
+    return np.where(moves[final] == final, final, np.arange(moves.size, dtype=np.int32))

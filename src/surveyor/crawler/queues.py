@@ -1,0 +1,306 @@
+"""Where pages wait for their turn: in one queue, or in one for each host, of which only some may be asked now.
+
+Both keep the order that priorities ask for (highest first, ties by the smaller id). `OneQueue` serves simulations.
+`HostQueues` serves a live crawl: it hands out the best page among the hosts that may be asked now, and errands first
+where a host must be looked up or asked for its robots.txt before. Pages that robots.txt forbids are refused when they
+come up. A page whose fetch failed can be held back until another try is due.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
+from surveyor.outcome import NO_LINKS, Outcome
+from surveyor.stopping import ENDLESS
+from surveyor.web.urls import host as host_of
+from surveyor.web.urls import origin as origin_of
+
+if TYPE_CHECKING:
+    from surveyor.fetch.politeness.hosts import Hosts
+    from surveyor.kernels.queue import Queue
+
+
+ABSENT = -2  # in both kinds of queue: the page is nowhere
+REFUSALS = 1_000  # of one batch: a host that forbids a million pages must not stop all others
+
+
+class Errand(NamedTuple):
+    """Something to find out about a host before its pages can be asked for."""
+
+    kind: Literal["address", "robots"]
+    host: int
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pages to fetch now, best first, errands to run, and pages that may not be fetched."""
+
+    pages: list[int] = field(default_factory=list)
+    refused: list[Outcome] = field(default_factory=list)
+    errands: list[Errand] = field(default_factory=list)
+    room: int | None = ENDLESS  # requests of its own that the source may begin; None if it has begun them already
+
+    def __bool__(self) -> bool:
+        return bool(self.pages or self.refused or self.errands)
+
+
+class OneQueue:
+    """All pages in one queue."""
+
+    def __init__(self, pages: int) -> None:
+        from surveyor.kernels.queue import new_queue
+
+        self._queue = new_queue(pages)
+
+    @property
+    def size(self) -> int:
+        """How many pages there is room for."""
+        return self._queue.priority.size
+
+    def __len__(self) -> int:
+        return int(self._queue.counts[2])
+
+    def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
+        """Set priorities; return the place of a wrong entry, or -1."""
+        from surveyor.kernels import crawl
+
+        return crawl.reorder(self._queue, state, pages, priorities, also)
+
+    def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
+        """Lease the best pages, up to so many in all; those with a reason not to are refused."""
+        from surveyor.kernels.queue import lease
+
+        while len(batch.pages) < count and (page := lease(self._queue)) >= 0:
+            if reason := refuse(page):
+                batch.refused.append(Outcome(page, "blocked", reason=reason))
+            else:
+                batch.pages.append(page)
+
+    def drop(self, page: int) -> None:
+        """Take a page out."""
+        from surveyor.kernels.queue import drop
+
+        drop(self._queue, page)
+
+    again_at = math.inf  # nothing is ever held back
+
+    def standing(self) -> tuple[IdArray, FloatArray]:
+        """Return the pages that wait or are leased, and their priorities."""
+        pages = np.flatnonzero(self._queue.before != ABSENT).astype(np.int32)
+        return pages, self._queue.priority[pages]
+
+    def by_host(self) -> IdArray:
+        """Return nothing: hosts are not told apart."""
+        return NO_LINKS
+
+    def settle(self, pages: IdArray) -> None:
+        """Do nothing: hosts are not told apart."""
+
+    def hold(self, page: int, until: float) -> None:  # noqa: ARG002
+        """Let a page wait again at once: there is no clock."""
+        from surveyor.kernels.queue import place
+
+        priority = float(self._queue.priority[page])
+        self.drop(page)
+        place(self._queue, page, priority)
+
+    def grow(self, pages: int) -> None:
+        """Make room for so many pages."""
+        self._queue = grown(self._queue, pages)
+
+
+class HostQueues:
+    """A queue for each host."""
+
+    def __init__(
+        self,
+        pages: int,
+        hosts: Hosts,
+        url_of: Callable[[int], str],
+        host_ids: Callable[[IdArray], IdArray] | None = None,
+    ) -> None:
+        """Make room for pages, whose URLs `url_of` tells; `host_ids` returns quickly which are of one host."""
+        from surveyor.kernels.forest import new_forest
+        from surveyor.kernels.queue import new_queue
+
+        self.hosts, self._url_of, self._host_ids = hosts, url_of, host_ids
+        self._numbers: dict[int, int] = {}  # of hosts, by id
+        self._forest, self._awake = new_forest(pages, 64), new_queue(64)
+        self._held: list[tuple[float, int]] = []  # pages to be tried again, and when
+
+    @property
+    def size(self) -> int:
+        """How many pages there is room for."""
+        return self._forest.priority.size
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._forest.before >= -1)) + len(self._held)
+
+    def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
+        """Set priorities; return the place of a wrong entry, or -1."""
+        from surveyor.kernels import forest
+        from surveyor.kernels.mass import LIFE, UNKNOWN
+
+        while (wrong := forest.reorder(self._forest, self._awake, state, pages, priorities, also)) < -1:
+            inside = pages[(pages >= 0) & (pages < state.size)]
+            self._settle(inside[state[inside] & LIFE != UNKNOWN])
+        return wrong
+
+    def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
+        """Lease the best pages and errands of hosts that may be asked now, up to so many in all."""
+        from surveyor.kernels import forest
+        from surveyor.kernels.queue import best
+
+        now = self.hosts.clock()
+        while self._held and self._held[0][0] <= now:
+            forest.give_back(self._forest, self._awake, np.int64(heapq.heappop(self._held)[1]))
+        if self.hosts.paused_until > now:
+            return
+        if woken := set(self.hosts.wake()):
+            self._make_room(max(woken))
+            forest.wake_all(self._forest, self._awake, np.array([*woken], np.int32))
+        host = best(self._awake)
+        while host >= 0 and len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
+            leases, again = self._ask(host, batch, refuse)
+            host = forest.next_host(self._forest, self._awake, host, leases, not again)
+
+    def _ask(self, host: int, batch: Batch, refuse: Callable[[int], str]) -> tuple[bool, bool]:
+        """Choose what a host is asked next; return whether it is its best page, and whether it may be asked again."""
+        page = int(self._forest.root[host])
+        url = self._url_of(page)
+        origin = origin_of(url)
+        if (until := self.hosts.apart(host, origin)) is not None:
+            self.hold(page, until)
+            return True, True
+        step = self.hosts.step(host, origin)
+        if step is None:
+            return False, False
+        if step != "page":
+            batch.errands.append(Errand(step, host, origin))
+            return False, self.hosts.lease(host, step)
+        if reason := self.hosts.why_not(host, origin, url) or refuse(page):
+            batch.refused.append(Outcome(page, "blocked", reason=reason))
+            return True, True
+        batch.pages.append(page)
+        return True, self.hosts.lease(host, step)
+
+    @property
+    def again_at(self) -> float:
+        """When a host or a page that is held back may be asked again; inf if nothing happens by itself."""
+        if not self._held and (self._forest.root < 0).all():
+            return math.inf  # hosts wake, and have nothing to be asked for
+        soonest = min(self.hosts.next_wake, self._held[0][0] if self._held else math.inf)
+        return max(soonest, self.hosts.paused_until) if soonest < math.inf else soonest
+
+    def standing(self) -> tuple[IdArray, FloatArray]:
+        """Return the pages that wait or are leased, and their priorities."""
+        pages = np.flatnonzero(self._forest.before != ABSENT).astype(np.int32)
+        return pages, self._forest.priority[pages]
+
+    def by_host(self) -> IdArray:
+        """Return a page of each host, in the order of their numbers: between equals, the smaller number is first."""
+        numbers, pages = np.unique(self._forest.host, return_index=True)
+        return pages[numbers >= 0].astype(np.int32)
+
+    def waiting(self) -> IntArray:
+        """Return how many pages wait on each host."""
+        hosts = self._forest.host[self._forest.before != ABSENT]
+        return np.bincount(hosts[hosts >= 0], minlength=len(self.hosts))
+
+    def settle(self, pages: IdArray) -> None:
+        """Number the hosts of pages, in this order."""
+        for page in pages.tolist():
+            self.host(page)
+
+    def hold(self, page: int, until: float) -> None:
+        """Keep a page that was leased until then."""
+        heapq.heappush(self._held, (until, page))
+
+    @property
+    def first_held(self) -> tuple[float, int] | None:
+        """The page that is retried next, and when; None if none is held back."""
+        return self._held[0] if self._held else None
+
+    def release(self) -> list[int]:
+        """Hold no page back any more, and return those that were; they are still leased."""
+        held, self._held = [page for _, page in self._held], []
+        return held
+
+    def asking(self) -> list[int]:
+        """Return the hosts that have pages in their queues."""
+        return np.flatnonzero(self._forest.root >= 0).tolist()
+
+    def keep(self, page: int, until: float) -> bool:
+        """Keep a page that waits, as it was kept before a restart; false if it does not wait."""
+        from surveyor.kernels import forest
+
+        if self._forest.before[page] in (ABSENT, forest.LEASED):
+            return False
+        forest.forget(self._forest, self._awake, np.int64(page))
+        self._forest.before[page] = forest.LEASED
+        self.hold(page, until)
+        return True
+
+    def host(self, page: int) -> int:
+        """Return the host of a page."""
+        if self._forest.host[page] < 0:
+            self._settle(np.array([page], np.int32))
+        return int(self._forest.host[page])
+
+    def drop(self, page: int) -> None:
+        """Take a page out."""
+        from surveyor.kernels import forest
+
+        forest.forget(self._forest, self._awake, np.int64(page))
+
+    def grow(self, pages: int) -> None:
+        """Make room for so many pages."""
+        from surveyor.kernels.forest import new_forest
+
+        old = self._forest
+        new = new_forest(pages, 0)
+        for name in ("priority", "child", "sibling", "before", "host"):
+            getattr(new, name)[: old.priority.size] = getattr(old, name)
+        self._forest = new._replace(root=old.root, awake=old.awake)
+
+    def _settle(self, pages: IdArray) -> None:
+        """Find the hosts of pages of which it is not known."""
+        new = pages[self._forest.host[pages] < 0]
+        if self._host_ids is None:
+            numbers = [self.hosts.number(host_of(self._url_of(page))) for page in new.tolist()]
+        else:
+            numbers = []
+            for page, known in zip(new.tolist(), self._host_ids(new).tolist(), strict=True):
+                if (host := self._numbers.get(known)) is None:
+                    host = self._numbers[known] = self.hosts.number(host_of(self._url_of(page)))
+                numbers.append(host)
+        self._make_room(max(numbers, default=0))
+        self._forest.host[new] = numbers
+
+    def _make_room(self, host: int) -> None:
+        from surveyor.kernels.forest import new_forest
+
+        if host >= self._forest.root.size:
+            more = new_forest(0, 2 * host)
+            more.root[: self._forest.root.size] = self._forest.root
+            more.awake[: self._forest.awake.size] = self._forest.awake
+            self._forest = self._forest._replace(root=more.root, awake=more.awake)
+            self._awake = grown(self._awake, more.root.size)
+
+
+def grown(old: Queue, pages: int) -> Queue:
+    """Return a queue with room for so many pages."""
+    from surveyor.kernels.queue import new_queue
+
+    new = new_queue(pages)
+    for name in ("priority", "after", "before", "heap"):
+        getattr(new, name)[: old.priority.size] = getattr(old, name)
+    return new._replace(heads=old.heads, used=old.used, counts=old.counts)

@@ -1,0 +1,304 @@
+"""All that follows from the journal of a survey: its URLs, graph, accounts and queue, made by a replay.
+
+Coverage and ranks are functions of the log, the seeds and the settings, whoever asks: the crawl that goes on with a
+survey, and the command that looks at it meanwhile, come to the same numbers. A checkpoint saves the replay of what it
+stands for; it is believed only if it was made under the same seeds and settings.
+
+If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong. If the
+user asked for another try (an event `again`), all that was blocked before it waits, as if it had never been tried; and
+so does what was refused of a domain whose budget has room again (`domain_budgets.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+import surveyor
+from surveyor.arrays import BoolArray, FloatArray, IdArray
+from surveyor.config import names_code
+from surveyor.crawler.domain_budgets import REASON, opened
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Crawl, Tally
+from surveyor.crawler.queues import HostQueues, OneQueue
+from surveyor.crawler.strategies import by_name
+from surveyor.crawler.strategies.neutral import Neutral
+from surveyor.crawler.strategies.strategy import Reorder, Strategy
+from surveyor.errors import UsageError
+from surveyor.fetch.responses import Reader
+from surveyor.graph.csr import Graph
+from surveyor.graph.growing import GrowingGraph
+from surveyor.graph.names import Names
+from surveyor.outcome import Outcome
+from surveyor.store.directory import Folder, Manifest, damaged
+from surveyor.store.frozen import freeze, thaw
+from surveyor.web.scope import Scope
+from surveyor.web.urls import Urls, domain, host
+
+EFFORT = 2_500.0  # link updates per page read, on average: an eighth of a millisecond, where a page takes one
+URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
+SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
+DELETED = "deleted"  # why pages of a host that was deleted are blocked, for good
+Queues = Callable[[int, Urls], OneQueue | HostQueues]
+Make = Callable[[Urls], Strategy]  # makes the strategy that goes by these URLs
+ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The state of a survey."""
+
+    urls: Urls
+    crawl: Crawl
+    reader: Reader
+    tally: Tally
+
+
+def derive(
+    folder: Folder,
+    queues: Queues = ONE_QUEUE,
+    *,
+    sent: Mapping[str, str] | None = None,
+    watch: Callable[[Derived, Outcome], None] | None = None,
+    make: Make | None = None,
+    code: bool = False,
+) -> Derived:
+    """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent.
+
+    A strategy that is a class of somebody's is imported only with `code`: because the user named it now, never because
+    a survey does. Without, a neutral one takes its place, and the numbers are the same.
+    A strategy that is not the one that the manifest names is made by `make`. It learns of every outcome: also of what
+    was refused and waits again, for what it did then was right then.
+    """
+    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
+    make_one = make or partial(_strategy, folder, code=code)
+    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make_one), 0, 0)
+    closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
+    again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
+    for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
+        _close(derived, closings[position])
+        if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
+            continue
+        if rooms and outcome.reason == REASON and position < rooms.get(domain(host(derived.urls[outcome.page])), 0):
+            continue
+        derived.reader.recall(outcome)
+        derived.crawl.learn(outcome)
+        if watch is not None:
+            watch(derived, outcome)
+    _close(derived, closings[end])
+    if isinstance(derived.crawl.strategy, Neutral) and not derived.crawl.strategy.eager:
+        derived.crawl.ledger.close()  # its own strategy would have done so
+    derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
+    return derived
+
+
+def tried_again(folder: Folder) -> tuple[int, float]:
+    """Return after how many visits, and when, the user last asked for another try of what was blocked; 0 if never."""
+    asked = [(event.visit, event.at) for event in folder.journal.events("again")]
+    return asked[-1] if asked else (0, 0.0)
+
+
+def _close(state: Derived, times: int) -> None:
+    for _ in range(times):
+        state.crawl.ledger.close()
+
+
+def save(folder: Folder, state: Derived) -> bool:
+    """Save a checkpoint; false if the strategy holds what cannot be saved, or the disk does not take it."""
+    lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
+    frozen = freeze(_parts(state)) if lasting else None
+    if frozen is None:
+        return False
+    arrays, about = frozen
+    waiting = state.crawl.frontier.standing()
+    arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
+    more = {"closed": len(folder.journal.closings()), "seeds": state.crawl.ledger.seeds.tolist()}
+    return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
+
+
+def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
+    """Make the strategy that the manifest names, or a neutral one in place of code that the user did not name."""
+    manifest = folder.manifest
+    named = str(manifest.settings.get("strategy", "rankmass"))
+    if names_code(named) and not code:
+        return Neutral(**manifest.replay)
+    try:
+        strategy = by_name(named)
+    except UsageError as error:
+        if names_code(named):
+            raise
+        raise damaged(folder.folder / "survey.toml", f"{error.problem}; {error.hint}") from error
+    if int(getattr(strategy, "local", 0)) > max(folder.journal.url_count, len(manifest.seeds)):
+        raise damaged(folder.folder / "survey.toml", f"the strategy {named} names pages that are not known")
+    return strategy
+
+
+def _from_checkpoint(
+    folder: Folder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
+) -> tuple[Derived, int, int] | None:
+    """Return the latest state saved under these seeds and settings, its position, and how often it was closed."""
+    kept = folder.load_checkpoint()
+    if kept is None or kept.about.get("made_under") != _terms(folder):
+        return None
+    arrays = dict(kept.arrays)
+    try:
+        urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
+        state = _begun(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
+        waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
+        thaw(_parts(state), arrays, kept.about["frozen"])
+    except (KeyError, ValueError):
+        return None
+    _add_urls(folder, state.urls)
+    crawl = state.crawl  # begun with the seeds, under other numbers, in its queue
+    state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
+    state.crawl.frontier.restore(waiting, by_host)
+    return state, kept.position, int(kept.about["closed"])
+
+
+def _parts(state: Derived) -> dict[str, object]:
+    crawl = state.crawl
+    return {"urls": state.urls, "graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
+
+
+def _terms(folder: Folder) -> str:
+    """Sum up what a state follows from, besides the journal."""
+    manifest = folder.manifest
+    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
+    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0], opened(folder)]
+    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
+
+
+def urls_of(folder: Folder) -> Urls:
+    """Return the URLs of a journal, each under its id."""
+    urls = Urls(folder.journal.url_count + (1 << 12), folder.journal.hash_key)
+    _add_urls(folder, urls)
+    return urls
+
+
+def _add_urls(folder: Folder, urls: Urls) -> None:
+    """Add the URLs of the journal that are not there yet, each under the id that the journal gives it."""
+    rest = folder.journal.urls(len(urls))
+    while some := list(islice(rest, 1 << 16)):
+        first = len(urls)
+        sound = all(isinstance(url, str) and URL.fullmatch(url) for url in some)
+        if not sound or urls.ids(some)[-1] != first + len(some) - 1:
+            raise damaged(folder.journal.path, f"some pages after {first} have no URLs")
+
+
+def _begun(
+    folder: Folder,
+    urls: Urls,
+    queues: Queues,
+    sent: Mapping[str, str] | None,
+    make: Make,
+    seeds: Sequence[int] | None = None,
+) -> Derived:
+    """Return the state before the first page; the numbers of the seeds are those of their URLs, or given."""
+    manifest = folder.manifest
+    settings, known = manifest.settings, urls.ids(manifest.seeds)
+    strategy = make(urls)
+    graph = GrowingGraph(len(urls))
+    ledger = Ledger(
+        graph,
+        known if seeds is None else seeds,
+        damping=settings.get("damping", 0.85),
+        closure=getattr(strategy, "closure", 0.1),
+        eager=getattr(strategy, "eager", True),
+        effort=EFFORT,
+        pages=max(1024, len(urls)),
+        aliases=True,
+    )
+    state = _state(folder, urls, ledger, strategy, queues, sent)
+    state.crawl.begin(np.random.default_rng(manifest.rng))
+    return state
+
+
+def _state(
+    folder: Folder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
+) -> Derived:
+    """Return a state in whose queue nothing waits yet."""
+    manifest = folder.manifest
+    follows = bool(manifest.settings.get("follow_nofollow", False))
+    seeds = urls.ids(manifest.seeds).tolist()
+    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
+    rereads = getattr(strategy, "rereads", False)
+    frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
+    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier), reader, Tally(exact=True))
+
+
+def scope_of(manifest: Manifest) -> Scope:
+    """Return the scope that the seeds and settings of a survey make."""
+    settings = manifest.settings
+    kind = settings.get("scope") or Scope.of_seeds(manifest.seeds).kind
+    return Scope(
+        kind,
+        tuple(manifest.seeds),
+        tuple(settings.get("include", ())),
+        tuple(settings.get("exclude", ())),
+        settings.get("depth"),
+        domain=domain,
+        linear=not manifest.own_patterns,
+    )
+
+
+def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
+    """Yield the outcomes of a journal up to where it ended when it was opened, as another process may be writing.
+
+    Links are judged anew where the scope is no longer what it was.
+    """
+    journal = folder.journal
+    rescoped = any(True for _ in journal.events("rescope"))
+    every: Iterator[Outcome] = map(reader.judged, journal.visits(since)) if rescoped else journal.outcomes(since)
+    return islice(every, journal.position - since)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The graph of a survey: every page that is known and in scope, those that stand for others left out."""
+
+    graph: Graph  # a multigraph: who linked to a page by two addresses has two links to it
+    pages: IdArray  # the page of the journal that each is
+    read: BoolArray  # whether it was read
+    teleport: FloatArray
+
+
+def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
+    """Return the links as fetched, aliases merged; pages that were not read have no links."""
+    from surveyor.kernels import mass
+
+    ledger, growing = state.crawl.ledger, state.crawl.graph
+    size = min(len(state.urls), ledger.capacity)  # URLs out of scope have no account
+    life = ledger.state[:size] & mass.LIFE
+    stands_for = ledger.stands_for()[:size]
+    kept = (life == mass.READ) if crawled_only else (life != mass.UNKNOWN) & (life != mass.ALIAS)
+    pages = np.flatnonzero(kept).astype(np.int32)
+    number = np.full(size, -1, np.int32)
+    number[pages] = np.arange(pages.size)
+    starts, ends, targets = growing.rows
+    known = pages[pages < starts.size]
+    degrees = np.zeros(pages.size, np.int64)
+    degrees[: known.size] = ends[known] - starts[known]
+    where = np.arange(degrees.sum()) + np.repeat(np.append(starts[known], np.zeros(pages.size - known.size, np.int64))
+                                                 - np.cumsum(degrees) + degrees, degrees)  # fmt: skip
+    sources, goals = np.repeat(np.arange(pages.size), degrees), number[stands_for[targets[where]]]
+    links = np.sort((sources * np.int64(pages.size) + goals)[goals >= 0])
+    indptr = np.searchsorted(links, np.arange(pages.size + 1) * np.int64(pages.size))
+    indices = (links % max(pages.size, 1)).astype(np.int32)
+    seeds = number[stands_for[ledger.seeds]]
+    teleport: FloatArray = np.bincount(seeds[seeds >= 0], ledger.teleport[seeds >= 0], pages.size).astype(np.float64)
+    names = Names.of(state.urls[page] for page in pages.tolist())
+    if not teleport.any():
+        teleport = np.ones(pages.size)  # no seed is among them
+    read: BoolArray = life[pages] == mass.READ
+    return Ranked(
+        Graph(indptr, indices, names=names), pages, read, teleport / teleport.sum() if pages.size else teleport
+    )

@@ -1,0 +1,172 @@
+"""Pages to start from, out of lists: files, stdin, and what sites publish (sitemaps, their indexes, feeds).
+
+Lists on the web are asked for as politely as pages: robots.txt first, one after the other, with the delay of the host.
+A list of a site may name pages of its own registrable domain, no others: who starts from it trusts that site alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surveyor.config import Settings
+from surveyor.crawler.single_fetch import Guest, Say, visiting
+from surveyor.errors import InputError, NothingFetched
+from surveyor.fetch.http import REDIRECTS, run_sync
+from surveyor.fetch.responses import judge
+from surveyor.web.boundary import Failure, guarded
+from surveyor.web.sitemaps import Kind, Listing, read_listing
+from surveyor.web.urls import domain, host, normalise, origin
+
+if TYPE_CHECKING:
+    from surveyor.crawler.sources.live import Wait
+    from surveyor.fetch.addresses import Resolver
+    from surveyor.fetch.http import Client
+    from surveyor.fetch.politeness.hosts import Hosts
+
+MOST_LISTS = 1_000  # that one site, or one index and those below it, may name
+MOST_HOPS = 5
+ABOUT = "a list is a file or URL of a sitemap, a feed, or text with one URL a line; - is stdin"
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What lists name."""
+
+    urls: dict[str, None] = field(default_factory=dict)
+    kinds: set[Kind] = field(default_factory=set)
+    foreign: int = 0  # pages of other domains that a list on the web named
+    waits: dict[str, float] = field(default_factory=dict)  # hosts that asked to be left alone, and until when
+
+
+def read_seeds(
+    places: str | Sequence[str],
+    *,
+    sitemaps_of: Sequence[str] = (),
+    resolver: Resolver | None = None,
+    client: Client | None = None,
+    say: Say = lambda _: None,
+    **settings: Any,
+) -> list[str]:
+    """Return the pages that lists name, files or URLs, and those of the sitemaps of the hosts of some pages.
+
+    Settings are those of `crawl`: contact, delay, allow, …
+    """
+    given = [places] if isinstance(places, str) else list(places)
+    work = gathered(given, Settings(**settings), sitemaps_of=sitemaps_of, resolver=resolver, client=client, say=say)
+    return list(run_sync(work).urls)
+
+
+async def gathered(
+    places: Sequence[str],
+    settings: Settings,
+    *,
+    sitemaps_of: Sequence[str] = (),
+    resolver: Resolver | None = None,
+    client: Client | None = None,
+    hosts: Hosts | None = None,
+    wait: Wait | None = None,
+    say: Say = lambda _: None,
+) -> Gathered:
+    """Read lists; only those on the web need a contact."""
+    found, ahead = Gathered(), [place for place in places if "://" in place]
+    for place in (one for one in places if one not in ahead):
+        listing = read_listing(_file(place))
+        if listing is None:
+            raise InputError(f"{place} names no pages", hint=ABOUT)
+        _take(found, listing, "")
+        ahead += listing.lists
+    if ahead or sitemaps_of:
+        async with visiting(settings, resolver=resolver, client=client, hosts=hosts, wait=wait, say=say) as guest:
+            for place in ahead:
+                await _read(guest, found, [place], say, must=place in places)
+            for site in dict.fromkeys(map(origin, sitemaps_of)):
+                await _read(guest, found, await _sitemaps(guest, site), say, site=site)
+            await guest.rest()
+            found.waits = guest.wishes()
+    if found.foreign:
+        say(f"{found.foreign:,} pages of other domains are named too; they are left out")
+    return found
+
+
+def _file(place: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
+    except OSError as error:
+        raise InputError(f"{place}: {error.strerror}", hint=ABOUT) from error
+
+
+def _take(found: Gathered, listing: Listing, place: str) -> None:
+    """Take the pages of a list, as they are written; of one on the web only those of its own domain."""
+    found.kinds.add(listing.kind)
+    for url in listing.pages:
+        clean = normalise(url) if place else url
+        if clean is None:
+            continue
+        if place and domain(host(clean)) != domain(host(place)):
+            found.foreign += 1
+        else:
+            found.urls[clean] = None
+
+
+async def _sitemaps(guest: Guest, site: str) -> list[str]:
+    """Return where the sitemaps of a site are: where its robots.txt says, or at the usual place."""
+    await guest.ready(f"{site}/")
+    found = guarded(f"{site}/robots.txt", lambda: guest.robots[site][1].sitemaps) if site in guest.robots else []
+    named = [] if isinstance(found, Failure) else found
+    clean = [normalise(place, f"{site}/") for place in named or ["/sitemap.xml"]]
+    return [place for place in clean if place is not None]
+
+
+async def _read(
+    guest: Guest, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
+) -> None:
+    """Read lists on the web and those that they name; without the first, it is an error if it `must` be there.
+
+    Wherever the lists of a site lie, they may name pages of its domain.
+    """
+    clean = {place: normalise(place) for place in places}
+    for place, url in clean.items():
+        if url is None:
+            raise InputError(f"{place!r} is not a URL", hint=ABOUT)
+    ahead = list(dict.fromkeys(filter(None, clean.values())))[:MOST_LISTS]
+    first, seen = ahead[:1], set(ahead)
+    home = f"{site}/" if site else "".join(first)
+    while ahead:
+        url = ahead.pop(0)
+        listing, why = await _ask(guest, url)
+        if listing is None and must and [url] == first:
+            raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
+        if listing is None:
+            say(f"! {url}: {why}; going on without it")
+            continue
+        say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
+        _take(found, listing, home)
+        below = [new for one in listing.lists if (new := normalise(one, url)) and new not in seen]
+        domains = {domain(host(url)), domain(host(home))}
+        below = [one for one in below if domain(host(one)) in domains][: MOST_LISTS - len(seen)]
+        seen |= set(below)
+        ahead[:0] = below
+
+
+async def _ask(guest: Guest, url: str) -> tuple[Listing | None, str]:
+    """Return the list at a URL, or why there is none."""
+    for _ in range(MOST_HOPS + 1):
+        if why := await guest.ready(url):
+            return None, why
+        fetched = await guest.fetch(url, ("*/*",))
+        target = normalise(fetched.target) if fetched.target else None
+        if fetched.status in REDIRECTS and target is not None:
+            url = target
+            continue
+        verdict = judge(fetched)
+        if verdict.kind != "read":
+            return None, verdict.reason or verdict.kind
+        listing = await guest.listing(url, fetched.body)
+        if isinstance(listing, Failure):
+            return None, f"it {listing.reason}"
+        return listing, "" if listing is not None else "it is neither a sitemap nor a feed nor a list of URLs"
+    return None, f"it redirects more than {MOST_HOPS} times"

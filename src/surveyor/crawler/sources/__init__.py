@@ -1,0 +1,1 @@
+"""Sources of pages: each turns leased pages into outcomes."""

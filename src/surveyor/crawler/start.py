@@ -1,0 +1,272 @@
+"""Begin a survey, or go on with one: seeds, settings and goals against what the folder holds.
+
+Repeating a command resumes. Settings that are given count from then on, those that are not stay as they were; new
+seeds are added only on request. Another strategy or damping is a replay under it; another scope judges all links anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import surveyor
+from surveyor.config import Settings, names_code
+from surveyor.crawler import domain_budgets as budgeting
+from surveyor.crawler.naming import folder_for, unused
+from surveyor.crawler.replay import SCOPE, scope_of
+from surveyor.crawler.strategies import by_name
+from surveyor.crawler.strategies.neutral import needs_of
+from surveyor.crawler.trusted_settings import KEPT, check_code, honoured, notice
+from surveyor.errors import UsageError
+from surveyor.fetch.addresses import host_key, named_entry
+from surveyor.fetch.http import HttpSettings
+from surveyor.fetch.politeness.policy import Manners
+from surveyor.stopping import parse
+from surveyor.store.directory import Folder, Manifest, explained
+from surveyor.store.files import check_survey
+from surveyor.web.urls import host, normalise
+
+if TYPE_CHECKING:
+    from surveyor.store.journal import Journal
+
+SEED = "seed"  # the origin of an `allow` that follows from a seed URL
+
+
+def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
+    """Spell seeds in the one way, each once; without a scheme, https is meant.
+
+    >>> clean_seeds(["Example.org", "https://example.org/#top"])
+    ['https://example.org/']
+    """
+    given = [seeds] if isinstance(seeds, str) else list(seeds)
+    clean: dict[str, None] = {}
+    for seed in given:
+        text = seed.strip()
+        url = normalise(text if "://" in text else f"https://{text}")
+        if url is None or not host(url):
+            raise UsageError(f"{seed!r} is not the URL of a page", hint="write it as https://example.org/")
+        clean[url] = None
+    if not clean:
+        raise UsageError("there are no seeds", hint="name at least one page to start from")
+    return list(clean)
+
+
+def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | None) -> Path | None:
+    """Return the existing survey that is named in place of seeds, by its folder alone; None if there is none."""
+    given = [seeds] if isinstance(seeds, str | Path) else list(seeds)
+    if len(given) == 1 and out is None and "://" not in str(given[0]) and is_survey(Path(given[0])):
+        return Path(given[0])
+    return Path(out) if not given and out is not None and is_survey(Path(out)) else None
+
+
+def is_survey(path: Path) -> bool:
+    """Return whether a folder holds a survey."""
+    return (path / "survey.toml").is_file()
+
+
+def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
+    """Permit the local hosts of URLs that the user named just now, each with its port alone (`allow`, origin "seed").
+
+    To be called with URLs from the command line or from Python, never with those of a file, a list or a survey.
+    """
+    entries = [entry for url in urls if (entry := named_entry(url)) and entry not in settings.allow]
+    if not entries:
+        return settings, dict(origins)
+    before = origins.get("allow", "default")
+    origin = SEED if before == "default" else f"{before}, {SEED}"
+    return replace(settings, allow=(*settings.allow, *dict.fromkeys(entries))), {**origins, "allow": origin}
+
+
+def cut_back(path: Path) -> None:
+    """Cut a survey that is damaged back to its last good commit; leave one that is not, or does not exist, alone."""
+    if is_survey(path):
+        Folder.open(path, from_last_good=True).close()
+
+
+def start(
+    path: Path,
+    seeds: Sequence[str],
+    settings: Settings,
+    origins: Mapping[str, str],
+    *,
+    again: bool = False,
+    add_seeds: bool = False,
+    fill: Callable[[Journal], None] | None = None,
+) -> tuple[Folder, Settings]:
+    """Open a survey to resume it, or make it; return it with the settings that now hold.
+
+    With `again`, what could not be read so far gets another try. Seeds that an existing survey does not have are an
+    error unless `add_seeds`. A new one begins with what `fill` writes.
+    """
+    if is_survey(path):
+        folder, settings = _go_on(path, seeds, settings, origins, add_seeds=add_seeds)
+        if again:
+            folder.note("again")
+        return folder, settings
+    manifest = Manifest(
+        seeds=tuple(seeds),
+        rng=secrets.randbelow(1 << 31) if settings.rng is None else settings.rng,
+        settings=_kept(settings),
+        origins={name: origins.get(name, "default") for name in KEPT},
+    )
+    manifest = replace(manifest, replay=_check(manifest, settings, None))
+    return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
+
+
+def _go_on(
+    path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
+) -> tuple[Folder, Settings]:
+    folder = Folder.open(path)
+    try:
+        before = folder.manifest
+        if not add_seeds:
+            _check_seeds(path, seeds, before.seeds, settings, origins)
+        given = {name for name in KEPT if origins.get(name, "default") != "default"}
+        check_code(path, before, given)
+        by_seed = origins.get("allow") == SEED
+        stored, ignored = honoured(before, given - {"allow"} if by_seed else given)
+        if by_seed:  # it adds to what was permitted before, and takes nothing away
+            stored["allow"] = tuple(dict.fromkeys([*stored.get("allow", ()), *settings.allow]))
+        settings = replace(settings, **stored)
+        if ignored:
+            folder.notices.append(notice(path, ignored))
+        if settings.rng is not None and settings.rng != before.rng:
+            raise UsageError(
+                f"{path} was begun with --rng {before.rng}",
+                hint="leave --rng out, or begin another with --fresh",
+            )
+        now = replace(
+            before,
+            seeds=tuple(dict.fromkeys([*before.seeds, *seeds])),
+            settings=_kept(settings),
+            origins={**before.origins, **before.foreign_origins(stored), **{name: origins[name] for name in given}},
+        )
+        _change(folder, replace(now, replay=_check(now, settings, before.settings)))
+    except BaseException:
+        folder.close()
+        raise
+    return folder, settings
+
+
+def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
+    """Refuse to resume a survey of more seeds than are named, if the seeds alone led to its folder.
+
+    To be called where no folder is named: who names one wants it.
+    """
+    if not is_survey(path):
+        return
+    with explained(path):
+        check_survey(path)
+        before = Manifest.read(path / "survey.toml").seeds
+    if set(seeds) < set(before):
+        another = _command(seeds, unused(path), settings, origins)
+        raise UsageError(
+            f"{path} is a survey of {_few(before)}, not of {_few(seeds)} alone",
+            hint=f"`{shlex.join(['surveyor', 'crawl', str(path)])}` resumes it, `{another}` begins another survey",
+        )
+
+
+def _check_seeds(
+    path: Path, seeds: Sequence[str], before: Sequence[str], settings: Settings, origins: Mapping[str, str]
+) -> None:
+    """Refuse to mix the survey of one site with another."""
+    new = [seed for seed in seeds if seed not in before]
+    if not new:
+        return
+    named = new[0] + (f" and {len(new) - 1:,} more seeds" if len(new) > 1 else "")
+    same = any(host(seed) == host(seeds[0]) for seed in before)
+    place = unused(path) if same else folder_for(seeds, None, scope=settings.scope, fresh=True)
+    adding, another = _command(new, path, settings, origins, "--add-seeds"), _command(seeds, place, settings, origins)
+    raise UsageError(
+        f"{path} is a survey of {_few(before)}, and {named} would be new in it",
+        hint=f"`{adding}` adds to it, `{another}` begins another survey (in Python: add_seeds=True, or another out)",
+    )
+
+
+def _few(seeds: Sequence[str]) -> str:
+    return ", ".join(seeds[:2]) + (f" and {len(seeds) - 2:,} more" if len(seeds) > 2 else "")
+
+
+def _command(seeds: Sequence[str], out: Path, settings: Settings, origins: Mapping[str, str], *more: str) -> str:
+    """Return a crawl of seeds to be suggested, with the contact if it was an option."""
+    urls = seeds if len(seeds) <= 2 else ["URL..."]
+    contact = ["--contact", settings.contact] if origins.get("contact") == "--contact" else []
+    return shlex.join(["surveyor", "crawl", *urls, "--out", str(out), *contact, *more])
+
+
+def _change(folder: Folder, now: Manifest) -> None:
+    """Write down what is other than before."""
+    before = folder.manifest
+    rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
+    if rescoped:
+        folder.note("rescope")  # first: were the change lost, links would only be judged anew for nothing
+    changed = (now.seeds, now.settings, now.replay) != (before.seeds, before.settings, before.replay)
+    if changed or not before.authentic:  # which signs it: what it says now was given by this user, or widens nothing
+        folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins, replay=now.replay)
+
+
+def _plain(manifest: Manifest, name: str) -> Any:
+    value = manifest.settings.get(name)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _kept(settings: Settings) -> dict[str, Any]:
+    """Return the settings that are kept in the folder, as TOML gives them back."""
+    values = {name: getattr(settings, name) for name in KEPT}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
+
+
+def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Refuse what would fail later; return what a replay needs of a strategy that is the user's code."""
+    parse(settings.until)
+    strategy = by_name(settings.strategy)
+    scope_of(manifest)
+    http_settings(settings)
+    manners_of(settings)
+    budgeting.check(settings, before)
+    return needs_of(strategy) if names_code(settings.strategy) else {}
+
+
+def http_settings(settings: Settings) -> HttpSettings:
+    """Say who asks, and how."""
+    if not settings.contact:
+        raise UsageError(
+            "there is no contact, and sites should be able to reach whoever crawls them",
+            hint="give an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
+        )
+    mail = "@" in settings.contact and "://" not in settings.contact
+    return HttpSettings(
+        user_agent=f"surveyor/{surveyor.__version__} ({'' if mail else '+'}{settings.contact})",
+        sender=settings.contact if mail else "",
+        connections=settings.concurrency,
+        page=settings.timeout,
+        max_bytes=settings.max_bytes,
+        max_decoded=2 * settings.max_bytes,
+        headers=settings.headers,
+        auth={host: (login.partition(":")[0], login.partition(":")[2]) for host, login in settings.auth.items()},
+        proxy=settings.proxy,
+        ca_file=settings.ca_file or None,
+        allow=settings.allow,
+    )
+
+
+def manners_of(settings: Settings) -> Manners:
+    """Say how hosts are treated."""
+    return Manners(
+        delay=settings.delay,
+        domain_delay=settings.domain_delay,
+        max_delay=settings.max_delay,
+        max_wait=settings.max_wait,
+        own=_names(settings.allow),
+        permitted=_names(settings.permission),
+        avoid=_names(settings.avoid),
+    )
+
+
+def _names(entries: Iterable[str]) -> frozenset[str]:
+    """Return hosts that the user named, with or without a port, as URLs spell them."""
+    return frozenset(host(f"http://{host_key(entry)}/") for entry in entries)

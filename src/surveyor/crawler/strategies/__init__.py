@@ -1,0 +1,111 @@
+"""In which order to read: one small file per strategy, and the contract they share in `strategy.py`.
+
+A strategy is known on the command line by its name, with one number or word after a colon where it takes one:
+`rankmass`, `rankmass:1`, `windowed:0.05`, `opic:random`; those that read in rounds take several, by name:
+`complement:batch=50,extra=2000`; or as `module:Class` if it is yours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from surveyor.crawler.strategies.strategy import Strategy
+from surveyor.errors import UsageError
+
+NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, what may follow a colon, and its kind
+    "breadth": ("breadth", "Breadth", "levels", "a whole number"),
+    "rankmass": ("rankmass", "RankMass", "closure", "a number"),
+    "windowed": ("windowed", "Windowed", "window", "a number"),
+    "opic": ("opic", "Opic", "policy", "a word"),
+    "adaptive": ("adaptive", "AdaptiveOpic", "window", "a word"),
+    "tracking": ("tracking", "Tracking", "", ""),
+    "cho": ("cho", "Cho", "", ""),
+    "outlinks": ("outlinks", "Outlinks", "", ""),
+    "random": ("random", "Random", "", ""),
+    "complement": ("complement", "Complement", "batch", "a whole number"),
+    "flow": ("flow", "Flow", "batch", "a whole number"),
+    "rounds": ("rounds", "Rounds", "select", "a word"),
+}
+KINDS: dict[str, Callable[[str], Any]] = {"a whole number": int, "a number": float, "a word": str}
+HELP = "see docs/how-to/own-strategy.md"
+
+
+def by_name(text: str) -> Strategy:
+    """Make the strategy that a name stands for.
+
+    >>> by_name("windowed:0.05").window
+    0.05
+    """
+    name, _, argument = text.strip().partition(":")
+    if name in NAMES:
+        module, made, parameter, kind = NAMES[name]
+        make = getattr(import_module(f"surveyor.crawler.strategies.{module}"), made)
+        if not argument:
+            strategy: Strategy = make()
+            return strategy
+        if "=" in argument and hasattr(make, "parameters"):
+            several: Strategy = make(**_numbers(text, argument, make.parameters))
+            return several
+        if not parameter:
+            raise UsageError(f"the strategy {name} takes nothing after a colon, not {argument!r}", hint=f"write {name}")
+        try:
+            value = KINDS[kind](argument)
+        except ValueError:
+            raise UsageError(f"the {parameter} of {text!r} must be {kind}", hint=f"or write {name} alone") from None
+        given: Strategy = make(**{parameter: value})
+        return given
+    if argument:
+        return _made(_own(name, argument), text)
+    near = get_close_matches(name, NAMES, 1)
+    known = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}, or module:Class for your own"
+    raise UsageError(f"no strategy {text!r}", hint=known)
+
+
+def check(strategy: Any, name: str) -> Strategy:
+    """Refuse what is no strategy."""
+    if isinstance(strategy, type):
+        raise UsageError(f"{name} is a class, and a strategy is an object of it", hint=f"write {name}()")
+    if not callable(getattr(strategy, "observe", None)):
+        raise UsageError(f"{name} is no strategy: it has no method observe", hint=HELP)
+    made: Strategy = strategy
+    return made
+
+
+def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """Read name=value, several with commas between them."""
+    given = {}
+    for part in argument.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in parameters:
+            raise UsageError(f"{text!r} names {name!r}, which means nothing", hint=f"there are {', '.join(parameters)}")
+        try:
+            given[name] = parameters[name](value)
+        except ValueError:
+            kind = "a whole number" if parameters[name] is int else "a number"
+            raise UsageError(f"the {name} of {text!r} must be {kind}", hint=f"such as {name}=100") from None
+    return given
+
+
+def _made(make: Callable[..., Any], name: str) -> Strategy:
+    try:
+        strategy = make()
+    except Exception as error:
+        raise UsageError(f"the strategy {name} cannot be made: {type(error).__name__}: {error}", hint=HELP) from error
+    return check(strategy, name)
+
+
+def _own(module: str, name: str) -> Callable[..., Any]:
+    """Import a class of the user's, also from the folder he stands in."""
+    if os.getcwd() not in sys.path:  # noqa: PTH109
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        found: Callable[..., Any] = getattr(import_module(module), name)
+    except Exception as error:  # whatever the user's module does when it is imported
+        told = f"the strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(told, hint="check the spelling, or mend the module") from error
+    return found

@@ -1,0 +1,225 @@
+"""OPIC: importance computed on line, while pages are read and without storing a link (Abiteboul et al. 2003).
+
+Cash circulates as pages are read: a page hands its cash to its links, a part 1 − damping of it by way of a virtual
+page to the teleport pages. What a page earns is proportional to its PageRank. `kernels/opic.py` tells how this
+works while pages are discovered, vanish and move, and why no cash is ever created or lost.
+
+- `policy`: *greedy* reads the page with most cash next, so that pages are re-read in proportion to their
+  importance, except a share `fairness` of the reads, which goes to each page in turn; *cycle* reads the page read
+  or found longest ago; *random* any page.
+- `damping`: that of the ledger unless given.
+- `teleport`: *trusted* jumps to the seeds (farms and traps never get free cash), *uniform* to all known pages.
+
+The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
+that falls as 1 / (cash moved); `certificate` bounds it while pages keep their links. On a web that changes,
+`adaptive.py` forgets what is old. About 85 bytes per page; each read takes time in proportion to its links.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray
+from surveyor.crawler.strategies.strategy import Reorder
+from surveyor.errors import UsageError
+from surveyor.outcome import NO_LINKS, Outcome
+
+if TYPE_CHECKING:
+    from surveyor.kernels.earnings import Earnings
+    from surveyor.kernels.mass import Rows
+    from surveyor.kernels.opic import Cash
+    from surveyor.kernels.queue import Queue
+    from surveyor.kernels.visits import Agenda
+
+Policy = Literal["greedy", "cycle", "random"]
+Teleport = Literal["trusted", "uniform"]
+ROUNDING = 4e-16  # of each number that a read changes
+
+
+class Seeds(Protocol):
+    """The part of a ledger that OPIC looks at."""
+
+    @property
+    def seeds(self) -> IdArray:
+        """The pages known at the beginning."""
+
+    @property
+    def teleport(self) -> FloatArray:
+        """Their weights."""
+
+    @property
+    def damping(self) -> float:
+        """The probability of following a link."""
+
+    @property
+    def capacity(self) -> int:
+        """For how many pages to make room."""
+
+
+class Opic:
+    """Read by cash; importance is the share of all cash that a page earned."""
+
+    cash: Cash
+    agenda: Agenda
+
+    def __init__(
+        self,
+        policy: Policy = "greedy",
+        damping: float | None = None,
+        teleport: Teleport = "trusted",
+        fairness: float = 0.05,
+    ) -> None:
+        if policy not in get_args(Policy):
+            raise UsageError(f"no policy {policy!r}", hint="greedy, cycle or random")
+        if teleport not in get_args(Teleport):
+            raise UsageError(f"no teleport {teleport!r}", hint="trusted or uniform")
+        if damping is not None and not 0 < damping < 1:
+            raise UsageError(f"damping is {damping:g}", hint="give a number between 0 and 1, such as 0.85")
+        if not 0 <= fairness < 1:
+            raise UsageError(f"fairness is {fairness:g}", hint="give a share of the reads, such as 0.05")
+        self.policy, self.teleport, self.fairness = policy, teleport, fairness
+        self.damping: float = math.nan if damping is None else damping  # of the ledger, once there is one
+        self.name = "opic" if policy == "greedy" else f"opic:{policy}"
+
+    def begin(self, ledger: Seeds, graph: object, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
+        """Give all cash to the seeds; the graph is not needed."""
+        from surveyor.kernels import visits
+        from surveyor.kernels.opic import new_cash
+
+        if math.isnan(self.damping):
+            self.damping = ledger.damping
+        uniform, pages = self.teleport == "uniform", max(ledger.capacity, int(ledger.seeds.max()) + 1)
+        self.cash = new_cash(pages, self.damping, self._earnings(pages), uniform=uniform)
+        policy = (visits.GREEDY, visits.CYCLE, visits.RANDOM)[get_args(Policy).index(self.policy)]
+        self.agenda = visits.new_agenda(pages, policy, self.fairness, int(rng.integers(1 << 63)))
+        self._alias = np.arange(pages, dtype=np.int32)  # the page that each stands for
+        self._aliases = 0
+        self._queue: Queue | None = None
+        weights = np.ones(ledger.seeds.size) if uniform else np.array(ledger.teleport)
+        self._make_pairs(ledger.seeds.size)
+        with np.errstate(over="ignore"):  # random numbers wrap on purpose
+            visits.begin(self.cash, self.agenda, np.array(ledger.seeds), weights)
+        return self._reorder()
+
+    def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
+        """Circulate the cash of the page; pages that were given some are on the agenda."""
+        from surveyor.kernels import visits
+        from surveyor.kernels.opic import GONE, KNOWN
+
+        links = self._stands_for(outcome.links if outcome.kind == "read" else NO_LINKS)
+        links = np.array(links, np.int32)  # one that may be written, or the kernel would be compiled for both kinds
+        self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
+        self._make_pairs(links.size + 2)
+        page = target = outcome.page
+        if outcome.kind == "moved":
+            target = int(self._stands_for(np.array([outcome.target]))[0])
+            self._aliases += self._alias[page] == page
+        self._alias[page] = target
+        with np.errstate(over="ignore"):
+            if target != page:
+                visits.relocate(self.cash, self.agenda, page, target)
+            else:  # a page that moved in a circle has no links
+                fate = GONE if outcome.kind == "gone" else KNOWN
+                visits.visit(self.cash, self.agenda, page, links, 0, links.size, fate)
+        return self._reorder()
+
+    def run(self, rows: Rows, reads: int, dead: BoolArray | None = None) -> IdArray:
+        """Instead of `observe`: read so many pages of known rows, in one kernel; return which.
+
+        Pages are read again and again. Rows may be others at the next call: a web that changes.
+        """
+        from surveyor.kernels import visits
+        from surveyor.kernels.queue import new_queue
+
+        dead = np.zeros(rows.start.size, np.bool_) if dead is None else dead
+        if self._queue is None:
+            self._queue = new_queue(self._alias.size)
+            visits.post(self._queue, self.agenda)
+        self._make_room(rows.start.size)
+        if self._queue.priority.size < self._alias.size:
+            larger = new_queue(self._alias.size)
+            visits.refill(larger, self._queue)
+            self._queue = larger
+        taken, done = np.empty(reads, np.int32), 0
+        while done < reads:
+            with np.errstate(over="ignore"):
+                now = visits.run(self.cash, self.agenda, rows, dead, self._queue, taken[done:])
+            done += now
+            if not now and not self._make_pairs(rows.start.size + 2):
+                break
+        return taken[:done]
+
+    def importance(self) -> FloatArray:
+        """Return the estimated PageRank of each page; it sums to 1."""
+        from surveyor.kernels.opic import estimate
+
+        shares = np.zeros(self._alias.size)
+        estimate(self.cash, shares)
+        if not shares.any():  # nothing has been earned yet
+            shares = self._jumps()
+        if not shares.any():  # and there is nowhere to jump to
+            shares = np.minimum(self.cash.state, 1).astype(np.float64)
+        return shares / float(shares.sum())
+
+    def certificate(self) -> float:
+        """Bound the L1 distance of `importance` from PageRank, as long as all pages keep the links they had."""
+        from surveyor.kernels.opic import FORGOTTEN, READS, TIME, estimate
+
+        if not self._jumps().any() or self.cash.totals[TIME] == 0:
+            return 2.0
+        ahead = np.zeros(self._alias.size)
+        estimate(self.cash, ahead)
+        history = self.cash.earnings.history
+        rounding = ROUNDING * float(self.cash.counts[READS]) * (1 + float(history.max()))
+        apart = self.damping * float(np.abs(ahead - history).sum()) + 2 * float(self.cash.totals[FORGOTTEN]) + rounding
+        return min(2.0, apart / ((1 - self.damping) * float(history.sum())))
+
+    def _earnings(self, pages: int) -> Earnings:
+        from surveyor.kernels.earnings import new_earnings
+
+        return new_earnings(pages)
+
+    def _jumps(self) -> FloatArray:
+        """Return the teleport vector as it is now."""
+        from surveyor.kernels.opic import LEAST, OUT
+
+        weights = np.where(self.cash.state & OUT, 0.0, self.cash.weight)
+        total = float(weights.sum())
+        return weights / total if total > LEAST else np.zeros(weights.size)
+
+    def _reorder(self) -> Reorder:
+        from surveyor.kernels.visits import CHANGED
+
+        changed = self.agenda.plan[CHANGED]
+        return Reorder(self.agenda.pages[:changed].copy(), self.agenda.priorities[:changed].copy())
+
+    def _stands_for(self, pages: IdArray) -> IdArray:
+        """Return the pages that these have moved to."""
+        while self._aliases:
+            known = np.minimum(pages, self._alias.size - 1)
+            further = np.where(pages == known, self._alias[known], pages)
+            if np.array_equal(further, pages):
+                break
+            pages = further
+        return pages
+
+    def _make_room(self, pages: int) -> None:
+        from surveyor.kernels.visits import with_room
+
+        size = self._alias.size
+        if pages > size:
+            self._alias = np.concatenate([self._alias, np.arange(size, max(pages, 2 * size), dtype=np.int32)])
+            self.cash, self.agenda = with_room(self.cash, self.agenda, self._alias.size)
+
+    def _make_pairs(self, needed: int) -> bool:
+        """Make room for so many pairs of a window, if there is one; say whether it was needed."""
+        from surveyor.kernels.earnings import lacks_pairs, with_pairs
+
+        lacking = False
+        while lacks_pairs(self.cash.earnings, needed):
+            self.cash = self.cash._replace(earnings=with_pairs(self.cash.earnings))
+            lacking = True
+        return lacking

@@ -1,0 +1,62 @@
+"""The contract between a strategy and the crawl.
+
+A strategy is a state machine over page ids. After every outcome it says which priorities changed; it never
+queues, waits or fetches. The frontier reads the page of highest priority first (ties: the smaller id), among
+the pages that may be asked now. Priorities of pages already read are ignored, except by a crawl that
+re-visits.
+
+One method is enough. More is used where a strategy has it:
+
+- `begin(ledger, graph, rng) -> Reorder`: called once, before the first page. The ledger knows how much mass
+  waits on each page, the graph holds the links of the pages read, `rng` is the only source of chance. The
+  seeds are waiting already. Without it seeds are read first.
+- `closure` and `eager`: how the ledger passes on mass that reaches pages already read (see `ledger.py`).
+- `lasting = False`: what it knows is not saved in checkpoints; whoever goes on replays the journal.
+- `importance() -> FloatArray`: the strategy's own estimate of the importance of each page, summing to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IdArray, read_only
+from surveyor.outcome import NO_LINKS, Outcome
+
+if TYPE_CHECKING:
+    from surveyor.crawler.ledger import Ledger
+    from surveyor.graph.growing import GrowingGraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reorder:
+    """Pages whose priority changed, and their new priorities."""
+
+    pages: IdArray = field(default_factory=lambda: NO_LINKS)
+    priorities: FloatArray = field(default_factory=lambda: NO_CHANGE)
+
+
+NO_CHANGE: FloatArray = read_only(np.empty(0, np.float64))
+NOTHING = Reorder()
+
+
+class Strategy(Protocol):
+    """What every strategy does."""
+
+    def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:
+        """Take note of what happened to a page (and of the links it had before); say what to read instead."""
+
+
+def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
+    """Start a strategy; one without `begin` reads the seeds first."""
+    if hasattr(strategy, "begin"):
+        first: Reorder = strategy.begin(ledger, graph, rng)
+        return first
+    return Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
+
+
+def name_of(strategy: Strategy) -> str:
+    """Return how a strategy is called in tables."""
+    return str(getattr(strategy, "name", type(strategy).__name__))

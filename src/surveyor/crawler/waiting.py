@@ -1,0 +1,104 @@
+"""What a crawl waits for when nothing can be fetched now: said in words, and given up if it is not worth the time.
+
+A page that failed is retried later and later, and a host may ask to be left in peace, or be in backoff because it only
+fails. While there is anything else to fetch, nothing is lost. When there is nothing else, and the next retry or host is
+more than `SOON` seconds away, the crawl ends without them if little depends on it: at most `SHARE` of all mass waits
+there, or at most `FEW` pages, whatever their mass: on a small site each page holds much of it. Those pages become
+*blocked*, with the last failure as the reason; `--again` retries them. With `patient` they are always waited for. So is
+a crawl that has read no page yet, a seed with more than `SEED_SHARE` of the mass, a host that is only paced by its
+delay, and a network that is down.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from surveyor.fetch.http import TRIES
+from surveyor.fetch.politeness.policy import spelt
+from surveyor.outcome import News, Outcome
+
+if TYPE_CHECKING:
+    from surveyor.crawler.queues import HostQueues
+    from surveyor.crawler.replay import Derived
+    from surveyor.crawler.sources.live import LiveSource
+    from surveyor.fetch.politeness.hosts import Hosts
+
+SOON = 10.0  # seconds that are waited for in any case
+SHARE = 0.05  # of all mass
+FEW = 3  # pages
+SEED_SHARE = 0.25  # of all mass, if seeds are among the pages that wait
+WORTH_SAYING = 2.0  # seconds
+
+
+class Waiting:
+    """What holds a crawl up."""
+
+    def __init__(self, state: Derived, hosts: Hosts, queues: HostQueues, source: LiveSource, *, patient: bool) -> None:
+        self._state, self._hosts, self._queues, self._source = state, hosts, queues, source
+        self._patient = patient
+
+    def sentence(self) -> str:
+        """Say what is waited for, such as "retry 3 of 3 for /boom in 160 s: http 500"; empty if something goes on."""
+        if self._source.under_way:
+            return ""
+        now = self._hosts.clock()
+        hosts = [(self._hosts.backoff(number), self._hosts[number].name) for number in self._queues.asking()]
+        ahead = [(found[0], name, *found[1:]) for found, name in hosts if found]
+        if (first := self._queues.first_held) is not None:
+            ahead.append((first[0], self._short(self._state.urls[first[1]]), *self._trouble(first[1])))
+        until, name, tries, why = min(ahead, default=(0.0, "", 0, ""))
+        seconds = until - now
+        if seconds < WORTH_SAYING:
+            return ""
+        spelled = f"{seconds:.0f} s" if seconds < 600 else spelt(seconds)
+        return f"{_retry(tries) or 'waiting'} for {name} in {spelled}: {why}"
+
+    def give_up(self, again_at: float) -> News | None:
+        """Return the pages that are not waited for, as outcomes; None to wait. Nothing is under way meanwhile."""
+        now = self._hosts.clock()
+        if self._patient or not SOON < again_at - now < math.inf or self._hosts.is_silent:
+            return None
+        crawl = self._state.crawl
+        mass, pages = crawl.ledger.coverage().waiting, len(crawl.frontier)
+        if (
+            not self._state.tally.pages
+            or crawl.frontier.rereads
+            or (mass > SHARE and (pages > FEW or (mass > SEED_SHARE and self._seed_waits())))
+        ):
+            return None
+        backoffs = {number: self._hosts.backoff(number) for number in self._queues.asking()}
+        if any(found is None or found[0] - now <= SOON for found in backoffs.values()):
+            return None  # a host that is only paced by its delay
+        held = self._queues.release()
+        reasons = {page: _not_awaited(*self._trouble(page)) for page in held}
+        for page in held:
+            self._source.forget(page)
+        for page in set(crawl.frontier.standing().pages.tolist()) - set(held):
+            found = backoffs.get(self._queues.host(page))
+            reasons[page] = _not_awaited(*found[1:]) if found else "not awaited"
+        if not reasons:
+            return None
+        return News(outcomes=[Outcome(page, "blocked", reason=reasons[page]) for page in sorted(reasons)])
+
+    def _seed_waits(self) -> bool:
+        crawl = self._state.crawl
+        return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.standing().pages.tolist())
+
+    def _trouble(self, page: int) -> tuple[int, str]:
+        """Return how often a page that is held back, or the robots.txt of its origin, was tried, and why it failed."""
+        tries, why = self._source.trouble(page)
+        found = None if why else self._hosts.backoff(self._queues.host(page))
+        return (tries, why) if found is None else found[1:]
+
+    def _short(self, url: str) -> str:
+        rest = url.partition("://")[2]
+        return rest[rest.find("/") :] if len(self._hosts) == 1 else rest
+
+
+def _retry(tries: int) -> str:
+    return f"retry {min(tries, TRIES - 1)} of {TRIES - 1}" if tries else ""
+
+
+def _not_awaited(tries: int, why: str) -> str:
+    return f"{why} ({_retry(tries)} not awaited)" if tries else f"{why} (not awaited)"

@@ -1,1 +1,0 @@
-"""Crawls over HTTP into a survey, and what a survey tells."""

@@ -1,0 +1,1 @@
+"""Estimates from few pages: the global rank of a community, and uniform samples of a topic."""

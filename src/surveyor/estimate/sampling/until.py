@@ -1,0 +1,154 @@
+"""When a sample is done: as many effective pages, as narrow an interval, as many fetches or as many steps.
+
+    >>> Until.parse("ess=400")
+    Until(ess=400.0, width=None, fetches=None, steps=None)
+    >>> str(Until.parse("width=3%, fetches=2k"))
+    'width 3 % or 2,000 fetches'
+
+Walks are looked at after certain rounds only, always the same ones, so that a sample that was stopped and went on ends
+where it would have ended. To stop at the first moment that looks good would make a sample of such moments: intervals
+would be too narrow, and rare pages too rare. So half of the goal must be met first, and all of it after twice as many
+steps. An interval alone does not end a sample, however narrow: it may be so because what is asked for was hardly met.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+from surveyor.errors import UsageError
+from surveyor.estimate.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, moving_rows
+from surveyor.estimate.sampling.estimates import Estimate, mean, ratio
+from surveyor.estimate.sampling.properties import Pages, Property, property_of
+from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walking import MANY
+
+FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
+LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
+AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
+LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
+SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
+Say = Callable[[Trail, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
+EXAMPLES = "ess=400, width=3%, fetches=2000 or steps=100k; several with commas: the first that is met ends it"
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What ends a sample: whatever is met first."""
+
+    ess: float | None = None  # of each property that is watched, and of the degree
+    width: float | None = None  # half of the longest interval of the properties watched
+    fetches: int | None = None
+    steps: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Read a rule such as `ess=400, fetches=2k`."""
+        found: dict[str, float] = {}
+        for part in re.split(r"\s*(?:,|\||\bor\b)\s*", text.strip()):
+            match = re.fullmatch(r"(ess|width|fetches|steps)\s*=\s*([0-9.]+)\s*(%|[km])?", part.strip().lower())
+            number = _number(match[2]) if match else 0.0
+            if match is None or not number > 0 or match[1] in found:
+                raise UsageError(f"{part.strip() or text!r} does not say when a sample is done", hint=EXAMPLES)
+            name, scale = match[1], SCALES[match[3] or ""]
+            if (match[3] == "%") != (name == "width" and match[3] is not None):
+                raise UsageError(f"{part.strip()!r}: only a width is a percentage", hint=EXAMPLES)
+            found[name] = number * scale
+        if found.get("width", 0.0) >= 1:
+            raise UsageError(f"a width of {found['width']:g} is no share", hint="such as width=3% or width=0.03")
+        counts = {name: math.ceil(found.pop(name)) for name in ("fetches", "steps") if name in found}
+        return cls(**found, **counts)  # type: ignore[arg-type]  # names are those of the fields
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """How many pages may be asked for, and how many steps made."""
+        return {"fetches": min(self.fetches or MANY, MANY), "steps": min(self.steps or MANY, MANY)}
+
+    def met(self, trail: Trail, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
+        """Return which goal the steps so far meet, or which a part of all effective pages; empty if none.
+
+        What is watched and no page has does not hold up the rest.
+        """
+        if self.ess is None and self.width is None:
+            return ""
+        if not (some := moving_rows(trail)).all():
+            trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
+        try:
+            found = {LOG_DEGREE: mean(trail, np.log(trail.degree))}
+            if not self._met_by(found, part, widest=0.0):  # far from it: what is watched takes more time
+                return ""
+            known = {name: one for name, one in watched.items() if not np.isnan(one[trail.on_topic]).all()}
+            found |= {name: ratio(trail, values) for name, values in known.items()}
+            widest = max((found[name].margin for name in known), default=math.inf)
+            met = self._met_by(found, part, widest)
+            told = diagnose(trail, known) if met else None
+        except UsageError:  # too few steps on topic to tell anything
+            return ""
+        return met if told and not told.stuck and not any(rhat > AGREE for rhat in told.rhat.values()) else ""
+
+    def _met_by(self, found: Mapping[str, Estimate], part: float, widest: float) -> str:
+        ess = min(one.ess for one in found.values())
+        if self.ess is not None and ess >= part * self.ess:
+            return "ess"
+        is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
+        return "width" if is_narrow and ess >= part * ENOUGH else ""
+
+    def __str__(self) -> str:
+        told = (
+            ("{:,.0f} effective pages", self.ess),
+            ("width {:g} %", None if self.width is None else 100 * self.width),
+            ("{:,} fetches", self.fetches),
+            ("{:,} steps", self.steps),
+        )
+        return " or ".join(words.format(value) for words, value in told if value is not None)
+
+
+@dataclass(slots=True)
+class Looked:
+    """Looks at steps as they become more, and says when a goal is met: not at the first moment that looks good."""
+
+    until: Until
+    first: int = 0  # steps when a part of it was met
+
+    def __call__(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
+        """Return which goal is met; empty if none is so far."""
+        if not self.first and self.until.met(trail, watched, 1 / LATER):
+            self.first = len(trail)
+        is_later = self.first and len(trail) >= LATER * self.first
+        return self.until.met(trail, watched) if is_later else ""
+
+
+def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, Pages], str]:
+    """Return what says of walks whether they are done, and by what; `say` is told how far they are."""
+    known: dict[str, Property] = {}  # what was found out about pages
+    looked = Looked(until)
+
+    def done(trail: Trail, pages: Pages) -> str:
+        known.update({name: property_of(name, pages) for name in watched if name not in known})
+        say(trail, int(trail.fetches[-1]) if len(trail) else 0, known)
+        met = looked(trail, {name: one.numbers(trail) for name, one in known.items()})
+        return met or ("longest" if len(trail) >= LONGEST and until.steps is None else "")
+
+    return done
+
+
+def looks() -> Iterator[int]:
+    """Yield how many rounds go by before each look."""
+    done = 0
+    while True:
+        more = max(FIRST, done // MORE)
+        yield more
+        done += more
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""Fetch pages over HTTP within limits: client, address checks, content decoding, politeness."""

@@ -1,0 +1,258 @@
+"""One page over HTTP, as data: what is asked (`FetchRequest`), how (`HttpSettings`), and what came (`Fetched`).
+
+A fetch never raises because of what is out there. Whatever goes wrong is one of a few words (`Trouble`) and a
+sentence, and what came before it went wrong is kept: a status, headers, the first part of a body. Redirects are
+answers, not followed: a crawl counts each hop.
+
+`client.HttpClient` does the fetching; anything with `async fetch(request) -> Fetched` may take its place. Nothing here
+waits or tries again: `next_try` says when another try is worth it, and whoever paces the crawl decides.
+
+    >>> retry_after("120", now=0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=45), retry_after("soon", now=0)
+    (120.0, 15.0, None)
+    >>> [next_try(tries, "reset") for tries in (1, 2, 3, 4)], next_try(1, "tls"), next_try(1, 503)
+    ([10.0, 40.0, 160.0, None], None, 10.0)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from surveyor.errors import UsageError
+from surveyor.fetch.addresses import host_key, locate
+from surveyor.fetch.encodings import ENCODINGS
+
+Trouble = Literal[
+    "",
+    "dns",  # the address of the host could not be found out
+    "no-host",  # there is no such host
+    "refused",  # no connection could be made
+    "timeout-connect",
+    "timeout-first-byte",
+    "timeout-page",
+    "too-large",
+    "tls",  # no secure connection: certificate, protocol version, or not TLS at all
+    "reset",  # the connection ended before the answer did
+    "protocol",  # not HTTP, or not a URL that can be asked for
+    "forbidden-address",  # leads into a network that is not public
+    "decode",  # the body is not in the encoding that it claims
+    "redirect-loop",
+    "offline",  # this machine cannot reach out: nobody else's fault
+]
+PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
+PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_REDIRECTS = 20  # in a row: what leads further is a trap
+FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the second try; each pause is so many times the last
+LONGEST_PAUSE = 300.0  # while offline
+CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
+OURS = frozenset(  # headers that other settings make, or that nobody may
+    {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
+)
+Headers = tuple[tuple[bytes, bytes], ...]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """A page to ask for, and what is known of it: with a tag or a date it is only sent if it has changed."""
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[str, ...] | None = None  # content types to read; the client's own if None
+
+    def __post_init__(self) -> None:
+        check_headers(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds from the start of a fetch; None for what it did not come to."""
+
+    connect: float | None = None  # a connection stood: found, made, or still open from before
+    first_byte: float | None = None  # the headers were there
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of asking for one page."""
+
+    url: str
+    status: int | None = None
+    reason: str = ""
+    version: str = ""  # "1.1"
+    headers: Headers = ()  # as received
+    body: bytes = b""  # decoded
+    raw: bytes = b""  # as transferred (chunks joined), for the archive
+    ip: str = ""  # empty behind a proxy
+    target: str | None = None  # where a redirect leads: an absolute URL
+    timings: Timings = Timings()
+    error: Trouble = ""
+    detail: str = ""
+    skipped: str = ""  # the content type for which the body was not read
+    retry_after: float | None = None  # seconds
+    etag: str | None = None
+    last_modified: str | None = None
+    not_modified: bool = False  # it is as we know it
+    requests: int = 1  # that were sent: more where a connection from before turned out to be closed
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the failure, if it is one, may be gone at another time."""
+        return next_try(1, self.error or self.status or "") is not None
+
+    def __repr__(self) -> str:
+        what = self.error or f"{self.status}, {len(self.body):,} bytes"
+        return f"Fetched({self.url!r}: {what})"
+
+
+class Client(Protocol):
+    """What fetches a page."""
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        """Fetch one page; a failure is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Who asks, how long and how much it waits for, and through what."""
+
+    user_agent: str  # names a contact: an e-mail address or a URL
+    sender: str = ""  # an e-mail address for the From header
+    connections: int = 64  # at once
+    keepalive: float = 15.0  # seconds that an idle connection stays open
+    connect: float = 10.0  # seconds until a connection stands, look-up and TLS included
+    first_byte: float = 20.0  # seconds from then until the headers are there
+    page: float = 60.0  # seconds for all
+    max_bytes: int = 10_000_000  # transferred
+    max_decoded: int = 20_000_000
+    max_header: int = 32_768  # bytes of one header line
+    types: tuple[str, ...] = ("text/html", "application/xhtml+xml")  # to read; "text/*" and "*/*" work too
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: Mapping[str, tuple[str, str]] = field(
+        default_factory=dict, repr=False
+    )  # "host" or "host:port": name, password
+    proxy: str = field(default="", repr=False)  # may hold a password
+    ca_file: str | Path | None = None  # of certificates to trust besides the system's
+    allow: tuple[str, ...] = ()  # "host" or "host:port" that may lie in a private network
+    dns_ttl: float = 300.0  # seconds that addresses are remembered
+    dns_negative_ttl: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not CONTACT.search(self.user_agent):
+            problem = f"the user agent {self.user_agent!r} does not say who asks"
+            raise UsageError(
+                problem, hint="add an e-mail address or a URL, such as 'mybot/1.0 (+https://example.org/bot)'"
+            )
+        _check_text("user agent", self.user_agent)
+        _check_text("sender", self.sender)
+        check_headers(self.headers)
+        for name in ("connections", "connect", "first_byte", "page", "max_bytes", "max_decoded", "max_header"):
+            if not (math.isfinite(value := getattr(self, name)) and value > 0):
+                raise UsageError(f"{name} must be a number above 0, not {value}", hint="such as 60")
+        for entry in (*self.allow, *self.auth):
+            host_key(entry)
+        if self.proxy and locate(self.proxy) is None:
+            raise UsageError("the proxy is not a URL of http or https", hint="such as http://proxy.example.org:3128")
+        if self.ca_file is not None and not Path(self.ca_file).is_file():
+            raise UsageError(f"there is no file {self.ca_file} of certificates", hint="give the path of a PEM file")
+
+
+def accepts(types: tuple[str, ...], content_type: str) -> bool:
+    """Return whether a body of this type is to be read; one of no type is.
+
+    >>> accepts(("text/*",), "Text/HTML; charset=utf-8"), accepts(("text/*",), "image/png"), accepts((), "")
+    (True, False, True)
+    """
+    kind = media_type(content_type)
+    return not kind or any(one in (kind, "*/*") or (one[-2:] == "/*" and kind.startswith(one[:-1])) for one in types)
+
+
+def media_type(content_type: str) -> str:
+    """Return a content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def retry_after(value: str, now: float) -> float | None:
+    """Return the seconds to wait that a Retry-After header asks for (RFC 9110, 10.2.3); None if it is neither form."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:12]), 10**10))
+    try:
+        when = parsedate_to_datetime(text)
+        return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def next_try(tries: int, trouble: Trouble | int) -> float | None:
+    """Return the seconds to pause after so many tries that ended in an error or a status; None to give up.
+
+    Being offline is never a reason to give a page up.
+    """
+    pause = FIRST_PAUSE * GROWTH ** min(tries - 1, TRIES)
+    if trouble == "offline":
+        return min(pause, LONGEST_PAUSE)
+    passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in PASSING
+    return pause if passes and tries < TRIES else None
+
+
+def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, in a thread of its own if an event loop is running here already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, work).result()
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on a new event loop, on uvloop where that is installed."""
+    try:
+        fast: Any = import_module("uvloop")
+    except ImportError:
+        return asyncio.run(work)
+    result: Result = fast.run(work)
+    return result
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that cannot be sent, or that are not the caller's to set."""
+    for name, value in headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise UsageError(f"{name!r} is not the name of a header", hint="such as Accept-Language")
+        if name.lower() in OURS:
+            raise UsageError(
+                f"the header {name} cannot be set", hint="user_agent and sender have settings of their own"
+            )
+        _check_text(f"header {name}", value)
+
+
+def _check_text(what: str, value: str) -> None:
+    if not is_sendable(value):
+        raise UsageError(f"the {what} holds characters that cannot be sent: {value!r}", hint="use printable ASCII")
+
+
+def is_sendable(value: str) -> bool:
+    """Return whether a text can be the value of a header: printable ASCII."""
+    return value.isascii() and value.isprintable()
+
+
+def sent_by(settings: HttpSettings) -> dict[str, str]:
+    """Return the headers of every request, but for those that the user added."""
+    kinds = ", ".join(settings.types)
+    told = {"Accept": kinds if "*/*" in kinds else f"{kinds}, */*;q=0.1", "User-Agent": settings.user_agent}
+    return {**told, "Accept-Encoding": ", ".join(ENCODINGS), **({"From": settings.sender} if settings.sender else {})}

@@ -1,0 +1,139 @@
+"""Parsing that may take long, in a process of its own that can be stopped: a thread could not be, and holds the lock.
+
+A crawl parses pages that are cheap by a proven bound itself (`links.read_cheap_page`); all others, texts whose charset
+must be guessed, and long lists are sent to one worker (`parser_worker.py`), which is started when it is first needed.
+What takes longer than some seconds, or more memory than there is, costs the worker its life and the page its outcome
+(*blocked*, "could not be parsed: took longer than 5 s"); the next one gets a new worker.
+
+While a page is being parsed its host is not asked for another, so one host has at most one page waiting here. Each page
+that takes too long shortens the limit for the next one of its host, down to half a second, until one is parsed in time:
+a host that sends only such pages delays those of others but little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import surveyor
+from surveyor.fetch.parser_worker import LENGTH
+from surveyor.web.boundary import Failure, failure
+from surveyor.web.html import Link, Page
+from surveyor.web.sitemaps import Listing
+from surveyor.web.urls import host
+
+SECONDS = 5.0  # that one page or list may take
+LEAST = 0.5  # of a host whose pages took too long again and again
+STARTING = 60.0  # seconds that a worker may take to start, on a busy machine
+_LOG = logging.getLogger("surveyor.parsing")
+
+
+class Parser:
+    """Parses in a process of its own; close it in the end."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds, self._lock = seconds, asyncio.Lock()
+        self._timeouts: dict[str, int] = {}  # in a row, by host
+        self._process: Process | None = None
+        self._stopped: list[Process] = []  # killed, and not waited for yet
+
+    async def page(self, url: str, headers: Mapping[str, str], body: bytes) -> Page | Failure:
+        """Read a page without its text, as `links.read_page` does with normalised URLs."""
+        answer = await self._ask({"task": "page", "url": url, "headers": dict(headers)}, body)
+        return answer if isinstance(answer, Failure) else _unpacked(answer)
+
+    async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
+        """Read a list of pages, as `listings.read_listing` does."""
+        answer = await self._ask({"task": "listing", "url": url}, body)
+        if answer is None or isinstance(answer, Failure):
+            return answer
+        return Listing(answer["kind"], tuple(answer["pages"]), tuple(answer["lists"]))
+
+    async def close(self) -> None:
+        """End the worker."""
+        self._stop()
+        for process in self._stopped:
+            await process.wait()
+        self._stopped.clear()
+
+    async def _ask(self, request: dict[str, Any], body: bytes) -> Any:
+        owner = host(request["url"])
+        async with self._lock:
+            seconds = max(self._seconds / (1 + self._timeouts.get(owner, 0)), LEAST)
+            try:
+                process = self._process or await self._started()
+                answer = await self._exchange(process, request, body, seconds)
+            except TimeoutError:
+                self._stop()
+                self._timeouts[owner] = self._timeouts.get(owner, 0) + 1
+                return self._lost(request, f"took longer than {seconds:.2g} s")
+            except (OSError, EOFError, ValueError) as error:  # a broken pipe, or an answer that is none
+                self._stop()
+                return self._lost(request, f"the parser ended ({type(error).__name__})")
+            except BaseException:  # cancelled in the middle of an answer
+                self._stop()
+                raise
+        self._timeouts.pop(owner, None)
+        if "failed" in answer:
+            _LOG.error("%s could not be parsed\n%s", request["url"], answer["traceback"])
+            return failure(answer["failed"])
+        return answer["answer"]
+
+    async def _exchange(self, process: Process, request: dict[str, Any], body: bytes, seconds: float) -> Any:
+        if process.stdin is None:
+            raise EOFError
+        head = json.dumps({**request, "size": len(body)}).encode()
+        async with asyncio.timeout(seconds):
+            process.stdin.writelines([len(head).to_bytes(LENGTH, "big"), head, body])
+            await process.stdin.drain()
+            return await _received(process)
+
+    async def _started(self) -> Process:
+        """Start a worker, which finds this package where it is, and modules of the working directory never."""
+        path = os.pathsep.join(filter(None, [str(Path(surveyor.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+        worker = [sys.executable, "-P", "-m", "surveyor.fetch.parser_worker", str(2 * self._seconds)]
+        self._process = process = await asyncio.create_subprocess_exec(
+            *worker,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,  # Ctrl-C in a terminal is for us
+            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        async with asyncio.timeout(STARTING):
+            await _received(process)
+        return process
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            if self._process.returncode is None:
+                self._process.kill()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._stopped.append(self._process)
+            self._process = None
+
+    def _lost(self, request: Mapping[str, Any], why: str) -> Failure:
+        _LOG.error("%s could not be parsed: %s", request["url"], why)
+        return failure(why)
+
+
+async def _received(process: Process) -> Any:
+    if process.stdout is None:
+        raise EOFError
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH), "big")
+    return json.loads(await process.stdout.readexactly(length))
+
+
+def _unpacked(answer: dict[str, Any]) -> Page:
+    until, urls, follow = answer.pop("unavailable_after"), answer.pop("urls"), answer.pop("follow")
+    links = tuple(map(Link, urls, follow))
+    return Page(links=links, unavailable_after=None if until is None else datetime.fromisoformat(until), **answer)

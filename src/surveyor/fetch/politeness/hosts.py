@@ -1,0 +1,396 @@
+"""When a host may be asked: a look-up, its robots.txt, then one page at a time with a pause after each answer.
+
+A host lives through: unknown, looked up, robots.txt read, asked now and then. All times are seconds since 1970 by one
+clock that never jumps.
+
+Two requests to a host, or to hosts at one address, are apart by its delay (`policy.py`), counted from the end of the
+first. Requests to all hosts of a registrable domain begin at least `domain_delay` apart. With a delay of 0 several
+requests may be under way at once. Gates of addresses and domains do not hold for hosts that the user allowed by name:
+that network is the user's own.
+
+**Left out** is a host for the rest of a run if it asks for a longer delay than `max_delay`, if it asks to be left
+alone for longer than `max_wait`, if it only fails, and from the start if the user says so (`avoid`). Its pages are
+refused with the reason, and a sentence about it is in `remarks`.
+
+robots.txt is read once a day. While it cannot be read, the host is asked for nothing else; it is tried again as often
+as a page would be, and after that no page of the host may be read. Where no HTTP response comes at all, such as from a
+closed port, that holds for the pages of that origin alone, if another origin of the host has told its rules.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from surveyor.fetch.politeness.gates import Agenda, Gate
+from surveyor.fetch.politeness.offline import Network
+from surveyor.fetch.politeness.policy import Host, Manners, Rules, spelt
+from surveyor.outcome import RobotsFile
+from surveyor.web.boundary import Failure, guarded
+from surveyor.web.robots import Robots
+from surveyor.web.urls import domain
+
+DAY = 86_400.0
+SLOW = 2.0  # seconds between two pages that are worth a word
+Step = Literal["address", "robots", "page"]
+
+
+def steady() -> Callable[[], float]:
+    """Return a clock that tells seconds since 1970 and never jumps."""
+    offset = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset
+
+
+class Hosts:
+    """All hosts of a crawl, by number."""
+
+    def __init__(
+        self,
+        delay: float | None = None,
+        *,
+        manners: Manners | None = None,
+        clock: Callable[[], float] | None = None,
+        finds: bool = True,
+        stored: Callable[[str], RobotsFile | None] = lambda _: None,
+    ) -> None:
+        """Treat all as `manners` say, or as usual with another delay; without `finds` nothing is looked up.
+
+        `stored` returns what is known of the robots.txt of an origin from before.
+        """
+        self.clock = clock or steady()
+        self.manners = manners or Manners(delay=1.0 if delay is None else delay)
+        self.remarks: list[str] = []  # sentences for whoever watches
+        self._finds, self._stored = finds, stored
+        self._began, self._resumed = self.clock(), -math.inf
+        self._all: list[Host] = []
+        self._ids: dict[str, int] = {}
+        self._agenda = Agenda()
+        self._gates: dict[str, Gate] = {}  # by address and domain
+        self._network = Network()
+        self._troubles: dict[str, str] = {}  # from before a restart: why robots.txt files could not be read
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, host: int) -> Host:
+        return self._all[host]
+
+    def number(self, name: str) -> int:
+        """Return the number of a host."""
+        if (number := self._ids.get(name)) is None:
+            number = self._ids[name] = len(self._all)
+            host = Host(name, self._began, self.manners.delay, address=None if self._finds else "")
+            host.domain = self._gate(host, domain(name))
+            if self.manners.avoids(name):
+                host.refused = "it is on your list of hosts to avoid"
+            self._all.append(host)
+            self._agenda.wake(number, self._began)
+        return number
+
+    def resumed(self) -> None:
+        """Let every host wait its full delay first: when it was last asked is not known exactly."""
+        self._resumed = self.clock()
+        self._began = self._resumed + self.manners.delay
+        for number, host in enumerate(self._all):
+            self.wait(number, self._resumed + host.delay)
+
+    def wake(self) -> list[int]:
+        """Return the hosts whose time has come."""
+        now = self.clock()
+        return [number for number in self._agenda.happened(now) if self._is_ready(self._all[number], now)]
+
+    @property
+    def next_wake(self) -> float:
+        """When the next host wakes; inf if none does by itself."""
+        soonest = self._agenda.next
+        return math.inf if soonest is None else soonest
+
+    def step(self, number: int, origin: str) -> Step | None:
+        """Say what to ask a host for before, or for, a page of this origin; None if it has to wait, and then wakes."""
+        host, now = self._all[number], self.clock()
+        rules = host.rules.get(origin) or self._from_before(number, origin)
+        if host.refused:
+            return "page"  # which is refused
+        if (first := self._turn(number, host, now)) != "robots":
+            return first
+        if rules.robots is not None and now < rules.until:
+            return "page"
+        if now < rules.until:
+            if rules.until < math.inf:
+                self.wait(number, rules.until)
+            return None
+        return None if host.busy else "robots"  # when those under way have ended, it wakes
+
+    def apart(self, number: int, origin: str) -> float | None:
+        """Return until when pages of this origin alone wait; None if they do not, or all pages of the host do.
+
+        That is so while no HTTP response comes from there, such as from a closed port, and another origin of the host
+        has told its rules.
+        """
+        host = self._all[number]
+        rules = host.rules.get(origin)
+        if rules is None or rules.robots is not None or not rules.unanswered or host.refused:
+            return None
+        told = any(other.robots is not None and other.robots.standing != "unreachable" for other in host.rules.values())
+        return rules.until if told and self.clock() < rules.until < math.inf else None
+
+    def refused(self, number: int, origin: str) -> str:
+        """Say why a host is left out, also by what is known of it from before; empty if it is not."""
+        if origin not in self._all[number].rules:
+            self._from_before(number, origin)
+        return self._all[number].refused
+
+    def turn(self, number: int, origin: str) -> Step | None:
+        """Say whether a host may be asked now for what is not a page of its own: a robots.txt that lies there.
+
+        None for one that is left out, too.
+        """
+        return None if self.refused(number, origin) else self._turn(number, self._all[number], self.clock())
+
+    def _turn(self, number: int, host: Host, now: float) -> Step | None:
+        """Look a host up first; then it may be asked if it is ready and no gate is closed to it, else it wakes."""
+        if not self._is_ready(host, now):  # it was awake when it was told to wait, or asked for a file of others
+            return None
+        if host.address is None:
+            return "address"
+        if (gate := _closed(host, now)) is not None:
+            self._agenda.queue(number, gate)
+            return None
+        return "robots"
+
+    def why_not(self, number: int, origin: str, url: str) -> str:
+        """Say why a page may not be read; empty if it may."""
+        host = self._all[number]
+        if host.refused:
+            return host.refused
+        rules = host.rules[origin]
+        if rules.robots is None or (host.name in self.manners.permitted and rules.robots.standing == "rules"):
+            return ""
+        why = guarded(url, rules.robots.why, url)
+        if isinstance(why, Failure):
+            return f"robots.txt {why.reason}"
+        return why and (rules.trouble or why)
+
+    def lease(self, number: int, step: Step) -> bool:
+        """Note that a request begins; return whether another to this host may begin at once."""
+        host = self._all[number]
+        delay = host.delay
+        host.busy += 1
+        host.alone = step != "page" or delay > 0
+        if step != "address" and delay > 0:
+            if host.place is not None:
+                host.place.held += 1
+                host.holds = True
+            if host.domain is not None:
+                spacing = min(self.manners.domain_delay, delay)
+                host.domain.free_at = max(host.domain.free_at, self.clock() + spacing)
+        return not host.alone
+
+    def answered(self, number: int, *, asked: bool = True) -> None:
+        """Note that a request has ended; if the host was asked for something, its delay runs from now on."""
+        host, now = self._all[number], self.clock()
+        host.busy -= 1
+        delay = host.delay * asked
+        until = now + delay
+        if host.place is not None and delay > 0:
+            host.place.free_at = max(until, host.place.free_at)
+        if host.holds and host.place is not None:
+            host.holds = False
+            self._agenda.release(host.place, host.place.free_at)
+        self.wait(number, until)
+
+    def wait(self, number: int, until: float) -> None:
+        """Ask a host no earlier than that."""
+        host = self._all[number]
+        host.ready_at = max(host.ready_at, until)
+        self._agenda.wake(number, host.ready_at)
+
+    def leave_alone(self, number: int, until: float, why: str) -> None:
+        """Keep to the wish of a host not to be asked before some time; if that is far, leave it out."""
+        self.wait(number, until)
+        self._back_off(number, until, why)
+        if (seconds := until - self.clock()) > self.manners.max_wait:
+            name, most = self._all[number].name, spelt(self.manners.max_wait)
+            wish = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
+            self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{wish}: it is left out")
+
+    def backoff(self, number: int) -> tuple[float, int, str] | None:
+        """Return until when a host is not asked because of failures or its own request, the tries, and why; or None."""
+        host, now = self._all[number], self.clock()
+        found = [(host.backoff_until, 0, host.backoff_why)] if host.backoff_until > now else []
+        for origin, rules in host.rules.items():
+            if rules.robots is None and rules.tries and now < rules.until < math.inf:
+                found.append((rules.until, rules.tries, f"robots.txt of {origin} could not be read: {rules.trouble}"))
+        return min(found, default=None)
+
+    def felt(self, number: int, seconds: float | None, failure: float, why: str = "") -> float | None:
+        """Take in how a host bears being asked: how long an answer took, and how much of a failure it was.
+
+        Return until when it gets a break, if it does.
+        """
+        host, now = self._all[number], self.clock()
+        before, rest = host.delay, host.bears(seconds, failure)
+        if failure or host.delay > before:
+            self.wait(number, now + host.delay)
+        if not rest or host.refused:
+            return None
+        if rest == math.inf:
+            told = f"{host.name} only fails (last: {why})"
+            self._leave_out(number, told, f"{told}, and breaks have not helped: it is left out")
+            return None
+        self.remarks.append(f"{host.name} fails again and again (last: {why}): it gets {spelt(rest)} of rest")
+        self.wait(number, now + rest)
+        self._back_off(number, now + rest, f"it only fails (last: {why})")
+        return now + rest
+
+    def found(self, number: int, address: str) -> None:
+        """Note where a host is; empty if that is not known."""
+        host = self._all[number]
+        host.address, host.place = address, self._gate(host, address)
+
+    def ruled(self, number: int, origin: str, robots: Robots, until: float, *, trouble: str = "") -> None:
+        """Take in what robots.txt says, until it is to be read again; `trouble` is why it could not be read."""
+        host = self._all[number]
+        host.rules[origin] = Rules(robots, until, trouble=trouble)
+        if robots.limit and host.name not in self.manners.permitted:
+            self.remarks.append(f"{origin}: {robots.limit}, so none of its pages is fetched")
+        delays = [rules.robots.crawl_delay or 0.0 for rules in host.rules.values() if rules.robots is not None]
+        before, host.least = host.least, max(self.manners.delay, *delays)
+        if host.least == before:
+            return
+        pages = f"{spelt(host.least)} between two pages (Crawl-delay)"
+        if max(delays) > self.manners.max_delay:
+            most = f"more than max_delay ({spelt(self.manners.max_delay)})"
+            self._leave_out(
+                number, f"robots.txt asks for {pages}, {most}", f"{host.name} asks for {pages}, {most}: it is left out"
+            )
+        elif max(delays) > max(SLOW, self.manners.delay):
+            self.remarks.append(f"{host.name} asks for {pages}: at most {3600 / host.least:,.0f} pages an hour")
+
+    def asked_elsewhere(self, number: int, origin: str) -> None:
+        """Note that robots.txt lies somewhere else, where it will be asked for."""
+        rules = self._all[number].rules[origin]
+        rules.robots, rules.until = None, math.inf  # those of before have expired
+
+    def unruled(
+        self,
+        number: int,
+        origin: str,
+        until: float,
+        *,
+        counts: bool = True,
+        trouble: str = "",
+        unanswered: bool = False,
+    ) -> None:
+        """Note that robots.txt could not be read, when to try again, and whether no HTTP response came at all."""
+        rules = self._all[number].rules.setdefault(origin, Rules())
+        rules.unanswered = unanswered
+        rules.robots, rules.until, rules.tries, rules.trouble = None, until, rules.tries + counts, trouble
+
+    def recall(
+        self, number: int, origin: str, until: float | None, tries: int, trouble: str, status: int | None = None
+    ) -> None:
+        """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
+        self._troubles[origin] = trouble
+        if until is not None:
+            trouble, unanswered = trouble or f"http {status}", bool(trouble) and status is None
+            self._all[number].rules[origin] = Rules(None, until, tries, trouble, unanswered=unanswered)
+
+    def tries(self, number: int, origin: str) -> int:
+        """Return how often robots.txt could not be read."""
+        rules = self._all[number].rules.get(origin)
+        return 0 if rules is None else rules.tries
+
+    def reached(self, number: int, origin: str, *, earlier: bool = False) -> None:
+        """Note that an origin of a host has answered, now or `earlier`: then, before a restart."""
+        shared = domain(self._all[number].name)
+        if earlier:
+            self._network.remember(origin, shared)
+        else:
+            self._network.reached(origin, shared, self.clock())
+
+    def unreached(self, number: int, origin: str, *, offline: bool = False, why: str = "") -> float | None:
+        """Note that an origin is silent; return until when to wait if its host is not to blame.
+
+        Either all wait, because the network here is down, until `paused_until`; or only this host does.
+        """
+        name, now = self._all[number].name, self.clock()
+        until = self._network.unreached(origin, domain(name), now, offline=offline, is_own=name in self.manners.own)
+        if until is not None and self.paused_until <= now:
+            self.wait(number, until)
+            self._back_off(number, until, why)
+        return until
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether hosts that answered before are waited for without being blamed."""
+        return max(self._network.paused_until, self._network.held_until) > self.clock()
+
+    @property
+    def paused_until(self) -> float:
+        """Until when nobody is asked, because the network here is down."""
+        return self._network.paused_until
+
+    def _back_off(self, number: int, until: float, why: str) -> None:
+        host = self._all[number]
+        if until > host.backoff_until:
+            host.backoff_until, host.backoff_why = until, why
+
+    def _is_ready(self, host: Host, now: float) -> bool:
+        return bool(host.refused) or (host.ready_at <= now and not (host.busy and host.alone))
+
+    def _gate(self, host: Host, name: str) -> Gate | None:
+        """Return the gate of an address or a domain, if it holds for a host."""
+        if not name or host.name in self.manners.own:
+            return None
+        if (gate := self._gates.get(name)) is None:
+            gate = self._gates[name] = self._agenda.gate()
+        return gate
+
+    def _leave_out(self, number: int, reason: str, remark: str) -> None:
+        """Refuse all pages of a host from now on."""
+        host = self._all[number]
+        if not host.refused:
+            host.refused = reason
+            self.remarks.append(remark)
+        self._agenda.wake(number, self.clock())
+
+    def _from_before(self, number: int, origin: str) -> Rules:
+        """Return the rules that are known from before a restart, if they still hold; their delay does as well."""
+        rules = self._all[number].rules[origin] = Rules()
+        kept = self._stored(origin)
+        until = 0.0 if kept is None else _expiry(kept, self.clock())
+        if kept is not None and until > self.clock():
+            status, trouble = (None if kept.status == 0 else kept.status), self._troubles.get(origin, "")
+            found = guarded(f"{origin}/robots.txt", _compiled, status, kept.body)
+            robots = Robots("unreachable") if isinstance(found, Failure) else found  # another version could read it
+            trouble = f"robots.txt {found.reason}" if isinstance(found, Failure) else trouble
+            self.ruled(number, origin, robots, until, trouble=trouble)
+            rules = self._all[number].rules[origin]
+            self.wait(number, self._resumed + self._all[number].delay)
+        return rules
+
+
+def _expiry(kept: RobotsFile, now: float) -> float:
+    """Return until when a robots.txt holds: a day at most, whatever a journal says, and not if it is of the future."""
+    is_possible = isinstance(kept.fetched_at, float) and isinstance(kept.expires_at, float) and kept.fetched_at <= now
+    return min(kept.expires_at, kept.fetched_at + DAY) if is_possible else 0.0
+
+
+def _compiled(status: int | None, body: bytes) -> Robots:
+    """Return the rules of an answer, having read them once."""
+    robots = Robots.from_answer(status, body)
+    _ = robots.crawl_delay
+    return robots
+
+
+def _closed(host: Host, now: float) -> Gate | None:
+    """Return a gate that is closed to a host."""
+    place, shared = host.place, host.domain
+    if place is not None and (place.held or place.free_at > now):
+        return place
+    if shared is not None and (shared.held or shared.free_at > now):
+        return shared
+    return None

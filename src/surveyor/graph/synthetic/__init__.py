@@ -1,0 +1,1 @@
+"""Synthetic web graphs with planted spam, for simulations, tests and benchmarks."""

@@ -1,0 +1,273 @@
+"""Webs made from a seed that stand in for real crawls.
+
+    >>> web = synthetic_web("small")
+    >>> web.graph.name(0)
+    'https://www.site0.example/'
+
+Pages are grouped in sites and sites in domains, with power-law sizes; ids are in the order of hosts, as in a
+crawl sorted by URL. Links are mostly inside a site (menus, sections, neighbours, copied lists); the others
+prefer sites of the same topic and popular ones. Link farms and link exchanges are planted and labelled.
+The model and how well it fits real graphs is told in `docs/explanation/synthetic-webs.md`.
+
+Same shape, size and seed give the same bytes for any number of threads. Memory without a folder is
+4 bytes a link; with a folder it is bounded by the builder, plus about 40 bytes a page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surveyor.arrays import ByteArray, IdArray, IntArray, read_only
+from surveyor.errors import UsageError
+from surveyor.graph.build import Builder
+from surveyor.graph.csr import Graph
+from surveyor.graph.folder import build_folder
+from surveyor.graph.names import Names
+from surveyor.graph.synthetic.shapes import PRESETS, WebShape
+from surveyor.kernels.crew import Crew
+from surveyor.stopping import Progress, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from surveyor.kernels.synthetic import Rates, Sites
+
+__all__ = ["KINDS", "PRESETS", "SyntheticWeb", "WebShape", "rmat", "synthetic_web"]
+
+KINDS = ("ordinary", "hub", "dangling", "dead", "farm", "boosted", "exchange")  # as numbered in the kernels
+BATCH = 1 << 15  # pages whose links are written at a time
+SAMPLE = 100_000  # pages whose links predict the number of all links
+NAMED = 100_000  # pages: webs up to this size get names unless told otherwise
+MEMORY = 1 << 29  # bytes of links that a build into a folder holds
+
+
+@dataclass(frozen=True)
+class SyntheticWeb:
+    """A graph and the truth about it that real graphs do not tell."""
+
+    graph: Graph
+    kind: ByteArray  # of each page; `KINDS` names the numbers
+    first_page: IntArray  # of each site, and the number of pages at the end
+    site_domain: IntArray  # site -> domain
+    site_topic: IntArray  # site -> topic
+    farms: tuple[IntArray, ...]  # sites of each farm; the home page of the first is the one it boosts
+    exchanges: tuple[IntArray, ...]  # sites of each exchange; their home pages all link to each other
+    shape: WebShape
+    rng: int
+
+    @cached_property
+    def site(self) -> IntArray:
+        """The site of each page."""
+        return np.repeat(np.arange(self.site_topic.size), np.diff(self.first_page))
+
+    @cached_property
+    def domain(self) -> IntArray:
+        """The domain of each page."""
+        return self.site_domain[self.site]
+
+    @cached_property
+    def topic(self) -> IntArray:
+        """The topic of each page."""
+        return self.site_topic[self.site]
+
+    def pages_of_kind(self, *kinds: str) -> IntArray:
+        """Return the pages that carry one of these labels."""
+        return np.flatnonzero(np.isin(self.kind, [KINDS.index(kind) for kind in kinds]))
+
+    def __repr__(self) -> str:
+        counts = f"{self.graph.pages:,} pages, {self.graph.links:,} links, {self.site_topic.size:,} sites"
+        return f"SyntheticWeb({counts}, rng={self.rng})"
+
+
+def synthetic_web(
+    preset: str | WebShape = "small",
+    *,
+    links: int | None = None,
+    rng: int = 7,
+    folder: Path | None = None,
+    names: bool | None = None,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> SyntheticWeb:
+    """Make a web; `links` asks for about that many, `folder` writes the graph there in bounded memory.
+
+    Names are made for webs of up to 100,000 pages unless `names` says otherwise; they take a second and
+    60 MB per million pages.
+    """
+    from surveyor.graph.synthetic.sites import urls
+    from surveyor.kernels.synthetic import IN_FARM
+
+    shape = _shape(preset)
+    seed = np.uint64(np.random.SeedSequence(rng).generate_state(1, np.uint64)[0])
+    if links is not None:
+        shape = _scaled(shape, links, seed)
+    sites, domain, rates = _plan(shape, seed)
+    named = shape.pages <= NAMED if names is None else names
+    table = Names.of(urls(sites, domain, whole_domains=shape.largest_site == 1)) if named else None
+    provenance = {
+        "synthetic": preset if isinstance(preset, str) else "custom",
+        "rng": rng,
+        "shape": asdict(shape),
+    }
+    kind = np.empty(shape.pages, np.uint8)
+    batches = _batches(seed, sites, rates, _ranges(shape.pages), kind, threads)
+    if folder is None:
+        graph = _gather(batches, shape.pages, table, provenance, progress)
+    else:
+        graph = _stream(batches, shape.pages, table, provenance, Path(folder), threads, progress)
+    groups = [sites.group_sites[a:b] for a, b in zip(sites.group_first, sites.group_first[1:], strict=False)]
+    farms = int((sites.group_kind == IN_FARM).sum())
+    return SyntheticWeb(
+        graph,
+        _lock(kind),
+        _lock(sites.first),
+        _lock(domain),
+        _lock(sites.topic),
+        tuple(map(_lock, groups[:farms])),
+        tuple(map(_lock, groups[farms:])),
+        shape,
+        rng,
+    )
+
+
+def rmat(scale: int, links_per_page: int, *, rng: int = 7, threads: int | None = None) -> Graph:
+    """Make an R-MAT graph of 2 ** scale pages: no sites, no locality, the adverse case of benchmarks.
+
+    Probabilities are 0.57, 0.19, 0.19 and 0.05 (Graph 500); ids are shuffled; repeats merge.
+    """
+    from surveyor.kernels.rmat import rmat_links
+
+    if not 1 <= scale <= 30:
+        raise UsageError(f"an R-MAT graph of scale {scale}", hint="choose a scale from 1 to 30: 2 ** scale pages")
+    seed = np.random.SeedSequence(rng).generate_state(1, np.uint64)[0]
+    links = links_per_page << scale
+    with Builder(expected_links=links, memory=None, threads=threads) as builder:
+        for start in range(0, links, 1 << 20):
+            sources = np.empty(min(1 << 20, links - start), np.int64)
+            targets = np.empty_like(sources)
+            with np.errstate(over="ignore"):
+                rmat_links(seed, scale, start, sources, targets)
+            builder.add(sources, targets)
+        return builder.finish(1 << scale)
+
+
+def _shape(preset: str | WebShape) -> WebShape:
+    if isinstance(preset, WebShape):
+        return preset
+    if preset not in PRESETS:
+        raise UsageError(f"no synthetic web named {preset!r}", hint=f"choose one of {', '.join(PRESETS)}")
+    return PRESETS[preset]
+
+
+def _plan(shape: WebShape, seed: Any) -> tuple[Sites, IntArray, Rates]:
+    """Lay out the sites, their domains, and the rates at which links are drawn."""
+    from surveyor.graph.synthetic.sites import lay_out
+    from surveyor.kernels.synthetic import Rates, mark_quiet
+
+    sites, domain = lay_out(shape, int(seed))
+    # All floats: the kernels are compiled once for all webs.
+    rates = Rates(*(float(getattr(shape, name)) for name in Rates._fields))
+    with np.errstate(over="ignore"):  # hashes wrap on purpose; only uncompiled kernels would warn
+        mark_quiet(seed, sites, rates)
+    return sites, domain, rates
+
+
+def _scaled(shape: WebShape, links: int, seed: Any) -> WebShape:
+    """Change the number of pages until a sample of them promises this many links."""
+    from surveyor.kernels.synthetic_links import count_links
+
+    one_site = shape.smallest_site == shape.pages
+    shape = replace(shape, pages=max(1, min(shape.pages, links // 10)))  # a small web needs no large sample
+    best, nearest = shape, np.inf
+    for _ in range(8):
+        sites, _domains, rates = _plan(shape, seed)
+        run = 4  # few at a time, since the pages of a section are alike
+        step = max(run, run * shape.pages // SAMPLE)
+        with np.errstate(over="ignore"):
+            promised = max(1, count_links(seed, sites, rates, step, run)) * step / run
+        if abs(promised - links) < nearest:
+            best, nearest = shape, abs(promised - links)
+        if nearest < 0.03 * links:
+            break
+        pages = max(1, round(shape.pages * links / promised))
+        sized = {"smallest_site": pages, "largest_site": pages} if one_site else {}
+        shape = replace(shape, pages=pages, **sized)
+    return best
+
+
+def _ranges(pages: int) -> list[tuple[int, int]]:
+    return [(start, min(start + BATCH, pages)) for start in range(0, pages, BATCH)]
+
+
+def _batches(
+    seed: Any, sites: Sites, rates: Rates, ranges: list[tuple[int, int]], kind: ByteArray, threads: int | None
+) -> Iterator[tuple[IntArray, IdArray]]:
+    """Yield (degrees, targets) of each range of pages, in order."""
+    with Crew(threads) as crew:
+        yield from crew.each(partial(_write_range, seed, sites, rates, kind), ranges)
+
+
+def _write_range(
+    seed: Any, sites: Sites, rates: Rates, kind: ByteArray, page: int, last: int
+) -> tuple[IntArray, IdArray]:
+    from surveyor.kernels.synthetic_links import write_pages
+
+    degrees: list[IntArray] = []
+    targets: list[IdArray] = []
+    while page < last:
+        out = np.empty(sites.longest + 24 * (last - page), np.int32)
+        ends = np.empty(last - page, np.int64)
+        with np.errstate(over="ignore"):
+            stop = write_pages(seed, sites, rates, page, last, kind[page:last], ends, out)
+        degrees.append(np.diff(ends[: stop - page], prepend=0))
+        targets.append(out[: ends[stop - page - 1]].copy())
+        page = stop
+    return np.concatenate(degrees), np.concatenate(targets)
+
+
+def _gather(
+    batches: Iterator[tuple[IntArray, IdArray]],
+    pages: int,
+    names: Names | None,
+    provenance: Mapping[str, Any],
+    progress: Progress,
+) -> Graph:
+    """Put all rows into one graph in memory."""
+    indptr = np.zeros(pages + 1, np.int64)
+    done, rows = 0, []
+    for degrees, targets in batches:
+        indptr[done + 1 : done + 1 + degrees.size] = degrees
+        done += degrees.size
+        rows.append(targets)
+        progress("writing", done, pages, "pages")
+    np.cumsum(indptr, out=indptr)
+    return Graph(indptr, np.concatenate(rows), names=names, provenance=provenance)
+
+
+def _stream(
+    batches: Iterator[tuple[IntArray, IdArray]],
+    pages: int,
+    names: Names | None,
+    provenance: Mapping[str, Any],
+    folder: Path,
+    threads: int | None,
+    progress: Progress,
+) -> Graph:
+    """Pass all rows through a builder into a graph folder; they come sorted, so it only has to write them."""
+    done = 0
+    with Builder(memory=MEMORY, scratch=folder.parent, threads=threads) as builder:
+        for degrees, targets in batches:
+            sources = np.repeat(np.arange(done, done + degrees.size), degrees)
+            builder.add(sources, targets)
+            done += degrees.size
+            progress("writing", done, pages, "pages")
+        return build_folder(builder, folder, nodes=pages, names=names, provenance=provenance, progress=progress)
+
+
+def _lock(array: Any) -> Any:
+    return read_only(np.ascontiguousarray(array))

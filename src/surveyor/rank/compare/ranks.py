@@ -1,0 +1,104 @@
+"""Compare two score vectors over the same pages: distance, order, and the best.
+
+- `l1`: Σ |a - b|. Between two distributions it runs from 0 to 2, and half of it is the share misplaced.
+  `l2` and `l_inf` are √Σ (a - b)² and the largest |a - b|.
+- `overlap`: the share of pages that the best of both have in common. It says nothing of their order.
+- `compare_ranks`: these and how alike the order is (`order.py`), as one `Comparison`.
+
+L1 weighs pages by their score, and `overlap` sees the best alone; Kendall weighs all pairs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.errors import UsageError
+from surveyor.rank.compare.order import comparable, kendall_a, tie_share, weighted_tau
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far scores are from the truth, and how alike the order is."""
+
+    l1: float  # between two distributions from 0 to 2: twice the share misplaced
+    l2: float
+    l_inf: float
+    kendall: float | None  # tau-a of scores rounded to 12 digits; None if either orders nothing
+    weighted: float | None  # the same with the top weighing most
+    overlap: dict[int, float]  # of the best so many pages, the share in both lists
+    ties: float  # share of pairs that either leaves tied: `kendall` is at most 1 less this
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values; keys of `overlap` as text."""
+        return asdict(self) | {"overlap": {str(count): share for count, share in self.overlap.items()}}
+
+
+def compare_ranks(estimate: npt.ArrayLike, truth: npt.ArrayLike, top: Sequence[int] = (10, 100)) -> Comparison:
+    """Compare estimated scores with the true ones, page by page; distances are of the scores as they are given.
+
+    >>> told = compare_ranks([0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.1, 0.2], top=(1, 3))
+    >>> told.kendall, told.overlap, told.ties
+    (0.6666666666666666, {1: 1.0, 3: 0.6666666666666666}, 0.0)
+    """
+    left, right = comparable(estimate, truth)
+    return Comparison(
+        l1(left, right), l2(left, right), l_inf(left, right), kendall_a(left, right), weighted_tau(left, right),
+        {count: overlap(left, right, count) for count in top}, tie_share(left, right),
+    )  # fmt: skip
+
+
+def l1(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the sum of absolute differences.
+
+    >>> l1([0.5, 0.25, 0.25], [0.5, 0.5, 0.0])
+    0.5
+    """
+    left, right = comparable(one, other)
+    return float(np.abs(left - right).sum())
+
+
+def l2(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the root of the sum of squared differences.
+
+    >>> l2([3.0, 1.0], [0.0, 5.0])
+    5.0
+    """
+    left, right = comparable(one, other)
+    return float(np.linalg.norm(left - right))
+
+
+def l_inf(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the largest absolute difference.
+
+    >>> l_inf([0.5, 0.25, 0.25], [0.5, 0.5, 0.0])
+    0.25
+    """
+    left, right = comparable(one, other)
+    return float(np.abs(left - right).max(initial=0.0))
+
+
+def overlap(one: npt.ArrayLike, other: npt.ArrayLike, count: int) -> float:
+    """Return the share of pages that the best `count` of both have in common; ties are broken by id.
+
+    >>> overlap([0.4, 0.3, 0.2, 0.1], [0.4, 0.1, 0.2, 0.3], 2)
+    0.5
+    """
+    if count < 1:
+        raise UsageError(f"the best {count} pages are none", hint="compare 1 or more")
+    left, right = comparable(one, other)
+    count = min(count, left.size)
+    if count == 0:
+        return 1.0
+    return np.intersect1d(_best(left, count), _best(right, count), assume_unique=True).size / count
+
+
+def _best(scores: FloatArray, count: int) -> IntArray:
+    edge = np.partition(scores, -count)[-count]
+    above = np.flatnonzero(scores > edge)
+    return np.concatenate([above, np.flatnonzero(scores == edge)[: count - above.size]])

@@ -1,0 +1,1 @@
+"""Domain reputation scores, each with an interval: IN, WIN, supporters, TSE, bit vectors, HyperBall, trust."""

@@ -1,0 +1,59 @@
+"""Scores that one pass over the links gives: IN, WIN and QVS.
+
+    in    how many domains link here
+    win   each domain has one vote and splits it among those it links to: Σ 1 / (links of the linking domain)
+    qvs   paths of two links that end here: Σ (in-links of the linking domain)
+
+QVS counts a domain as often as paths lead from it, and the domain itself and its direct supporters too, so it
+overstates level-2 supporters, often several times; it is what counting them costs, though: each path is looked at once.
+
+    >>> graph = Graph.from_edges([("a", "b"), ("c", "b"), ("c", "a"), ("b", "d")])
+    >>> [scores(graph).score("b") for scores in (in_degree, weighted_in_degree, paths)]
+    [2.0, 1.5, 1.0]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surveyor.arrays import FloatArray
+from surveyor.graph.csr import Graph
+from surveyor.kernels.crew import Crew
+from surveyor.rank.domains.intervals import Within
+from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.sweeps import blocks
+
+ROUNDING = 2.0**-52  # of one addition of numbers up to 1
+
+
+def in_degree(graph: Graph) -> Reputation:
+    """Count the domains that link to each."""
+    into = graph.in_links.degrees()
+    return Reputation("in", into, in_indptr=graph.in_links.indptr, names=graph.names)
+
+
+def weighted_in_degree(graph: Graph, *, threads: int | None = None) -> Reputation:
+    """Sum the split votes of the domains that link to each; exact but for rounding, whose bound it states."""
+    into = graph.in_links.degrees()
+    sums = gathered(graph, graph.share_per_link, threads)
+    error = float(into.max(initial=0)) * ROUNDING * float(sums.max(initial=0.0))
+    return Reputation("win", sums, certainty=Within(error), in_indptr=graph.in_links.indptr, names=graph.names)
+
+
+def paths(graph: Graph, *, threads: int | None = None) -> Reputation:
+    """Count the paths of two links that end at each domain; exact up to 2 ** 53."""
+    into = graph.in_links.degrees()
+    sums = gathered(graph, into.astype(np.float64), threads)
+    return Reputation("qvs", sums, in_indptr=graph.in_links.indptr, names=graph.names)
+
+
+def gathered(graph: Graph, weights: FloatArray, threads: int | None = None) -> FloatArray:
+    """Sum a weight over the in-neighbours of each domain."""
+    from surveyor.kernels.supporters import gather
+
+    rows = graph.in_links
+    indptr, indices, sums = rows.indptr.view(np.uint64), rows.indices.view(np.uint32), np.empty(graph.pages)
+    with Crew(threads) as crew:
+        pieces = [(indptr, indices, weights, first, last, sums) for first, last in blocks(rows.indptr)]
+        list(crew.each(gather, pieces))
+    return sums

@@ -1,0 +1,289 @@
+"""TSE over a graph larger than memory: two passes over its files, in order, and p of them in memory.
+
+Pass 1 runs over the links and keeps those of sampled domains (where few are sampled, it reads only theirs). Pass 2 runs
+over the in-links, some rows at a time: a sampled domain z supports x at level 2 if it links to one that links to x,
+and neither is x nor links to x itself. The counts go to a file as they come. They are those of `tse.py`, bit
+by bit: the same domains are sampled, and the same are counted.
+
+Memory: 16 bytes for each link of a sampled domain, a bit and a half for each domain, and what is under way: 4 MB a
+piece, or the longest row.
+Files are read with plain reads, not mapped: what was read does not stay with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surveyor.arrays import IdArray, IntArray
+from surveyor.errors import GraphError, UsageError
+from surveyor.graph.folder import describe, open_folder
+from surveyor.graph.formats.streams import aside
+from surveyor.kernels.crew import Crew
+from surveyor.rank.domains.intervals import Counted
+from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.domains.tse import (
+    ENOUGH,
+    ERROR,
+    PILOT,
+    TOP,
+    Ids,
+    certainty_of,
+    chance_for,
+    check_p,
+    check_wanted,
+    drawn_by,
+    whole,
+)
+from surveyor.stopping import Progress, silent
+
+ROWS = 1 << 18  # domains whose row ends are read at a time
+PIECE = 1 << 20  # links counted at a time, or one row if it is longer
+PER_LINK = 16  # bytes that a link of a sampled domain takes while the sample is read
+SIEVE = 32  # bits for each domain that matters: one link in so many is looked at twice
+SPARSE = 1 << 17  # bytes between two lists from which it is faster to skip than to read on
+
+
+class Column:
+    """One array of a graph folder, read in pieces and never mapped."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        version = np.lib.format.read_magic(self._file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        (self.size,), _, self.dtype = read(self._file)
+        self._start = self._file.tell()
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    def __enter__(self) -> Column:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def __getitem__(self, part: slice) -> npt.NDArray[Any]:
+        """Read the entries from part.start up to part.stop."""
+        out: npt.NDArray[Any] = np.empty(part.stop - part.start, self.dtype)
+        self._file.seek(self._start + part.start * self.dtype.itemsize)
+        done, room = 0, out.view(np.uint8).data
+        while done < room.nbytes:
+            read = self._file.readinto(room[done:])
+            if not read:
+                raise GraphError(f"{self._file.name} ends too early", hint="the graph is truncated: build it again")
+            done += read
+        return out
+
+
+def streamed_supporters(
+    folder: str | Path,
+    p: float | None = None,
+    *,
+    out: str | Path,
+    top: int = TOP,
+    error: float = ERROR,
+    memory: int | None = None,
+    rng: int = 7,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> Reputation:
+    """Estimate the level-2 supporters of every domain of a graph folder; the counts go to `out`, a `.npy` file.
+
+    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further ones reach the error. A p
+    whose sample takes more than `memory` bytes is refused.
+    """
+    folder, out = Path(folder), Path(out)
+    about = describe(folder)
+    domains = about["pages"]
+    graph = open_folder(folder)  # verifies all files, in one more reading of them
+    wanted = check_p(p) if p is not None else PILOT
+    if p is None:
+        check_wanted(top, error)
+    while True:
+        _check_room(out, 4 * domains)
+        _check_memory(wanted, about["links"], memory)
+        with aside(out) as draft:
+            sampled = _count(folder, wanted, rng, draft, threads, progress)
+        told = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
+        counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
+        estimate = Reputation("tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, told)
+        found = estimate.at(min(top, domains)) * wanted
+        further = wanted if p is not None else _further(wanted, found, error)
+        if further <= wanted * 1.01 or wanted >= 1:
+            reached = Counted(wanted).relative(found / wanted) if wanted < 1 else 0.0
+            told.update(top=min(top, domains), error=reached)
+            return estimate
+        wanted = further
+
+
+def _further(p: float, found: float, error: float) -> float:
+    """Return the p that the error calls for, given what was found at the rank asked for."""
+    if found < ENOUGH:
+        return whole(p * min(10.0, 2 * ENOUGH / max(found, 1.0)))
+    return chance_for(error, found / p)
+
+
+def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: Progress) -> int:
+    """Write the counts of all domains; return how many were sampled."""
+    from surveyor.kernels.streamed import count_rows
+
+    with ExitStack() as stack:
+        names = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
+        rows, links, in_rows, in_links = (stack.enter_context(Column(folder / name)) for name in names)
+        domains = rows.size - 1
+        sample = drawn_by(domains, rng, 0.0, p)
+        linked = _linked(domains, sample, rows, links, progress)
+        crew = stack.enter_context(Crew(threads))
+        free: SimpleQueue[Ids] = SimpleQueue()
+        for _ in range(crew.threads + 1):
+            free.put(np.zeros(max(sample.size, 1), np.uint32))
+
+        def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
+            _check(piece.view(np.uint32), domains)
+            seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
+            hits = np.empty(piece.size + 1, np.uint32)
+            count_rows(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
+            free.put(seen)
+            return counts
+
+        write = stack.enter_context(_counts_file(out, domains))
+        done = 0
+        for counts in crew.each(count, _pieces(in_rows, in_links)):
+            write(counts)
+            done += counts.size
+            progress("counting supporters", done, domains, "domains")
+    return int(sample.size)
+
+
+def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Progress) -> Any:
+    """Read the links of the sampled domains and turn them round."""
+    from surveyor.kernels.streamed import Linked, count_bits, gathered, places, set_bits
+
+    numbers: list[Ids] = []
+    targets: list[Ids] = []
+    for start, ends, among in _sampled_rows(sample, rows, links.size):
+        here = sample[among].astype(np.int64) - start
+        wanted = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
+        targets += _lists(links, wanted)
+        degrees = np.diff(ends)[here]
+        numbers.append(np.repeat(np.arange(among.start, among.stop, dtype=np.uint32), degrees))
+        progress("reading the sample", start, domains, "domains")
+    goals = np.concatenate([np.empty(0, np.uint32), *targets])
+    owners = np.concatenate([np.empty(0, np.uint32), *numbers])
+    del numbers, targets
+    bits = np.zeros(domains // 64 + 1, np.uint64)
+    before = np.empty(bits.size, np.uint32)
+    _check(goals, domains)
+    set_bits(goals, bits)
+    set_bits(sample, bits)
+    matter = count_bits(bits, before)
+    sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
+    places(goals, bits, before, goals)
+    first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
+    gathered(goals, owners, first, sampled)
+    own = np.full(matter, -1, np.int32)
+    places(sample, bits, before, home := np.empty_like(sample))
+    own[home] = np.arange(sample.size, dtype=np.int32)
+    return Linked(bits, before, first, own, sampled, sieve, factor, shift)
+
+
+def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
+    """Return bits that hold all domains that matter, in fewer words where they are few, and where each has its own."""
+    from surveyor.kernels.streamed import sieve_of
+
+    size = max((SIEVE * matter).bit_length(), 15)
+    if size >= bits.size.bit_length() + 5:
+        return bits, np.uint32(1), np.uint32(0)
+    sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
+    for some in nodes:
+        sieve_of(some, sieve, factor, shift)
+    return sieve, factor, shift
+
+
+def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
+    """Yield the row ends of some domains at a time, and which of the sample are among them."""
+    for start in range(0, rows.size - 1, ROWS):
+        last = min(start + ROWS, rows.size - 1)
+        first, end = np.searchsorted(sample, [start, last]).tolist()
+        if first < end:
+            ends = rows[start : last + 1]
+            _check_ends(ends, size)
+            yield start, ends, slice(first, end)
+
+
+def _lists(links: Column, wanted: list[tuple[int, int]]) -> Iterator[Ids]:
+    """Yield the lists between these ends, which rise; what lies between is skipped, or read where that is faster."""
+    run: list[tuple[int, int]] = []
+    for first, last in wanted:
+        if run and 4 * (first - run[-1][1]) > SPARSE:
+            yield from _run(links, run)
+            run = []
+        run.append((first, last))
+    yield from _run(links, run)
+
+
+def _run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
+    if run:
+        base = run[0][0]
+        read = links[base : run[-1][1]].view(np.uint32)
+        yield from (read[first - base : last - base].copy() for first, last in run)
+
+
+def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArray]]:
+    """Yield all rows, some at a time: the first domain, where its rows end, and their links."""
+    for start in range(0, rows.size - 1, ROWS):
+        ends = rows[start : min(start + ROWS, rows.size - 1) + 1]
+        _check_ends(ends, links.size)
+        row = 0
+        while row < ends.size - 1:
+            last = max(row + 1, int(np.searchsorted(ends, ends[row] + PIECE, side="right")) - 1)
+            yield start + row, ends[row : last + 1], links[int(ends[row]) : int(ends[last])]
+            row = last
+
+
+def _check(ids: Ids, domains: int) -> None:
+    """Refuse links that lead nowhere: kernels trust them, and the files were not read before."""
+    if ids.size and int(ids.max()) >= domains:
+        raise GraphError("the graph holds links that lead nowhere", hint="it is corrupt: build it again")
+
+
+def _check_ends(ends: IntArray, links: int) -> None:
+    if int(ends[0]) < 0 or int(ends[-1]) > links or not bool((ends[1:] >= ends[:-1]).all()):
+        raise GraphError("the graph holds rows that lead nowhere", hint="it is corrupt: build it again")
+
+
+@contextmanager
+def _counts_file(path: Path, size: int) -> Iterator[Any]:
+    """Write a `.npy` file of counts from its beginning to its end."""
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (size,)})
+        yield lambda counts: file.write(counts.data)
+
+
+def _check_memory(p: float, links: int, memory: int | None) -> None:
+    """Refuse a sample that does not fit."""
+    if memory is not None and PER_LINK * p * links > memory:
+        most, takes = memory / (PER_LINK * links), PER_LINK * p * links
+        raise UsageError(
+            f"a sample of p = {p:.2g} takes {takes / 1e6:,.0f} MB, and {memory / 1e6:,.0f} MB are allowed",
+            hint=f"p = {most:.1g} would fit: allow a larger error, ask for fewer domains, or allow more memory",
+        )
+
+
+def _check_room(out: Path, size: int) -> None:
+    """Refuse to begin what the disk cannot hold."""
+    free = shutil.disk_usage(out.parent if out.parent.is_dir() else Path.cwd()).free
+    if size > free:
+        raise UsageError(
+            f"the counts need {size / 1e6:,.0f} MB, and the disk under {out.parent} has {free / 1e6:,.0f} MB left",
+            hint="make room, or choose another folder",
+        )

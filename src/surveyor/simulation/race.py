@@ -1,0 +1,221 @@
+"""What a simulation found out: each strategy's crawl of one known web, beside the best order there is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
+from surveyor.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars
+
+    from surveyor.crawler.ledger import CoverageInterval
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98)  # shares of importance that tables ask for
+POINTS = 200  # of a curve in to_dict()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How good the estimates of importance were after some reads."""
+
+    reads: int
+    l1: float  # distance of estimated from true importance, over all pages
+    tau: float  # Kendall's correlation of the two orders, over the pages that matter most
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return the fields as JSON shows them; what is not a number is None."""
+        values = {"reads": self.reads, "l1": self.l1, "tau": self.tau}
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Run:
+    """The crawl of one strategy; arrays have one entry per page read, in order."""
+
+    strategy: str
+    order: IdArray  # the pages read
+    at_least: FloatArray  # coverage guaranteed after each read
+    at_most: FloatArray
+    true: FloatArray  # coverage, known because the whole web is known
+    coverage: CoverageInterval  # at the end
+    reached: bool  # the goal
+    why: str  # it stopped, in words
+    requests: int  # reads plus pages asked for in vain
+    link_updates: int  # shares of mass handed over a link
+    seconds: float  # processor time of ordering and bookkeeping
+    compiled: bool  # whether the whole crawl ran in one kernel
+    samples: tuple[Sample, ...] = ()
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+    @property
+    def reads(self) -> int:
+        """How many pages were read."""
+        return int(self.order.size)
+
+    @property
+    def microseconds_per_page(self) -> float | None:
+        """The cost of ordering and bookkeeping of one read; None if nothing was read."""
+        return 1e6 * self.seconds / self.reads if self.reads else None
+
+    @property
+    def link_updates_per_second(self) -> float | None:
+        """How fast mass was handed on; None if it took no time that could be measured."""
+        return self.link_updates / self.seconds if self.seconds > 0 else None
+
+    def reads_for(self, level: float, which: str = "guaranteed") -> int | None:
+        """Return how many reads it took to hold this share, "guaranteed" or "true"; None if it was not reached."""
+        curves = {"guaranteed": self.at_least, "true": self.true}
+        if which not in curves or not 0 < level <= 1:
+            raise UsageError(f"no reads for {level} {which}", hint='give a share up to 1, and "guaranteed" or "true"')
+        return _first(curves[which], level)
+
+    def to_dict(self, points: int = POINTS) -> dict[str, Any]:
+        """Return counts, times and curves as plain values; a curve is thinned to so many points."""
+        reads = thinned(self.reads, points)
+        return {
+            "strategy": self.strategy, "reached": self.reached, "why": self.why,
+            "reads": self.reads, "requests": self.requests, "coverage": self.coverage.to_dict(),
+            "guaranteed": _by_level(self.reads_for),
+            "true": _by_level(lambda level: self.reads_for(level, "true")),
+            "seconds": self.seconds, "microseconds_per_page": self.microseconds_per_page,
+            "link_updates": self.link_updates, "link_updates_per_second": self.link_updates_per_second,
+            "compiled": self.compiled, "samples": [sample.to_dict() for sample in self.samples],
+            "curve": {
+                "reads": reads.tolist(), "at_least": self.at_least[reads - 1].tolist(),
+                "at_most": self.at_most[reads - 1].tolist(), "true": self.true[reads - 1].tolist(),
+            },
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        bounds = f"coverage {self.coverage.at_least:.3f} to {self.coverage.at_most:.3f}"
+        return f"Run({self.strategy}, {self.reads:,} reads, {bounds}, {'' if self.reached else 'not '}reached)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Race:
+    """Several strategies on the same web, from the same seeds, towards the same goal."""
+
+    runs: tuple[Run, ...]
+    optimal: FloatArray  # true coverage of the best k pages, for k = 1, 2, …
+    pages: int
+    links: int
+    seeds: IdArray
+    damping: float
+    until: str
+    rng: int
+    truth_error: float  # proven L1 error of the true importance
+    notes: tuple[str, ...] = ()  # what else was set: dead pages, blocked hosts, budgets, batches, changes
+    goal: float | None = None  # the coverage asked for, if one was
+    seed_names: tuple[str, ...] = ()  # of the first seeds, where pages have names
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every strategy reached the goal."""
+        return all(run.reached for run in self.runs)
+
+    def optimal_reads_for(self, level: float) -> int | None:
+        """Return the least number of pages that hold this share."""
+        return _first(self.optimal, level - self.truth_error)
+
+    def ratio(self, run: Run, level: float, which: str = "guaranteed") -> float | None:
+        """Return how many times the reads of the best possible order a run needed; None if it got nowhere near."""
+        reads, best = run.reads_for(level, which), self.optimal_reads_for(level)
+        return reads / best if reads is not None and best is not None else None
+
+    def to_dict(self, points: int = POINTS) -> dict[str, Any]:
+        """Return tables and curves as plain values; a curve is thinned to so many points."""
+        best = thinned(self.optimal.size, points)
+        return {
+            "pages": self.pages, "links": self.links, "seeds": self.seeds.tolist(),
+            "seed_names": list(self.seed_names), "damping": self.damping, "rng": self.rng,
+            "until": self.until, "goal": self.goal, "reached": self.reached,
+            "truth_error": self.truth_error, "notes": list(self.notes),
+            "optimal": _by_level(self.optimal_reads_for),
+            "optimal_curve": {"reads": best.tolist(), "true": self.optimal[best - 1].tolist()},
+            "runs": [{**run.to_dict(points), "ratio": self._ratios(run)} for run in self.runs],
+        }  # fmt: skip
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return every read of every strategy as a Polars table."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtra("to_polars()", "polars", "frames") from error
+        columns: dict[str, list[Any]] = {
+            "strategy": [np.repeat(run.strategy, run.reads) for run in self.runs],
+            "read": [np.arange(1, run.reads + 1) for run in self.runs],
+            "page": [run.order for run in self.runs],
+            "at_least": [run.at_least for run in self.runs],
+            "at_most": [run.at_most for run in self.runs],
+            "true": [run.true for run in self.runs],
+        }
+        return polars.DataFrame({name: np.concatenate(parts) for name, parts in columns.items() if parts})
+
+    def _ratios(self, run: Run) -> dict[str, dict[str, float | None]]:
+        return {
+            "guaranteed": _by_level(lambda level: self.ratio(run, level)),
+            "true": _by_level(lambda level: self.ratio(run, level, "true")),
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(run.strategy for run in self.runs)
+        return f"Race({names}; {self.pages:,} pages, {self.links:,} links; until {self.until}; rng {self.rng})"
+
+    def _repr_html_(self) -> str:
+        rows = {run.strategy: _by_level(run.reads_for) for run in self.runs}
+        rows["best possible order"] = _by_level(self.optimal_reads_for)
+        titles = "".join(f"<th>{level:.0%}</th>" for level in LEVELS)
+        body = "".join(
+            f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_shown(reads)}</td>' for reads in row.values())}</tr>"
+            for name, row in rows.items()
+        )
+        return (
+            f"<p>{escape(repr(self))}</p><table><caption>reads until this share was guaranteed</caption>"
+            f"<tr><th>strategy</th>{titles}</tr>{body}</table>"
+        )
+
+
+def thinned(size: int, points: int = POINTS) -> IntArray:
+    """Return at most so many of the counts 1 to `size`, evenly spaced on a log scale, with the first and the last.
+
+    >>> thinned(10_000, 5).tolist(), thinned(3, 5).tolist()
+    ([1, 10, 100, 1000, 10000], [1, 2, 3])
+    """
+    points = max(points, 2)
+    if size <= points:
+        return np.arange(1, size + 1)
+    return np.unique(np.geomspace(1, size, points).round().astype(np.int64))
+
+
+def _first(curve: FloatArray, level: float) -> int | None:
+    """Count the entries up to the first that is not below the level."""
+    reached = curve >= level
+    return int(reached.argmax()) + 1 if reached.any() else None
+
+
+def _by_level(value: Callable[[float], Any]) -> dict[str, Any]:
+    return {f"{level:g}": value(level) for level in LEVELS}
+
+
+def _freeze(result: Run | Race) -> None:
+    for field in fields(result):
+        if isinstance(value := getattr(result, field.name), np.ndarray):
+            object.__setattr__(result, field.name, read_only(value))
+
+
+def _shown(reads: int | None) -> str:
+    return "–" if reads is None else f"{reads:,}"

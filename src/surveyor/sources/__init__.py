@@ -1,1 +1,0 @@
-"""Where pages come from: each source turns leased pages into outcomes."""

@@ -1,0 +1,483 @@
+"""A survey: a folder that holds all of one crawl, and can be closed, copied, killed and gone on with.
+
+    survey.toml       seeds, settings and where each came from, versions, random seed: what a reviewer needs
+    journal.sqlite    every outcome (`journal.py`); all else in the folder follows from it
+    journal.head      the last commit of the journal, so that missing ones are noticed (`head.py`)
+    warc/             what servers answered, if it is kept (`warc.py`)
+    checkpoint/       arrays that save a replay from the start (`checkpoint.py`); may be deleted at any time
+    lock              which process writes to the survey now
+
+One process writes; others may read meanwhile (`write=False`). The lock is held by the operating system, so it ends
+with the process, however that ends. (Processes forked from it share it.) `commit` first waits for the disk to have
+what servers answered, then tells the journal: the journal never speaks of a page that is not there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import apsw
+
+import surveyor
+from surveyor.config import Settings
+from surveyor.errors import SurveyError, UsageError
+from surveyor.graph.formats.streams import aside
+from surveyor.outcome import Outcome
+from surveyor.store import keys
+from surveyor.store.files import check_survey, open_inside, read_inside
+
+if TYPE_CHECKING:
+    from surveyor.outcome import Event, RobotsFile, Visit
+    from surveyor.store.checkpoint import Arrays, Checkpoint
+    from surveyor.store.journal import Journal, Sync
+    from surveyor.store.rescue import Extent
+    from surveyor.store.warc import Archive
+
+FORMAT, VERSION = "surveyor-survey", 1
+ELSEWHERE, VOUCHED = "elsewhere", "trusted survey"  # origins of settings that came with a survey
+FIRST_LINE = "# A survey made by surveyor. Run the same command again to go on with it.\n"
+BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+ADVICE = {  # what SQLite says, in the terms of a user
+    apsw.SQLITE_READONLY: "cannot be written",
+    apsw.SQLITE_CANTOPEN: "cannot be opened",
+    apsw.SQLITE_PERM: "cannot be opened",
+    apsw.SQLITE_IOERR: "cannot be read or written",
+    apsw.SQLITE_BUSY: "is in use by another program",
+    apsw.SQLITE_LOCKED: "is in use by another program",
+    apsw.SQLITE_CONSTRAINT: "was written to by another program meanwhile",
+}
+DAMAGE = {apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_SHORT_READ}  # wrong or missing bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What `survey.toml` says."""
+
+    seeds: tuple[str, ...]
+    rng: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)  # setting -> "default", "flag", a file, …
+    created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    surveyor: str = surveyor.__version__  # that began it
+    replay: Mapping[str, Any] = field(default_factory=dict)  # what a replay needs of a strategy that is somebody's code
+    signature: str = field(default="", compare=False)  # of whoever wrote it last, see `signed`
+    authentic: bool = field(default=True, compare=False)  # whether that was this user: false for one from elsewhere
+
+    def signed(self, journal: str) -> Manifest:
+        """Return it with this user's signature, for the survey whose journal has this identity."""
+        return replace(self, signature=keys.sign("survey", self._message(journal)), authentic=True)
+
+    def verified(self, journal: str) -> Manifest:
+        """Return it, authentic only if this user signed just this for the survey of this journal."""
+        return replace(self, authentic=keys.is_signed("survey", self._message(journal), self.signature))
+
+    @property
+    def own_patterns(self) -> bool:
+        """Whether this user wrote, or vouched for, all patterns of the scope."""
+        return self.authentic and ELSEWHERE not in (self.origins.get("include"), self.origins.get("exclude"))
+
+    def setting(self, name: str) -> Any:
+        """Return a setting; the default if the manifest, which may come from elsewhere, has none of this name."""
+        return self.settings.get(name, getattr(Settings(), name))
+
+    def foreign_origins(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the origin of those settings that came from elsewhere, for whoever keeps them in a manifest."""
+        return {name: ELSEWHERE for name in names if not self.authentic or self.origins.get(name) == ELSEWHERE}
+
+    def _message(self, journal: str) -> bytes:
+        settings = {name: value for name, value in self.settings.items() if value is not None}  # as TOML has them
+        parts = [
+            journal.partition(".")[0], list(self.seeds), self.rng, settings, self.origins,
+            self.created.isoformat(), self.surveyor, self.replay,
+        ]  # fmt: skip
+        return json.dumps(parts, sort_keys=True, default=list).encode()
+
+    def to_toml(self) -> str:
+        """Write it out."""
+        about = {"format": FORMAT, "version": VERSION, "surveyor": self.surveyor, "created": self.created}
+        signature = {"signature": self.signature} if self.signature else {}
+        told = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
+        replay = {"replay": self.replay} if self.replay else {}
+        return FIRST_LINE + toml({**about, **signature, **told, **replay})
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Read it, and refuse what is damaged or newer; it is not authentic until `verified`."""
+        from surveyor.store.validation import check_manifest
+
+        try:
+            told = tomllib.loads(read_inside(path.parent, path.name).decode())
+            if told["format"] == FORMAT and told["version"] > VERSION:
+                raise SurveyError(
+                    f"{path.parent} was made by a newer surveyor (version {told['version']}; "
+                    f"this one reads up to {VERSION})",
+                    hint="pip install --upgrade surveyor",
+                )
+            if told["format"] != FORMAT or not isinstance(told["created"], datetime):
+                raise ValueError(f"it describes a {told['format']}")
+            check_manifest(told)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise SurveyError(f"{path} is damaged ({why})", hint="fix it, or restore it from a copy") from error
+        return cls(
+            seeds=tuple(told["seeds"]), rng=told["rng"], settings=told["settings"], origins=told["origins"],
+            created=told["created"], surveyor=str(told.get("surveyor", "")), replay=told.get("replay", {}),
+            signature=str(told.get("signature", "")), authentic=False,
+        )  # fmt: skip
+
+
+class Folder:
+    """One crawl on disk, open."""
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, journal: Journal, archive: Archive | None, held: ExitStack
+    ) -> None:
+        self.folder, self.manifest, self.journal, self._archive = folder, manifest, journal, archive
+        self._held = held
+        self.notices: list[str] = []  # what whoever opened it should know
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        manifest: Manifest,
+        *,
+        keep: bool = True,
+        sync: Sync = "normal",
+        fill: Callable[[Journal], None] | None = None,
+    ) -> Folder:
+        """Make a survey, at once or not at all, with what `fill` writes into it; `keep` what servers answer."""
+        from surveyor.store.journal import Journal
+
+        if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+            raise UsageError(f"{folder} exists already", hint="choose another name, or go on with it if it is a survey")
+        draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
+        with explained(folder):
+            try:
+                draft.mkdir(parents=True)
+                if keep:
+                    (draft / "warc").mkdir()
+                with closing(Journal.open(draft / "journal.sqlite", create=True)) as journal:
+                    if fill is not None:
+                        fill(journal)
+                    signed = manifest.signed(journal.identity)
+                (draft / "survey.toml").write_text(signed.to_toml(), "utf-8")
+                draft.rename(folder)
+                sync_folder(folder.parent)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+        return cls.open(folder, sync=sync)
+
+    @classmethod
+    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal", from_last_good: bool = False) -> Folder:
+        """Open a survey to resume it, or without `write` to read it while another process may be writing.
+
+        With `from_last_good`, a damaged journal is first cut back to the commits before the damage (`rescue.py`).
+        """
+        from surveyor.store.journal import Journal
+
+        if not (folder / "survey.toml").is_file():
+            kind = "is not a survey (it has no survey.toml)" if folder.exists() else "does not exist"
+            raise SurveyError(f"{folder} {kind}", hint="begin one with `surveyor crawl URL --out FOLDER`")
+        with explained(folder), ExitStack() as held:
+            check_survey(folder)
+            if write:
+                held.enter_context(locked(folder))
+            manifest = Manifest.read(folder / "survey.toml")
+            path = folder / "journal.sqlite"
+            found = _rescued(path, from_last_good=from_last_good) if write else None
+            journal = Journal.open(path, write=write, sync=sync)
+            held.callback(journal.close)
+            if found is not None:
+                from surveyor.outcome import Event
+
+                detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
+                journal.commit([], events=[Event("rescue", time.time(), detail)])
+            manifest = manifest.verified(journal.identity)
+            archive = None
+            if (folder / "warc").is_dir():
+                from surveyor.store.warc import Archive
+
+                software = f"surveyor/{surveyor.__version__}"
+                archive = Archive.open(folder / "warc", journal.archived, write=write, software=software)
+                held.callback(archive.close)
+            return cls(folder, manifest, journal, archive, held.pop_all())
+
+    def close(self) -> None:
+        """Close all files and free the lock."""
+        self._held.close()
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def archive(self) -> Archive:
+        """The files that keep what servers answered."""
+        if self._archive is None:
+            raise UsageError(f"{self.folder} does not keep what servers answered", hint="begin a survey that does")
+        return self._archive
+
+    def commit(
+        self,
+        outcomes: Sequence[Outcome],
+        new_urls: Sequence[str] = (),
+        *,
+        robots: Iterable[RobotsFile] = (),
+        events: Iterable[Event] = (),
+    ) -> None:
+        """Keep outcomes for good: first what servers answered, then the journal."""
+        if self._archive is not None:
+            outcomes = [_archived(self._archive, outcome) for outcome in outcomes]
+            self._archive.flush()
+        self.journal.commit(outcomes, new_urls, robots=robots, events=events)
+
+    def note(self, kind: str, **detail: Any) -> None:
+        """Keep an event."""
+        from surveyor.outcome import Event
+
+        self.journal.commit([], events=[Event(kind, time.time(), detail)])
+
+    def change(
+        self,
+        *,
+        seeds: Sequence[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        origins: Mapping[str, str] | None = None,
+        replay: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Give the survey other seeds, settings, origins of settings or needs of a replay; the journal keeps when."""
+        given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if not self.manifest.authentic:  # first: the signature does not cover what others wrote into the journal
+            self.journal.expire_robots()
+        self._sign(replace(self.manifest, **changes, replay=self.manifest.replay if replay is None else replay))
+        self.note("change", **changes)
+
+    def sign(self) -> None:
+        """Sign the manifest as it is: this user vouches for all that it says."""
+        vouched = {name: VOUCHED if origin == ELSEWHERE else origin for name, origin in self.manifest.origins.items()}
+        self._sign(replace(self.manifest, origins=vouched))
+
+    def _sign(self, manifest: Manifest) -> None:
+        signed = manifest.signed(self.journal.identity)
+        with explained(self.folder):
+            write_whole(self.folder / "survey.toml", signed.to_toml())
+        self.manifest = signed
+
+    def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
+        """Yield each page that is known: its id, its URL and the latest visit to it."""
+        return self.journal.pages()
+
+    def save_checkpoint(self, arrays: Arrays, about: Mapping[str, Any] | None = None) -> bool:
+        """Save what the journal so far has led to; false if the disk does not take it."""
+        from surveyor.store import checkpoint
+
+        here = self.folder / "checkpoint"
+        return checkpoint.save(here, arrays, position=self.journal.position, key=self.journal.identity, about=about)
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """Return the latest state that was saved and is sound, if any; a replay goes on from its position."""
+        from surveyor.store import checkpoint
+
+        here = self.folder / "checkpoint"
+        return checkpoint.load(here, position=self.journal.position, key=self.journal.identity)
+
+    def delete_host(self, host: str) -> int:
+        """Delete for good what the pages of a host held; return how many pages it has. After a crash: do it again."""
+        pages = [page for page, url in enumerate(self.journal.urls()) if urlsplit(url).hostname == host]
+        wanted = set(pages)
+        if self._archive is not None:
+            self._archive.erase(
+                visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
+            )
+        shutil.rmtree(self.folder / "checkpoint", ignore_errors=True)
+        self.journal.delete_host(host, pages)
+        self.note("delete", host=host, pages=len(pages))
+        return len(pages)
+
+    def size(self) -> int:
+        """Return the bytes that the folder takes on disk."""
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # another process may just have removed it
+                total += path.stat().st_size if path.is_file() else 0
+        return total
+
+    def __repr__(self) -> str:
+        return f"Folder({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
+
+
+def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:
+    """Finish a rescue that was interrupted; with `from_last_good` begin one if the journal is damaged."""
+    from surveyor.store import rescue
+    from surveyor.store.journal import Journal
+
+    rescue.finish(path)
+    if not from_last_good:
+        return None
+    try:
+        with closing(Journal.open(path, write=False)) as journal:
+            journal.check()
+    except SurveyError as error:
+        if not path.is_file() or "older surveyor" in error.problem or "newer surveyor" in error.problem:
+            raise
+        return rescue.rescue(path)
+    return None
+
+
+def _archived(archive: Archive, outcome: Outcome) -> Outcome:
+    """Put what went over the wire into the archive, and say where it lies."""
+    exchange = getattr(outcome, "exchange", None)
+    return outcome if exchange is None else replace(outcome, warc=archive.write(exchange), exchange=None)  # type: ignore[call-arg]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a survey, or say who holds it."""
+    with open_inside(folder, "lock", "a+b") as file:
+        if not _lock(file.fileno()):
+            file.seek(0)
+            words = re.fullmatch(rb"(\d{1,10}) (\d{1,11})\s*", file.read(100))
+            holder = f" (pid {int(words[1])}, started {_clock(int(words[2]))})" if words else ""
+            raise SurveyError(
+                f"Another surveyor{holder} is writing to this survey.",
+                hint=f"watch it with `surveyor {shlex.quote(str(folder))}`, or wait",
+            )
+        file.truncate(0)
+        file.write(f"{os.getpid()} {time.time():.0f}\n".encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _lock(file: int) -> bool:
+    """Take the lock that the operating system frees when this process ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, 1 << 20, os.SEEK_SET)  # beyond the text, which others read
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+def _clock(at: float) -> str:
+    """Say when, with the day unless it is today."""
+    then, now = datetime.fromtimestamp(at), datetime.now()
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Say in one sentence what the disk or SQLite met with."""
+    try:
+        yield
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):  # text that is none
+            raise damaged(path, error) from error
+        if isinstance(error, apsw.Error) and not getattr(error, "result", 0):
+            raise  # a mistake of ours
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path, error: Exception) -> SurveyError:
+    code = getattr(error, "result", 0)
+    if code == apsw.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return SurveyError(
+            f"the disk is full: {path} holds all that was saved before, and nothing of the last batch",
+            hint="free some space and run the same command again",
+        )
+    if code and (code not in ADVICE or getattr(error, "extendedresult", 0) in DAMAGE):
+        return damaged(path, _plain_words(error))
+    why = error.strerror if isinstance(error, OSError) else error
+    state = ADVICE.get(code, "cannot be read or written")
+    return SurveyError(f"{path} {state}: {why}", hint="check the folder, its rights and the disk")
+
+
+def _plain_words(error: Exception) -> object:
+    checksum = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
+    return "the checksum of a page is wrong" if checksum else error
+
+
+def damaged(path: Path, why: object) -> SurveyError:
+    """Say that a journal is not what it should be."""
+    folder = shlex.quote(str(path.parent))
+    return SurveyError(
+        f"{path} is damaged, or not the journal of a survey ({why})",
+        hint=f"`surveyor doctor {folder}` names the last good commit; repeat `surveyor crawl` with "
+        "--from-last-good to resume from there, or restore a copy",
+    )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file by another, at once or not at all."""
+    with aside(path) as draft, open_inside(draft.parent, draft.name, "xb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows the names in a folder."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def toml(table: Mapping[str, Any], path: str = "") -> str:
+    """Write values, lists of values and tables as TOML; settings that are None are left out."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            name = path + _key(key)
+            lines += ["", f"[{name}]", toml(value, name + ".").rstrip("\n")]
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: str) -> str:
+    return key if key and BARE.issuperset(key) else _value(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool | int | float):
+        return repr(value).lower()
+    raise UsageError(f"{value!r} cannot be kept in survey.toml", hint="give text, a number, yes or no, or a list")

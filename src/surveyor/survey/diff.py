@@ -1,0 +1,181 @@
+"""What changed between two surveys, and how sure that is.
+
+Pages are matched by URL. What a survey has not read it does not know, so a difference counts only if it is larger than
+what both could be wrong by:
+
+- **risen, fallen**: the shares differ by more than `margin`. The share of a page, were all pages read, is at least what
+  has settled on it, and at most that plus all that has settled nowhere yet: it waits, is blocked or still moves. The
+  share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
+  (and the errors of both rankings) differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*.
+- **new**: read in the new survey; the old one, though no page waited or was blocked in it, had not heard of it.
+  If some were, it is *first seen*: it may have been there.
+- **gone**: read in the old survey, and the new one was told that it is gone. *Not seen*: the new one has not heard of
+  it; *unlinked* if no page waits or is blocked there, so that no link leads to it.
+- **moved**, **blocked**: read in the old survey; in the new one it stands for another page, or could not be read.
+- **changed**: read in both, with other bytes (by their hash). Pages that show the time of day change always.
+
+Surveys with other seeds, damping or scope measure something else; `differing` names what differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surveyor.crawler.replay import SCOPE
+from surveyor.rank.compare.order import kendall
+from surveyor.rank.compare.ranks import l1, overlap
+from surveyor.survey.tables import LIVES, positions
+
+if TYPE_CHECKING:
+    from surveyor.survey.survey import Survey
+
+MEASURED = (*SCOPE, "damping")  # settings that change what is measured
+BEST = 100  # pages whose overlap and order are compared
+KINDS = (
+    "new", "first seen", "gone", "moved", "blocked", "unlinked", "not seen", "risen", "fallen",
+    "perhaps risen", "perhaps fallen", "changed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One page that differs; shares and positions are None where a survey does not rank it."""
+
+    kind: str
+    url: str
+    old_share: float | None = None
+    new_share: float | None = None
+    old_position: int | None = None
+    new_position: int | None = None
+
+    @property
+    def weight(self) -> float:
+        """How much it matters: the difference of the shares, or for pages that changed the larger one."""
+        old, new = self.old_share or 0.0, self.new_share or 0.0
+        return max(old, new) if self.kind == "changed" else abs(new - old)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference:
+    """All that differs between two surveys."""
+
+    differing: dict[str, tuple[Any, Any]]  # what is measured: setting -> old, new
+    changes: dict[str, list[Change]]  # by kind, those that matter most first
+    margin: float  # differences of shares that are smaller may be due to what was not captured
+    both: int  # pages ranked in both
+    best: int  # pages at the top of both rankings whose overlap and order are compared
+    overlap: float  # of the best pages, the share that is in both lists
+    kendall: float  # how alike the order of pages in either list is, from -1 to 1
+    l1: float  # the sum of all differences of shares, from 0 to 2
+
+    def to_dict(self, count: int | None = None) -> dict[str, Any]:
+        """Return everything by name, at most `count` pages of each kind."""
+        return {
+            "differing": {name: list(values) for name, values in self.differing.items()},
+            "margin": self.margin, "pages_in_both": self.both, "best": self.best, "overlap": self.overlap,
+            "kendall": self.kendall, "l1": self.l1,
+            "counts": {kind: len(found) for kind, found in self.changes.items()},
+            "changes": {kind: [one.to_dict() for one in found[:count]] for kind, found in self.changes.items()},
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{len(found):,} {kind}" for kind, found in self.changes.items() if found)
+        return f"Difference({told or 'none'}; margin {self.margin:.2g})"
+
+
+def compare(old: Survey, new: Survey) -> Difference:
+    """Say what changed from one survey to a later one."""
+    before, after = _Side(old), _Side(new)
+    margin = before.unsure + after.unsure
+    changes: dict[str, list[Change]] = {kind: [] for kind in KINDS}
+    for url in dict.fromkeys([*before.read, *after.read, *before.number, *after.number]):
+        for kind in _kinds(before, after, url, margin):
+            changes[kind].append(_change(kind, before, after, url))
+    for found in changes.values():
+        found.sort(key=lambda change: (-change.weight, change.url))
+    return Difference(_differing(old, new), changes, margin, *_alike(before, after))
+
+
+class _Side:
+    """One of the two surveys, by URL."""
+
+    def __init__(self, survey: Survey) -> None:
+        ranked, ranking = survey.as_graph(), survey.ranking
+        self.scores, self.positions = ranking.scores, positions(ranking.scores)
+        self.number = {url: page for page, url in enumerate(ranked.graph.names or ())}
+        self.finished = survey.pages_waiting == 0 and not survey.blocked()  # no link can have been missed
+        self.unsure = survey.unsettled + ranking.error
+        self.error = ranking.error
+        hashes = survey.tables.hashes()
+        pages = zip(ranked.pages.tolist(), ranked.read.tolist(), self.number, strict=True)
+        self.read = {url: hashes.get(page, b"") for page, read, url in pages if read}
+        self._urls, self._lives = survey.tables.urls, survey.tables.lives
+
+    def share(self, url: str) -> float | None:
+        page = self.number.get(url)
+        return None if page is None else float(self.scores[page])
+
+    def position(self, url: str) -> int | None:
+        page = self.number.get(url)
+        return None if page is None else int(self.positions[page])
+
+    def kind(self, url: str) -> str:
+        """Return what became of a page, nothing if nobody has heard of it."""
+        page = self._urls.find(url)
+        return "" if page is None else LIVES[self._lives[page]]
+
+
+def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
+    """Say in which ways a page differs."""
+    now = after.kind(url)
+    if url in after.read and not before.kind(url):
+        return ["new" if before.finished else "first seen"]
+    if url in before.read and not now:
+        return ["unlinked" if after.finished else "not seen"]
+    if url in before.read and now in ("gone", "moved", "blocked"):
+        return [now]
+    kinds = []
+    old, new = before.share(url), after.share(url)
+    if old is not None and new is not None and abs(new - old) > before.error + after.error:
+        sure = "" if abs(new - old) > margin else "perhaps "
+        kinds.append(sure + ("risen" if new > old else "fallen"))
+    if url in before.read and url in after.read and before.read[url] != after.read[url]:
+        kinds.append("changed")
+    return kinds
+
+
+def _change(kind: str, before: _Side, after: _Side, url: str) -> Change:
+    return Change(kind, url, before.share(url), after.share(url), before.position(url), after.position(url))
+
+
+def _alike(before: _Side, after: _Side) -> tuple[int, int, float, float, float]:
+    """Compare the ranks over all pages that either has; a page that one does not have has no share there."""
+    urls = list(dict.fromkeys([*before.number, *after.number]))
+    old, new = (np.array([side.share(url) or 0.0 for url in urls]) for side in (before, after))
+    both = sum(url in after.number for url in before.number)
+    best = max(1, min(BEST, len(before.number), len(after.number)))  # of fewer pages all would be the best
+    listed = np.union1d(np.argsort(-old, kind="stable")[:best], np.argsort(-new, kind="stable")[:best])
+    return both, best, overlap(old, new, best), kendall(old[listed], new[listed]), l1(old, new)
+
+
+def _differing(old: Survey, new: Survey) -> dict[str, tuple[Any, Any]]:
+    """Return what makes the two measure different things: seeds first."""
+    found: dict[str, tuple[Any, Any]] = {}
+    if set(old.manifest.seeds) != set(new.manifest.seeds):
+        found["seeds"] = sorted(old.manifest.seeds), sorted(new.manifest.seeds)
+    for name in MEASURED:
+        values = [_plain(survey.manifest.settings.get(name)) for survey in (old, new)]
+        if values[0] != values[1]:
+            found[name] = values[0], values[1]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value or None

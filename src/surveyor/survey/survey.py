@@ -1,0 +1,386 @@
+"""A survey that is open to be looked at: how much it covers, its graph, its ranks, what became of each page.
+
+    survey = sv.open("docs.example.org.survey")
+    survey.coverage            # CoverageInterval(at_least=0.9502, at_most=0.9925, …)
+    survey.top(10)             # the best pages
+    survey.graph()             # a Graph, with URLs as names
+
+All of it is worked out when first asked for, from the journal as it was then; `refresh` looks again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.crawler.ledger import CoverageInterval
+from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
+from surveyor.graph.csr import Graph
+from surveyor.outcome import Outcome, Visit
+from surveyor.rank.pagerank import pagerank
+from surveyor.rank.ranking import Ranking
+from surveyor.stopping import Progress, Rule, parse, silent
+from surveyor.store.directory import Folder, Manifest
+from surveyor.store.journal import Journal
+from surveyor.web.javascript import NEEDS_JAVASCRIPT
+from surveyor.web.scope import IN_SCOPE
+
+if TYPE_CHECKING:
+    from surveyor.graph.condense import Condensed
+    from surveyor.graph.places import Level
+    from surveyor.survey.diff import Difference
+    from surveyor.survey.sql import QueryResult
+    from surveyor.survey.sql_engines import Engine
+    from surveyor.survey.tables import Tables
+    from surveyor.survey.url_status import Fate
+    from surveyor.web.suffixes import Suffixes
+
+Teleport = Literal["seeds", "uniform"]
+TOLERANCE = 1e-9
+HOLLOW = 0.05  # of what was captured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What a crawl could guarantee after each page that it read, before the next one; it ends at the latest state."""
+
+    pages: IntArray  # of the journal, in the order in which they were read
+    at_least: FloatArray
+    at_most: FloatArray
+
+
+class Survey:
+    """A crawl on disk, open for reading; another process may be writing to it."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Folder.open(Path(folder), write=False)
+        self.ending = ""  # of the crawl, if it ran in this process: reached, hopeless, empty, interrupted
+        self.goal: Rule | None = None  # of that crawl; by default, the rule that the survey keeps
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self._folder.folder
+
+    @property
+    def manifest(self) -> Manifest:
+        """Seeds, settings and where they came from."""
+        return self._folder.manifest
+
+    @property
+    def journal(self) -> Journal:
+        """What happened, in the order in which it counted; it may go on after `visits`."""
+        return self._folder.journal
+
+    @cached_property
+    def _derived(self) -> Derived:
+        return derive(self._folder)
+
+    @property
+    def coverage(self) -> CoverageInterval:
+        """How much of all importance the pages read hold, at least and at most."""
+        return self._derived.crawl.ledger.coverage()
+
+    @property
+    def goal_reached(self) -> bool:
+        """Whether any rule of the goal is met; of a survey opened later, by its pages, bytes and coverage.
+
+        Never if pages that need JavaScript hold much of what was captured: then the captured pages are mostly empty.
+        """
+        if self.is_hollow:
+            return False
+        if self.ending:
+            return self.ending == "reached"
+        rule = self.goal or parse(self.manifest.setting("until"))
+        return rule.done(self._derived.crawl.standing(self._derived.tally))
+
+    @property
+    def unsettled(self) -> float:
+        """How much importance has settled nowhere: it waits, is blocked or still moves. No share is surer than that."""
+        from surveyor.kernels.mass import POOL, total
+
+        ledger = self._derived.crawl.ledger
+        return float(np.abs(ledger.residual).sum()) + abs(float(total(ledger.mass, POOL)))
+
+    @property
+    def pages_read(self) -> int:
+        """How many pages were read and are not gone."""
+        return self._derived.crawl.ledger.read
+
+    @property
+    def pages_known(self) -> int:
+        """How many pages of the scope were heard of."""
+        return self._derived.crawl.ledger.known
+
+    @property
+    def pages_waiting(self) -> int:
+        """How many known pages were not read yet."""
+        return int(self._derived.crawl.ledger.waiting.size)
+
+    @property
+    def visits(self) -> int:
+        """How many outcomes the journal holds."""
+        return self._folder.journal.position
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes came over the wire."""
+        return self._derived.tally.bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes the folder takes on disk."""
+        return self._folder.size()
+
+    @cached_property
+    def _all(self) -> Ranked:
+        return to_graph(self._derived)
+
+    def as_graph(self, *, crawled_only: bool = False) -> Ranked:
+        """Return the graph with the seeds as a teleport vector, and which of its pages were read."""
+        return to_graph(self._derived, crawled_only=True) if crawled_only else self._all
+
+    def graph(self, *, frontier: bool = True) -> Graph:
+        """Return the in-scope links as fetched, aliases merged; without `frontier`, of the pages read alone."""
+        return self.as_graph(crawled_only=not frontier).graph
+
+    def domain_graph(
+        self,
+        to: Level = "domains",
+        suffixes: Suffixes | None = None,
+        *,
+        nofollow: bool = False,
+        progress: Progress = silent,
+    ) -> Condensed:
+        """Return the graph of hosts or domains that links in and out of scope make; `of` numbers all pages known."""
+        from surveyor.crawler.domain_graph import DomainGraph
+
+        made = DomainGraph(to, suffixes, nofollow=nofollow)
+        made.catch_up(self._folder.journal, progress)
+        return made.snapshot(source=str(self.folder))
+
+    def rank(
+        self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE
+    ) -> Ranking:
+        """Rank the pages: by default all that are known, with jumps to the seeds, those not read without links."""
+        found = self.as_graph(crawled_only=crawled_only)
+        jumps: FloatArray | None = found.teleport if teleport == "seeds" else None
+        return pagerank(found.graph, self.damping, tolerance, jumps)
+
+    @property
+    def damping(self) -> float:
+        """The probability of following a link."""
+        return float(self.manifest.setting("damping"))
+
+    def top(self, count: int = 10) -> list[dict[str, Any]]:
+        """Return the best pages, best first: url, share, score from 0 to 100, links to it, whether it was read."""
+        ranking, marks, into = self.ranking, self.ranking.marks(), self._all.graph.in_links.indptr
+        return [
+            {
+                "url": ranking.name(page),
+                "share": float(ranking.scores[page]),
+                "score": round(float(marks[page]), 1),
+                "in_links": int(into[page + 1] - into[page]),
+                "read": bool(self._all.read[page]),
+            }
+            for page in ranking.top(count).tolist()
+        ]
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The pages that are known, ranked with jumps to the seeds, as `top` lists them."""
+        return self.rank()
+
+    def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
+        """Yield each page that is known, out of scope ones too: its id, its URL and the latest visit to it."""
+        return self._folder.pages()
+
+    def blocked(self) -> list[dict[str, Any]]:
+        """Return why pages could not be read, and how much importance waits behind them, most first."""
+        ledger = self._derived.crawl.ledger
+        mass: defaultdict[str, float] = defaultdict(float)
+        pages = Counter[str]()
+        for outcome in self._blocked():
+            pages[outcome.reason] += 1
+            mass[outcome.reason] += max(0.0, float(ledger.residual[outcome.page]))
+        return [
+            {"reason": reason, "pages": pages[reason], "mass": mass[reason]}
+            for reason in sorted(mass, key=mass.__getitem__)[::-1]
+        ]
+
+    def _blocked(self) -> list[Outcome]:
+        """Return the pages that are blocked now: not those that get another try."""
+        from surveyor.kernels import mass
+
+        life = self._derived.crawl.ledger.state & mass.LIFE
+        return [one for one in self._folder.journal.blocked() if life[one.page] not in (mass.UNKNOWN, mass.WAITING)]
+
+    @cached_property
+    def _scripted(self) -> dict[int, float]:
+        """Pages that are empty until a script has run, and how much of what was captured each holds."""
+        ledger = self._derived.crawl.ledger
+        whole = max(ledger.coverage().at_least, 1e-300)
+        return {page: min(1.0, ledger.importance_of(page) / whole) for page in self.journal.read_for(NEEDS_JAVASCRIPT)}
+
+    def javascript(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Return pages that are empty until a script has run: url and share of what was captured, most first."""
+        most = sorted(self._scripted.items(), key=lambda entry: (-entry[1], entry[0]))[:count]
+        return [{"url": self.url(page), "share": share} for page, share in most]
+
+    @property
+    def javascript_share(self) -> float:
+        """How much of the captured importance lies on pages that are empty until a script has run."""
+        return min(1.0, sum(self._scripted.values()))
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether pages that need JavaScript hold 5 % of what was captured or more, or a seed is one of them."""
+        if not self._scripted:
+            return False
+        urls = self._derived.urls
+        seeds = urls.canonical(urls.ids(self.manifest.seeds)).tolist()
+        return self.javascript_share >= HOLLOW or not self._scripted.keys().isdisjoint(seeds)
+
+    def history(self) -> History:
+        """Replay the crawl and return its coverage after each page read."""
+        pages: list[int] = []
+        bounds: list[tuple[float, float]] = []
+
+        def note(state: Derived, outcome: Outcome) -> None:
+            now = state.crawl.ledger.coverage()
+            if outcome.kind == "read":
+                pages.append(outcome.page)
+                bounds.append((now.at_least, now.at_most))
+            elif bounds:  # a page that moved, failed or is gone changes what is captured, too
+                bounds[-1] = (now.at_least, now.at_most)
+
+        derive(self._folder, watch=note)
+        if bounds:  # and so do the last pushes, when no page is left
+            bounds[-1] = (self.coverage.at_least, self.coverage.at_most)
+        both = np.array(bounds, np.float64).reshape(-1, 2)
+        return History(np.array(pages, np.int64), both[:, 0], both[:, 1])
+
+    def url(self, page: int) -> str:
+        """Return the URL of a page of the journal."""
+        return self._derived.urls[page]
+
+    def title(self, page: int) -> str:
+        """Return the title of a page of the journal as it was last read, or nothing."""
+        visit = self._folder.journal.last_visit(page, "read")
+        return visit.title if visit else ""
+
+    def fate(self, url: str) -> Fate:
+        """Say what became of a URL and why; a path is enough if one known page has it."""
+        from surveyor.survey.url_status import fate, find
+
+        return fate(self._folder.journal, self._derived, self.tables, find(self.tables, url))
+
+    def refused(self, count: int = 20) -> list[dict[str, Any]]:
+        """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
+        ledger, urls = self._derived.crawl.ledger, self._derived.urls
+        found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._blocked()]
+        most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
+        return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
+
+    def leaving(self) -> list[dict[str, Any]]:
+        """Return where links lead, most importance first: into the scope, or why not; `mass` sums to 1.
+
+        A link carries its equal part of the importance of its page, as if links out of scope counted too.
+        """
+        scope, urls, found = scope_of(self.manifest), self._derived.urls, self._all
+        share = dict(zip(found.pages.tolist(), self.ranking.scores.tolist(), strict=True))
+        mass: defaultdict[str, float] = defaultdict(float)
+        links = Counter[str]()
+        for page, _, visit in self._folder.pages():
+            if visit is None or visit.kind != "read":
+                continue
+            ways = [(IN_SCOPE, visit.links.size)]
+            ways += [(scope.why_not(urls[goal]) or IN_SCOPE, 1) for goal in visit.out_of_scope.tolist()]
+            total = sum(count for _, count in ways)
+            for why, count in ways:
+                links[why] += count
+                mass[why] += share.get(page, 0.0) * count / max(total, 1)
+        whole = sum(mass.values()) or 1.0
+        most = sorted(mass, key=mass.__getitem__, reverse=True)
+        return [{"where": why, "links": links[why], "mass": mass[why] / whole} for why in most if links[why]]
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The survey as tables; see `surveyor sql`."""
+        from surveyor.survey.tables import Tables
+
+        return Tables(self._folder, self._derived, self._all, lambda: self.ranking)
+
+    def diff(self, newer: Survey) -> Difference:
+        """Say what changed from this survey to a newer one, and how sure that is."""
+        from surveyor.survey.diff import compare
+
+        return compare(self, newer)
+
+    def sql(
+        self, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None
+    ) -> QueryResult:
+        """Answer a SELECT over the tables of the survey (docs/reference/surveys.md), within so many seconds.
+
+        DuckDB answers if it is installed, else SQLite; nothing outside the tables can be read or written.
+        """
+        from surveyor.survey.sql import ask
+
+        return ask(self.tables, query, seconds=seconds, limit=limit, engine=engine)
+
+    def export(self, to: Path | str, **settings: Any) -> list[Path]:
+        """Write it as Parquet, CSV, JSON lines, GEXF, GraphML or an index of its WARC files; return the files.
+
+        Settings are those of `surveyor export`: format, table, top, level, raw, replace.
+        """
+        from surveyor.survey.export import export
+
+        return export(self, to, **settings)
+
+    def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
+        """Write all tables as Parquet files, into the survey or elsewhere; return where they are."""
+        from surveyor.survey.export import parquet_files
+
+        return parquet_files(self.tables, self.folder if folder is None else Path(folder))
+
+    def refresh(self) -> None:
+        """Forget what was worked out: another process may have gone on."""
+        self._folder.journal.refresh()
+        for name in ("_derived", "_all", "_scripted", "ranking", "tables"):
+            self.__dict__.pop(name, None)
+        self._folder.journal.refresh()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._folder.close()
+
+    def __enter__(self) -> Survey:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        now = self.coverage
+        told = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
+        return f"Survey({self.folder.name}, {self.pages_read:,} pages read of {self.pages_known:,} known, {told})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(row['url'])}</td></tr>"
+            for row in self.top(10)
+        )
+        return f"<p>{escape(repr(self))}</p><table><tr><th>score</th><th>share</th><th>page</th></tr>{rows}</table>"
+
+
+def open(survey: Path | str) -> Survey:  # noqa: A001  # as in sv.open(…)
+    """Open a survey to look at it, also while it is being made."""
+    return Survey(survey)

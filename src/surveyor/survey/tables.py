@@ -1,0 +1,188 @@
+"""A survey as tables: what `surveyor sql` queries and `surveyor export` writes, column by column.
+
+    pages     every URL that is known: what became of it, how far from a seed, how many links
+    links     source and target, as each page was read last
+    ranks     share, score and position of the pages in scope
+    hosts     pages, importance and bytes by host
+    visits    every outcome, in the order in which they counted
+    robots    the latest robots.txt of each origin
+    events    what else happened: retries, waits, changes of the settings
+
+Rows are made some at a time: a survey of a million pages fits in memory whichever table is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
+from surveyor.crawler.replay import Derived, Ranked, scope_of
+from surveyor.rank.ranking import Ranking
+from surveyor.store import columns
+from surveyor.store.columns import VISIT, VISITS, Batch, Columns
+from surveyor.store.directory import Folder
+from surveyor.web.urls import Urls, domain, host, origin
+
+LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # by number, as in kernels/mass.py
+NOFOLLOW = "only nofollow links lead here"
+PAGES: Columns = {
+    "page": "int32", "url": "string", "host": "string", "domain": "string", **VISIT,
+    "depth": "int32", "in_links": "int64", "out_links": "int64",
+}  # fmt: skip
+RANKS: Columns = {"page": "int32", "share": "float64", "score": "float64", "position": "int64"}
+TABLES: dict[str, Columns] = {
+    "pages": PAGES,
+    "links": {"source": "int32", "target": "int32", "kind": "string", "in_scope": "int32"},
+    "ranks": RANKS,
+    "hosts": {
+        "host": "string", "domain": "string", "pages": "int64", "read": "int64", "waiting": "int64",
+        "blocked": "int64", "gone": "int64", "moved": "int64", "out_of_scope": "int64", "share": "float64",
+        "bytes": "int64",
+    },
+    "visits": VISITS,
+    "robots": {"origin": "string", "status": "int32", "fetched_at": "timestamp", "body": "string"},
+    "events": {"event": "int64", "visit": "int64", "happened_at": "timestamp", "kind": "string", "detail": "string"},
+}  # fmt: skip
+
+
+class Tables:
+    """The tables of one survey, as its journal was when they were asked for."""
+
+    def __init__(self, folder: Folder, state: Derived, ranked: Ranked, ranking: Callable[[], Ranking]) -> None:
+        self._journal, self._state, self._ranked, self._ranking = folder.journal, state, ranked, ranking
+        self._scope = scope_of(folder.manifest)
+        self.size = len(state.urls)
+
+    def batches(self, name: str) -> Iterator[Batch]:
+        """Yield a table, some rows at a time, as columns."""
+        made: Iterator[Batch] = getattr(self, f"_{name}")()
+        return made
+
+    @property
+    def urls(self) -> Urls:
+        """The URLs of all pages."""
+        return self._state.urls
+
+    @cached_property
+    def lives(self) -> IntArray:
+        """What became of each page, as a number of `LIVES`."""
+        from surveyor.kernels.mass import LIFE
+
+        known = self._state.crawl.ledger.state[: self.size] & LIFE
+        return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # the rest has no account
+
+    def hashes(self) -> dict[int, bytes]:
+        """Return the hash of each page as it was last read."""
+        visits = islice(self._journal.visits(), self._journal.position)
+        return {visit.page: visit.hash for visit in visits if visit.kind == "read"}
+
+    def out_of_scope(self, url: str) -> str | None:
+        """Say why a URL, however near, does not belong; None if it may."""
+        return self._scope.why_not(url)
+
+    def why_outside(self, url: str) -> str:
+        """Say why a URL that is known does not belong."""
+        deep = self._scope.depth
+        return self._scope.why_not(url) or (NOFOLLOW if deep is None else f"more than {deep} links from the seeds")
+
+    def _pages(self) -> Iterator[Batch]:
+        return columns.batched(PAGES, self._page_rows())
+
+    def _page_rows(self) -> Iterator[tuple[Any, ...]]:
+        graph = self._ranked.graph
+        depth, into, out = map(self._by_page, (self._depths(), graph.in_links.degrees(), graph.out_degrees))
+        nothing = [None] * len(VISIT)
+        for page, url, visit in self._journal.pages():
+            if page >= self.size:  # found since by another process
+                return
+            _, reason, *more = columns.told(visit) if visit else nothing
+            kind = LIVES[self.lives[page]]
+            reason = self.why_outside(url) if kind == "out of scope" and not visit else reason
+            name = host(url)
+            numbers = (None if column[page] < 0 else int(column[page]) for column in (depth, into, out))
+            yield (page, url, name, domain(name), kind, reason, *more, *numbers)
+
+    def _by_page(self, values: IntArray) -> IntArray:
+        """Return values of pages of the graph by their number in the journal, -1 for pages that are not in it."""
+        every = np.full(self.size, -1, np.int64)
+        every[self._ranked.pages] = values
+        return every
+
+    def _depths(self) -> IntArray:
+        """Return how many links each page of the graph is from the nearest seed; -1 if none lead there."""
+        graph = self._ranked.graph
+        depth = np.full(graph.pages, -1, np.int64)
+        here: IntArray = np.flatnonzero(self._ranked.teleport)  # the seeds
+        steps = 0
+        while here.size:
+            depth[here] = steps
+            steps += 1
+            rows = [graph.indices[graph.indptr[page] : graph.indptr[page + 1]] for page in here.tolist()]
+            near = np.unique(np.concatenate(rows))
+            here = near[depth[near] < 0].astype(np.int64)
+        return depth
+
+    def _links(self) -> Iterator[Batch]:
+        rescoped = any(event.kind == "rescope" for event in self._journal.events())
+        judged = {"judged": self._state.reader.judged} if rescoped else {}
+        for batch in columns.links(self._journal, **judged):
+            batch["in_scope"] = (self.lives[batch["target"]] > 0).astype(np.int32)
+            yield batch
+
+    def _ranks(self) -> Iterator[Batch]:
+        ranking = self._ranking()
+        yield {
+            "page": self._ranked.pages,
+            "share": ranking.scores,
+            "score": np.round(ranking.marks(), 3),
+            "position": positions(ranking.scores),
+        }
+
+    def _hosts(self) -> Iterator[Batch]:
+        share = np.zeros(self.size)
+        share[self._ranked.pages] = self._ranking().scores
+        count: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(LIVES))
+        mass: defaultdict[str, float] = defaultdict(float)
+        size: defaultdict[str, int] = defaultdict(int)
+        names = [host(url) for url in self._state.urls.added(0)]
+        for name, life, part in zip(names, self.lives.tolist(), share.tolist(), strict=True):
+            count[name][life] += 1
+            mass[name] += part
+        for visit in islice(self._journal.visits(), self._journal.position):
+            size[names[visit.page]] += visit.size
+        rows = (
+            (name, domain(name), sum(lives), lives[2], lives[1], lives[3], lives[4], lives[5], lives[0], mass[name],
+             size[name])
+            for name, lives in count.items()
+        )  # fmt: skip
+        yield from columns.batched(TABLES["hosts"], rows)
+
+    def _visits(self) -> Iterator[Batch]:
+        return columns.batched(VISITS, columns.visits(self._journal))
+
+    def _robots(self) -> Iterator[Batch]:
+        rows = (
+            (file.origin, file.status or None, round(file.fetched_at * 1e6), file.body.decode("utf-8", "replace"))
+            for file in map(self._journal.robots, dict.fromkeys(map(origin, self._state.urls.added(0))))
+            if file is not None
+        )
+        return columns.batched(TABLES["robots"], rows)
+
+    def _events(self) -> Iterator[Batch]:
+        rows = (
+            (number, event.visit, round(event.at * 1e6), event.kind, json.dumps(dict(event.detail)))
+            for number, event in enumerate(self._journal.events(), 1)
+        )
+        return columns.batched(TABLES["events"], rows)
+
+
+def positions(scores: FloatArray) -> IntArray:
+    """Return for each score how many are above it, plus one."""
+    return 1 + scores.size - np.searchsorted(np.sort(scores), scores, side="right")

@@ -1,0 +1,243 @@
+"""What the documentation shows works: the newcomer's path of the README, the tutorial of a site, scripts, queries."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import surveyor as sv
+from console import Said
+from small_sites import HOME, survey_of
+from surveyor.testing import EmbeddedWeb, WebSettings, running
+
+ROOT = Path(__file__).parents[2]
+HURRY = {"slow_seconds": 0.05, "pace": 0.1, "crawl_delay": 0.05}  # as `surveyor demo` has it
+posix = pytest.mark.skipif(sys.platform == "win32", reason="scripts of a POSIX shell")
+
+
+def code_of(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+class Shell:
+    """A shell in an empty folder that knows `surveyor`, with no settings of whoever runs the tests.
+
+    A line that needs no shell runs in this process, which spares the time to start another.
+    """
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.patch, self.capsys = patch, capsys
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        tools = folder / "bin"
+        tools.mkdir()
+        for name, words in {"surveyor": "-m surveyor", "python3": ""}.items():
+            tool = tools / name
+            tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+            tool.chmod(0o755)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SURVEYOR_")}
+        self.env = {**kept, "PATH": f"{tools}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(folder / "config")}
+
+    def __call__(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+        if script.startswith("surveyor ") and not set(script) & set("|<>&;$\n"):
+            return self._here(shlex.split(script)[1:], env)
+        return subprocess.run(
+            ["/bin/sh", "-c", script],
+            cwd=self.folder,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _here(self, words: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        with self.patch.context() as patch:
+            patch.chdir(self.folder)
+            for name in set(os.environ) - set(self.env):
+                patch.delenv(name)
+            for name, value in {**self.env, **env}.items():
+                patch.setenv(name, value)
+            said = Said(self.capsys, *words)
+        return subprocess.CompletedProcess(words, said.code, said.out, said.err)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def web() -> Iterator[EmbeddedWeb]:
+    with running(WebSettings(**HURRY)) as made:  # type: ignore[arg-type]
+        yield made
+
+
+# Tutorials
+
+
+@posix
+def test_the_path_of_a_newcomer_works_as_the_readme_has_it(shell: Shell, web: EmbeddedWeb) -> None:
+    lines = next(code for code in code_of("README.md", "console") if "demo --serve" in code).splitlines()
+    words = [line.removeprefix("$ ") for line in lines if line.startswith("$ surveyor") and "--serve" not in line]
+    assert [word.split()[1] for word in words] == ["crawl", "top", "explain", "report"]
+    for word in words:
+        done = shell(word.replace("8765", str(web.port)))
+        assert done.returncode == 0, f"{word}: {done.stderr}"
+    assert (shell.folder / f"blog.site70.example_{web.port}.survey" / "report.html").is_file()
+
+
+@posix
+@pytest.mark.slow
+def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
+    page = "docs/tutorials/global-rank.md"
+    said = []
+    for block in code_of(page, "console"):
+        line, shown = block.removeprefix("$ ").split("\n", 1)
+        done = shell(line)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        to_files = "--out" in line  # of which it tells on stderr
+        said.append(done.stdout)
+        assert elided(shown).fullmatch(done.stderr if to_files else done.stdout), f"{line}\n{done.stdout}{done.stderr}"
+    assert len(said) == 6
+    (below,) = code_of(page, "text")
+    assert said[1].endswith("\n\n" + below.replace("\n  ", " "))  # lines are folded on a terminal alone
+
+
+@posix
+@pytest.mark.slow
+def test_the_tutorial_of_samples_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
+    page = "docs/tutorials/sampling-a-topic.md"
+    told = heard = ""
+    for block in code_of(page, "console"):
+        line, shown = block.removeprefix("$ ").split("\n", 1)
+        if "--serve" in line:
+            continue
+        done = shell(line.replace("8765", str(web.port)))
+        assert done.returncode == (3 if "fetches=" in line else 0), f"{line}: {done.stderr}"
+        if "8765" in line:  # hosts fail there now and then, and walks go another way
+            names = [row.split("  ")[0] for row in shown.splitlines()[:9]]
+            assert [row.split("  ")[0] for row in done.stdout.splitlines()[:9]] == names
+            assert all(
+                any(words in row for row in done.stdout.splitlines()) for words in ("language", "mean out_degree")
+            )
+            continue
+        assert elided(shown).fullmatch(done.stdout), f"{line}\n{done.stdout}"
+        heard += done.stderr
+        told += done.stdout
+    count, *warnings = code_of(page, "text")
+    assert all(line in heard.splitlines() for text in warnings for line in text.splitlines())
+    done = shell(f"python3 - <<'END'\n{code_of(page, 'python')[0]}END\n")
+    assert done.stdout == count
+    assert (shell.folder / "arts.html").is_file()
+    assert (shell.folder / "curves" / "running-1.svg").is_file()
+    readme = next(code for code in code_of("README.md", "console") if "--topic url:/arts/" in code).splitlines()
+    assert all(line in told.splitlines() for line in readme[1:] if line != "…")
+
+
+def elided(shown: str) -> re.Pattern[str]:
+    """Return what output looks like that is shown with … for lines left out."""
+    parts = re.split("^…\n", shown, flags=re.MULTILINE)
+    return re.compile("(?:.*\n)*?".join(map(re.escape, parts)))
+
+
+@posix
+def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
+    page = "docs/tutorials/my-site.md"
+    (permission,) = code_of(page, "toml")
+    said = ""
+    for line in re.findall(r"^\$ (surveyor .*)$", "\n".join(code_of(page, "console")), re.MULTILINE):
+        if "--serve" in line:
+            continue
+        if "--fresh" in line:
+            with (shell.folder / "surveyor.toml").open("a") as file:
+                file.write(f"\n{permission}")
+        quick = line.replace("8765", str(web.port)).replace("--delay 0.1", "--delay 0.01")
+        done = shell(quick, SURVEYOR_PROXY=f"http://127.0.0.1:{web.port}")
+        assert done.returncode == (3 if line == "surveyor crawl" else 0), f"{line}: {done.stderr}"
+        said += done.stdout.replace(str(web.port), "8765")
+    text = (ROOT / page).read_text("utf-8")
+    rows = re.findall(r"^ +[\d.]+ .*(?:/|html).*$", text, re.MULTILINE)  # of tables
+    assert len(rows) > 15
+    assert [row for row in rows if row not in said] == [], said
+
+
+@posix
+@pytest.mark.slow
+def test_the_tutorial_of_domains_shows_what_comes(shell: Shell) -> None:
+    page = "docs/tutorials/domains-without-spam.md"
+    for code in code_of(page, "python"):
+        (shell.folder / "make.py").write_text(code)
+        done = shell("python3 make.py")
+        assert done.returncode == 0, done.stderr
+    shown, said = "\n".join(code_of(page, "console")), ""
+    for line in re.findall(r"^\$ (surveyor .*)$", shown, re.MULTILINE):
+        done = shell(line)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        said += done.stdout
+    expected = [line for line in shown.splitlines() if line and not line.startswith("$")]
+    assert len(expected) > 35
+    assert [line for line in expected if line not in said.splitlines()] == []
+    assert (shell.folder / "bad.svg").read_text().startswith("<svg xmlns=")
+    assert (shell.folder / "budgets.csv").read_text().count("\n") == 201
+    assert (shell.folder / "domains.csv").read_text().count("\n") == 17_707
+    readme = next(code for code in code_of("README.md", "console") if "--top 3" in code).splitlines()
+    done = shell(readme[0].removeprefix("$ "))
+    assert [line for line in readme[1:] if line not in done.stdout.splitlines()] == []
+
+
+# Scripts and queries
+
+
+@posix
+@pytest.mark.slow
+def test_the_script_for_ci_fails_when_it_should(shell: Shell, web: EmbeddedWeb) -> None:
+    (script,) = code_of("docs/how-to/ci-check.md", "sh")
+    site = f"http://www.site11.example:{web.port}/"
+    env = {"SITE": site, "SURVEYOR_PROXY": f"http://127.0.0.1:{web.port}", "SURVEYOR_DELAY": "0",
+           "SURVEYOR_CONTACT": "me@example.org", "SURVEYOR_PAUSE": "0.02"}  # fmt: skip
+    good = shell(script, **env, GOAL="0.3")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert re.fullmatch(r"\d+ pages read, at least \d+\.\d% captured, 30% asked for\n", good.stdout)
+    missing, secret = site + "nowhere's.html", site + "private/1.html"
+    bad = shell(script, **env, GOAL="0.95", MUST=f"{site} {missing} {secret}")
+    assert bad.returncode == 1
+    assert "95% asked for\n" in bad.stdout  # and not reached
+    assert f"{missing}: not linked from anywhere\n" in bad.stdout
+    assert f"{secret}: blocked,robots.txt disallows it (Disallow: /private/)\n" in bad.stdout
+    assert bad.stdout.count("\n") == 3
+    assert shell(script, **env, GOAL="0.95").returncode == 1
+    nothing = shell(script, SITE="http://nowhere.invalid/", SURVEY="b.survey", SURVEYOR_CONTACT="me@example.org")
+    assert nothing.returncode == 5
+    assert "does not resolve" in nothing.stderr or "hint:" in nothing.stderr
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sv.Survey]:
+    with sv.open(survey_of(tmp_path_factory.mktemp("small") / "small.survey")) as survey:
+        yield survey
+
+
+RECIPES = code_of("docs/how-to/sql-recipes.md", "sql")
+
+
+@pytest.mark.parametrize("query", RECIPES, ids=[query.split("\n")[0] for query in RECIPES])
+def test_recipes_work_with_both_engines(query: str, small: sv.Survey) -> None:
+    pytest.importorskip("duckdb")
+    first, second = (small.sql(query, engine=engine) for engine in ("duckdb", "sqlite"))
+    assert first.columns == second.columns
+    assert sorted(map(repr, map(tuple, first.rows))) == sorted(map(repr, map(tuple, second.rows)))
+    assert first.rows or "group by hash" in query or "group by title" in query
+
+
+def test_there_are_recipes(small: sv.Survey) -> None:
+    assert len(RECIPES) >= 10
+    dead = next(query for query in RECIPES if "dead" in query)
+    assert small.sql(dead, engine="sqlite").rows == [(HOME, HOME + "gone", 404)]

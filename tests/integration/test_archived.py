@@ -1,0 +1,85 @@
+"""What pages said is read back from the archive: as it was said, in whatever coding it came."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pretend import page as answer
+from small_sites import HOME, site, survey_of
+from surveyor.errors import SurveyError
+from surveyor.estimate.sampling import archived
+from surveyor.estimate.sampling.archived import pages_said, told
+from surveyor.estimate.sampling.page import Said
+from surveyor.outcome import Exchange, Visit
+from surveyor.store.directory import Folder
+
+SUN = "<html lang=de><title>Sonne &amp; Wind</title><p>Strom vom Dach<script>no text</script>"
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    answers = site()
+    answers[HOME + "news/"] = answer(HOME + "news/", HOME, HOME + "library/", extra=SUN)
+    return survey_of(tmp_path_factory.mktemp("archived") / "a.survey", answers)
+
+
+def exchange(body: bytes, *headers: str) -> Exchange:
+    head = "\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode("latin-1")
+    return Exchange("https://a.example/x/", b"", head, body, 1e9)
+
+
+def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
+    with Folder.open(survey, write=False) as folder:
+        pages = {page.url: page for page in pages_said(folder)}
+        assert set(pages) == {HOME, HOME + "library/", HOME + "news/", HOME + "library/deep"}
+        sun = pages[HOME + "news/"]
+        assert (sun.title, sun.language, sun.links) == ("Sonne & Wind", "de", (HOME, HOME + "library/"))
+        assert "Strom vom Dach" in sun.text
+        assert "no text" not in sun.text
+        assert sun.out_degree == 2
+        assert (pages[HOME].out_degree, len(pages[HOME].links)) == (8, 8)  # one out of scope, one nofollow
+
+
+def test_without_an_archive_title_and_language_are_left(tmp_path: Path) -> None:
+    answers = site() | {HOME + "news/": answer(HOME + "news/", HOME, extra=SUN)}
+    path = survey_of(tmp_path / "a.survey", answers, archive=False)
+    with Folder.open(path, write=False) as folder:
+        sun = next(page for page in pages_said(folder) if page.url == HOME + "news/")
+        assert (sun.title, sun.language, sun.text, sun.links) == ("Sonne & Wind", "de", "", ())
+
+
+def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -> None:
+    path = survey_of(tmp_path / "a.survey")
+    with Folder.open(path) as folder:
+        news = next(number for number, url in enumerate(folder.journal.urls()) if url == HOME + "news/")
+        folder.commit([Visit(news, "blocked", reason="http 403", status=403)])
+        assert {page.url: page.title for page in pages_said(folder)}[HOME + "news/"] == "News"
+        folder.commit([Visit(news, "gone", status=410)])
+        assert HOME + "news/" not in {page.url for page in pages_said(folder)}
+
+
+def test_an_archive_that_was_taken_away_is_told(tmp_path: Path) -> None:
+    path = survey_of(tmp_path / "a.survey")
+    with Folder.open(path, write=False) as folder:
+        (path / "warc" / "00000.warc.gz").unlink()
+        with pytest.raises(SurveyError, match=r"00000\.warc\.gz"):
+            _ = next(pages_said(folder)).text
+
+
+def test_codings_and_charsets_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    html = "<title>Sonnenstraße</title><p>" + "Öl " * 50_000
+    packed = gzip.compress(html.encode("latin-1"))
+    headers = "Content-Type: text/html; charset=iso-8859-1", "Content-Encoding: gzip"
+    whole = told(exchange(packed, *headers))
+    assert (whole.title, whole.text[:8]) == ("Sonnenstraße", "Öl Öl Öl")
+    part = told(exchange(packed[:-20], *headers))
+    assert part.title == "Sonnenstraße"
+    assert told(exchange(b"junk", *headers)) == Said()
+    assert told(exchange(b"junk", "Content-Encoding: exi")) == Said()
+    monkeypatch.setattr(archived, "ROOM", 1000)
+    assert len(told(exchange(packed, *headers)).text) < 2_000
+    assert told(exchange("plain Öl".encode(), "Content-Type: text/plain")).text == "plain Öl"
+    assert told(exchange(b"\x89PNG", "Content-Type: image/png")) == Said()

@@ -1,0 +1,146 @@
+"""`surveyor community` asked again: next steps give the same numbers, and wishes that come too late are told."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console import Said
+from near_sites import HOST, SITE, web
+from pretend import page, rules
+from small_sites import HOME, survey_of
+from surveyor.fetch.http import Fetched
+from surveyor.testing import EmbeddedWeb, WebSettings, running
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+
+RULE = f"host:{HOST}"
+OUT = "http://none.example/"  # which nobody can read
+B = "https://b.example/"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[EmbeddedWeb]:
+    with running(WebSettings()) as made:
+        yield made
+
+
+def polite(web: EmbeddedWeb) -> list[str]:
+    proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
+    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--pause", "0.02"]
+
+
+def site(*out: str) -> dict[str, Any]:
+    """Return a site of two pages that links to others, and a page outside that links back."""
+    return {
+        HOME: page(HOME, HOME + "docs/", B),
+        HOME + "docs/": page(HOME + "docs/", HOME, *out),
+        B: page(B, HOME + "docs/"),
+        **rules(HOME.rstrip("/"), ""),
+        **rules(B.rstrip("/"), ""),
+        OUT: Fetched(OUT, 503),
+    }
+
+
+def suggested(said: Said) -> dict[str, list[str]]:
+    """Return the commands of next steps, by their last option."""
+    commands = [shlex.split(line.partition("   surveyor ")[2]) for line in said.err.splitlines()]
+    return {words[-2]: words for words in commands if len(words) > 2}
+
+
+def test_next_steps_give_the_same_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    web().save(tmp_path / "web.graph")
+    (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
+    more = ["--extra", "2", "--select", "random", "--rounds", "2", "--estimator", "crawled", "--until", "still=1e-05"]
+    more += ["--back-links", "back.tsv", "--damping", "0.5", "--rng", "0"]
+    said = Said(capsys, "community", "web.graph", "--local", HOST, *more)
+    steps = suggested(said)
+    assert set(steps) == {"--explain", "--out", "--report"}
+    for words in steps.values():
+        assert words[:-2] == ["community", "web.graph", "--local", HOST, *more]
+    first = Said(capsys, "community", "web.graph", "--local", HOST, *more, "--json").json()
+    again = Said(capsys, *steps["--out"], "--json").json()
+    assert again["pages"] == first["pages"]
+    assert again["pages"] != Said(capsys, "community", "web.graph", "--local", HOST, "--json").json()["pages"]
+
+
+def test_next_steps_of_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    survey_of(Path("s.survey"), site(), scope="any")
+    words = ["community", "s.survey", "--local", "host:a.example", "--start", "all", "--replay"]
+    said = Said(capsys, *words)
+    assert (said.code, "not used" in said.err) == (0, False)
+    assert suggested(said)["--out"] == [*words, "--out", "global.csv"]
+    late = Said(capsys, *words, "--extra", "5", "--rounds", "2")
+    assert "! not used: --extra, --rounds; a replay with --start all asks for no page" in late.err
+    assert late.out == said.out
+
+
+@pytest.mark.parametrize("more", [[], ["--replay"]])
+def test_a_page_to_explain_is_looked_for_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    def worked(*_: object, **__: object) -> None:
+        raise AssertionError("it was refused too late")
+
+    survey_of(Path("s.survey"), site(), scope="any")
+    for place in ("surveyor.estimate.community.beginning.begin", "surveyor.estimate.community.community.expand"):
+        monkeypatch.setattr(place, worked)
+    for wrong in ("/nope", "https://a.example/nope", B, "#2"):
+        said = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--explain", wrong, *more)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.startswith(f"{wrong} is no local page\n")
+    unread = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--back-links", "none.tsv", *more)
+    assert (unread.code, unread.err.splitlines()[0][:33]) == (2, "the back-links in none.tsv cannot")
+    several = Said(capsys, "community", "s.survey", "--local", "all", "--explain", "/", *more)
+    assert several.err.startswith("/ is the path of 2 local pages\n")
+    assert [one.name for one in tmp_path.iterdir() if one.name != "config"] == ["s.survey"]
+
+
+def test_a_page_to_explain_is_found_however_it_is_spelt(capsys: pytest.CaptureFixture[str]) -> None:
+    survey_of(Path("s.survey"), site(), scope="any")
+    words = ["community", "s.survey", "--local", "host:a.example", "--extra", "0", "--into", "c.survey"]
+    for text, name in (
+        ("/docs", HOME + "docs/"),
+        (HOME + "docs", HOME + "docs/"),
+        ("HTTPS://A.example:443/docs/#top", HOME + "docs/"),
+        ("https://a.example", HOME),
+        ("/", HOME),
+    ):
+        assert Said(capsys, *words, "--explain", text, "--json").json()["explained"]["name"] == name
+    refused = Said(capsys, *words, "--explain", "/nope")  # by what was begun before
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "/nope is no local page")
+
+
+def test_what_was_known_before_counts_where_nothing_can_be_fetched(
+    served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
+) -> None:
+    survey_of(Path("s.survey"), site(OUT), scope="any")
+    words = ["community", "s.survey", "--local", "host:a.example", *polite(served)]
+    told = "! the page outside that was asked for could not be read: "
+    said = Said(capsys, *words, "--into", "all.survey")
+    assert said.code == 0
+    assert f"{told}the estimate is from 1 page outside known before\n" in said.err
+    assert "1 page outside asked for in 1 round by complement, which was not read; ended early" in said.out
+    lone = Said(capsys, *words, "--into", "local.survey", "--start", "local")
+    assert lone.code == 3
+    assert f"{told}nothing was learnt\n" in lone.err
+
+
+def test_wishes_that_come_too_late(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    survey_of(Path("s.survey"), site(OUT), scope="any")
+    words = ["community", "s.survey", "--local", "host:a.example", *polite(served), "--into"]
+    less, start = (
+        "! 1 page outside was asked for before, and --extra takes none back\n",
+        "! --start local comes too late",
+    )
+    first = Said(capsys, *words, "all.survey", "--extra", "1")
+    again = Said(capsys, *words, "all.survey", "--extra", "0", "--start", "local")
+    assert (less in first.err, less in again.err, start in again.err) == (False, True, True)
+    assert again.out == first.out
+    for _ in range(2):  # as it was begun
+        same = Said(capsys, *words, "local.survey", "--start", "local", "--extra", "1")
+        assert ("too late" in same.err, "takes none back" in same.err) == (False, False)

@@ -1,0 +1,267 @@
+"""`surveyor domains` when memory, the disk, patience or sense run out: one sentence, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+
+import surveyor as sv
+from console import FULL, NO_KERNELS, Said, process
+from surveyor.graph.synthetic.generate import rmat
+from surveyor.rank.domains import scores as library
+
+NAMED = [(f"fan{number}.org", f"hub{number % 7}.org") for number in range(400)]
+LINKS = [*NAMED, *((f"hub{number}.org", "star.org") for number in range(7)), ("hub0.org", "hub1.org")]
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> str:
+    return str(sv.Graph.from_edges(LINKS).save(tmp_path / "named"))
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    return place
+
+
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def worked(*_: object, **__: object) -> None:
+        raise AssertionError("it was refused too late")
+
+    monkeypatch.setattr(library, "domains", worked)
+
+
+# Memory
+
+
+def test_a_stream_prints_and_writes_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str, scratch: Path
+) -> None:
+    (tmp_path / "bad.txt").write_text("hub1.org\nfan7.org\n")
+    more = ["--p", "0.4", "--rng", "5", "--budget", "star:1-90@40", "--blacklist", str(tmp_path / "bad.txt")]
+    whole = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "whole.csv"))
+    short = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "short.csv"), "--memory", "4k")
+    assert short.out == whole.out
+    assert "; in RAM (" in whole.err
+    assert "; streamed (" in short.err
+    assert "needed, 4,000 bytes allowed)" in short.err
+    assert (whole.code, short.code) == (0, 0)
+    ranked = (tmp_path / "whole.csv").read_text().splitlines()
+    by_id = (tmp_path / "short.csv").read_text().splitlines()
+    cut = [line.split(",", 1)[1] for line in ranked]  # the stream does not tell positions
+    assert by_id == [cut[0], *sorted(cut[1:], key=lambda line: int(line.split(",")[0]))]
+    told = [Said(capsys, "domains", named, *more, "--json", *size).json() for size in ([], ["--memory", "4k"])]
+    assert [one["mode"] for one in told] == ["in RAM", "streamed"]
+    assert told[0]["domains"] == told[1]["domains"]
+    assert told[0]["spam"] == told[1]["spam"]
+    gc.collect()
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_file_of_links_is_built_aside(capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path) -> None:
+    (tmp_path / "links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS) + "and nothing\n")
+    whole = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv")
+    short = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv", "--memory", "4k")
+    assert short.out == whole.out
+    assert "; streamed (" in short.err
+    assert "1 line could not be read and was left out" in short.err
+    gc.collect()
+    assert list(scratch.iterdir()) == []
+
+
+def test_scores_that_need_more_are_refused(capsys: pytest.CaptureFixture[str], named: str) -> None:
+    said = Said(capsys, "domains", named, "--score", "harmonic", "--memory", "4k")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("harmonic over 408 domains needs about 65,280 bytes of memory, and 4,000 bytes are")
+    assert "hint: tse reads a graph folder as a stream" in said.err
+
+
+# Sense
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (["--score", "best"], "there is no score 'best'; choose tse, supp, in,"),
+        (["--score", ""], "there is no score ''"),
+        (["--p", "0"], "p = 0 is no chance to be sampled"),
+        (["--p", "150%"], "p = 1.5 is no chance to be sampled"),
+        (["--p", "many"], "'many' is not a share; write 0.01 or 1%."),
+        (["--p", "nan"], "p = nan is no chance to be sampled"),
+        (["--error", "0"], "an error of 0 cannot be asked for"),
+        (["--error", "100%"], "an error of 1 cannot be asked for"),
+        (["--top", "0"], "0 is below 1."),
+        (["--rng", "-1"], "-1 is below 0."),
+        (["--depth", "3", "--score", "tse,in"], "in has no level 3"),
+        (["--compare", "star.org", "hub1.org", "--score", "in"], "--compare needs the sample of tse"),
+        (["--budget", "most"], "'most' is not a budget"),
+        (["--budget", "star+9"], "the budget star+9 has pages for trusted domains, and none are named"),
+        (["--plot", "p.svg"], "--plot draws what a blacklist says"),
+        (["--out", "scores.txt"], "the name scores.txt tells no format"),
+        (["--out", "nowhere/scores.csv"], "nowhere/scores.csv cannot be written: there is no folder nowhere"),
+        (["--suffixes", "none.dat"], "the list of suffixes none.dat cannot be read: No such file"),
+        (["--blacklist", "none.txt"], "none.txt cannot be read: No such file"),
+        (["--blacklist", "empty.txt"], "empty.txt names no domain"),
+        (["--trusted", "empty.txt"], "empty.txt names no domain"),
+        (["--compare", "star.org", "moon.org"], "no page named 'moon.org'"),
+        (["--json", "--csv"], "--json and --csv exclude each other."),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    no_work(monkeypatch)
+    (tmp_path / "empty.txt").write_text("# nothing yet\n")
+    said = Said(capsys, "domains", named, *more)
+    assert (said.code, said.out) == (2, "")
+    assert problem in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "named"]
+
+
+@pytest.mark.parametrize("more", [[], ["--memory", "1MB"]])
+@pytest.mark.parametrize(
+    ("asked", "which"),
+    [
+        (["--blacklist", "some.txt"], "--blacklist goes"),
+        (["--trusted", "some.txt"], "--trusted goes"),
+        (["--compare", "a.org", "b.org"], "--compare goes"),
+        (["--condense"], "--condense goes"),
+        (["--trusted", "some.txt", "--blacklist", "some.txt"], "--blacklist and --trusted go"),
+    ],
+)
+def test_a_graph_without_names(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[str],
+    which: str,
+    more: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "links.txt").write_text("0 1\n1 2\n")
+    (tmp_path / "some.txt").write_text("a.org\n")
+    assert Said(capsys, "domains", "links.txt", "--csv").out.splitlines()[1].startswith("1,2,2,1.0,")
+    no_work(monkeypatch)
+    said = Said(capsys, "domains", "links.txt", *asked, *more)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.splitlines()[-2:] == [
+        f"{which} by name, and links.txt has no names",
+        "  hint: build it from a file with names",
+    ]
+
+
+def test_graphs_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str) -> None:
+    said = Said(capsys, "domains", str(tmp_path / "nowhere"))
+    assert said.code in (2, 4)
+    assert "nowhere" in said.err.splitlines()[0]
+    (Path(named) / "graph.json").write_text("{")
+    assert Said(capsys, "domains", named).code == 4
+    empty = sv.Graph.from_edges([]).save(tmp_path / "empty")
+    said = Said(capsys, "domains", str(empty), "--csv", "--budget", "star")
+    assert (said.code, said.out.count("\n")) == (0, 1)
+
+
+def test_trusted_domains_that_the_graph_does_not_hold(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str
+) -> None:
+    (tmp_path / "good.txt").write_text("moon.org\n")
+    said = Said(capsys, "domains", named, "--trusted", str(tmp_path / "good.txt"))
+    assert (said.code, said.out) == (2, "")
+    assert "none of the 1 trusted domains is in the graph\n" in said.err
+
+
+# The disk, and Ctrl-C
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
+@pytest.mark.parametrize("limit", [64, 900, 3000])
+def test_a_full_disk_during_the_build(tmp_path: Path, limit: int) -> None:
+    (tmp_path / "links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS))
+    (tmp_path / "scratch").mkdir()
+    env = {**NO_KERNELS, "TMPDIR": str(tmp_path / "scratch")}
+    args = (str(limit), "domains", str(tmp_path / "links.tsv"), "-q", "--memory", "4k")
+    done = process("-c", FULL, *args, env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    problem, hint = done.stderr.splitlines()
+    assert problem.endswith("cannot be written: File too large")
+    assert hint == "  hint: check the folder and its free space"
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
+@pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet", "all.npy"])
+def test_a_full_disk_while_domains_are_written(tmp_path: Path, named: str, name: str) -> None:
+    (tmp_path / name).write_text("as before")
+    env = dict(NO_KERNELS)
+    args = ("500", "domains", named, "-q", "--csv", "--top", "1", "--out", str(tmp_path / name))
+    done = process("-c", FULL, *args, env=env)
+    assert done.returncode == 2
+    problem = done.stderr.splitlines()[0]
+    assert problem.startswith(f"{tmp_path / name} cannot be written: ")
+    assert problem.endswith("File too large")
+    assert (tmp_path / name).read_text() == "as before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "named"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
+def test_a_full_disk_while_ranks_are_written(tmp_path: Path, named: str) -> None:
+    env = dict(NO_KERNELS)
+    done = process("-c", FULL, "500", "rank", named, "-q", "--out", str(tmp_path / "all.npy"), env=env)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == f"{tmp_path / 'all.npy'} cannot be written: File too large"
+    assert [path.name for path in tmp_path.iterdir()] == ["named"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
+def test_a_full_disk_while_a_stream_is_counted(tmp_path: Path) -> None:
+    rmat(12, 2).save(tmp_path / "web")
+    (tmp_path / "scratch").mkdir()
+    env = {**NO_KERNELS, "TMPDIR": str(tmp_path / "scratch")}
+    args = ("2000", "domains", str(tmp_path / "web"), "-q", "--memory", "4k", "--p", "0.1")
+    done = process("-c", FULL, *args, env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be written: File too large" in done.stderr
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "place", ["surveyor.graph.folder.transpose", "surveyor.rank.domains.scores.streamed_supporters"]
+)
+def test_an_interrupt_leaves_nothing_behind(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for name, text in (("vertices", "0\torg.a\n1\torg.b\n"), ("edges", "0\t1\n")):
+        (tmp_path / f"cc-domain-{name}.txt.gz").write_bytes(gzip.compress(text.encode()))
+    monkeypatch.setattr(place, interrupted)
+    said = Said(capsys, "domains", str(tmp_path), "--memory", "10", "--out", str(tmp_path / "all.csv"))
+    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    assert list(scratch.iterdir()) == []
+    assert not (tmp_path / "all.csv").exists()
+
+
+def test_an_interrupt_while_domains_are_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("surveyor.report.reputation_files._parts", interrupted)
+    said = Said(capsys, "domains", named, "--out", str(tmp_path / "all.csv"))
+    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    assert [path.name for path in tmp_path.iterdir()] == ["named"]

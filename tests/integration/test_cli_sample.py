@@ -1,0 +1,246 @@
+"""`surveyor sample`: every option, against the library, in a graph, in a survey and over HTTP."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+import surveyor as sv
+from console import Said
+from surveyor.cli import sample as command
+from surveyor.cli.sample_wish import Wish, longer
+from surveyor.estimate.sampling.methods import METHODS
+from surveyor.estimate.sampling.until import Until
+from surveyor.store.cells import original
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+
+TOPIC = "tld:example"
+QUICK = ["--topic", TOPIC, "--until", "steps=1500", "--rng", "3"]
+
+
+@pytest.fixture(scope="module")
+def web() -> sv.Graph:
+    return sv.synthetic_web("small").graph
+
+
+@pytest.fixture(scope="module")
+def path(web: sv.Graph, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(web.save(tmp_path_factory.mktemp("webs") / "web.graph"))
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_choices_are_those_of_the_library() -> None:
+    assert set(METHODS) == {*command.OURS, *command.PAPER}
+    assert all(METHODS[name].exact for name in command.OURS)
+    assert not any(METHODS[name].exact for name in command.PAPER)
+
+
+def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    said = Said(
+        capsys, "sample", path, *QUICK, "--share", "url:/arts/", "--mean", "out_degree", "--by", "tld", "--size"
+    )
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    assert said.code == 0
+    arts = found.share("url:/arts/")
+    shown = {line.rstrip().rpartition("   ")[2]: line.split() for line in said.out.splitlines()}
+    assert float(shown["share with url:/arts/"][0]) == pytest.approx(100 * arts.value, abs=0.06)
+    low, high = (float(shown["share with url:/arts/"][place]) for place in (2, 4))
+    assert low <= 100 * arts.low
+    assert high >= 100 * arts.high
+    assert "mean out_degree" in shown
+    assert shown["example"][0].startswith("100.0")
+    size = found.size()
+    assert int(shown["pages on topic in all"][0].replace(",", "")) == round(size.value)
+    for words in (
+        f"topic                  {TOPIC}", f"{found.fetches:,} pages asked for", "method                 trial: ",
+        "effective sample size  ", "R-hat                  ", "back-links             all told: the graph",
+        "weights make every page count alike",
+    ):  # fmt: skip
+        assert words in said.out
+    assert f"surveyor sample {path} --topic {TOPIC} " in said.err
+    quiet = Said(capsys, "sample", path, *QUICK, "--share", "url:/arts/", "-q")
+    assert all(line.startswith("! ") for line in quiet.err.splitlines())
+
+
+def test_something_is_told_if_nothing_is_asked(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    said = Said(capsys, "sample", path, *QUICK)
+    assert "mean out_degree" in said.out
+    assert "--share url:/blog/" in said.err
+
+
+def test_what_the_goal_is_about_is_told_and_nothing_twice(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    rule = "url:/arts/"
+    for words, expected in (
+        (["--of", rule], [("share", rule)]),
+        (["--of", rule, "--share", rule], [("share", rule)]),
+        (["--of", "degree", "--share", rule, "--share", rule], [("share", rule), ("mean", "degree")]),
+    ):
+        told = Said(capsys, "sample", path, *QUICK, *words, "--json").json()
+        assert [(one["statistic"], one["of"]) for one in told["estimates"]] == expected
+    said = Said(capsys, "sample", path, *QUICK, "--by", "tld", "--by", "tld")
+    assert [line.split()[-1] for line in said.out.splitlines() if line].count("tld") == 1
+
+
+def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
+    told = Said(capsys, "sample", path, *QUICK, *words).json()
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    assert (told["command"], told["topic"], told["method"], told["rng"]) == ("sample", TOPIC, "trial", 3)
+    assert (told["until"], told["reached"], told["ending"]) == ("1,500 steps", True, "steps")
+    assert told["fetches"] == found.fetches
+    (arts,) = told["estimates"]
+    assert (arts["statistic"], arts["of"]) == ("share", "url:/arts/")
+    assert arts["value"] == pytest.approx(found.share("url:/arts/").value)
+    assert arts["low"] < arts["value"] < arts["high"]
+    assert set(told["by"]) == {"host", "out_degree"}
+    assert len(told["by"]["host"]["labels"]) == len(told["by"]["host"]["shares"])
+    assert told["by"]["out_degree"]["labels"][0] == [0.0, 1.0]
+    assert len(told["draws"]) == 4
+    json.dumps(told, allow_nan=False)
+
+
+def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    rows = table(Said(capsys, "sample", path, *QUICK, "--csv", "--share", "url:/arts/", "--by", "host").out)
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    assert rows[0]["statistic"] == "share"
+    assert float(rows[0]["value"]) == pytest.approx(found.share("url:/arts/").value)
+    hosts = found.distribution("host")
+    assert [row["category"] for row in rows[1:]] == list(hosts.labels)
+    assert [float(row["high"]) for row in rows[1:]] == pytest.approx([one.high for one in hosts.shares])
+
+
+def test_pages_drawn(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    rows = table(Said(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
+    assert [row["url"] for row in rows] == list(found.draws(20))
+    said = Said(capsys, "sample", path, *QUICK, "--draws", "20")
+    assert all(f"  {row['url']}\n" in said.out for row in rows)
+
+
+def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    held = [web.name(page) for page in range(0, web.pages, 2)]
+    Path("held.txt").write_text("\n".join(held))
+    told = Said(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
+    recall = next(one for one in told["estimates"] if one["statistic"] == "recall")
+    assert recall["of"] == "held.txt"
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    assert recall["value"] == pytest.approx(found.recall(held).value)
+    assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
+    assert "share that held.txt holds" in Said(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
+
+
+def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    words = ["--share", "url:/arts/", "--by", "host", "--pages", "p.parquet", "--plots", "curves", "--report", "r.html"]
+    said = Said(capsys, "sample", path, *QUICK, *words)
+    assert said.code == 0
+    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    assert pyarrow.parquet.read_table("p.parquet")["url"].to_pylist() == found.pages()["url"]
+    drawn = sorted(one.name for one in Path("curves").iterdir())
+    assert drawn == ["host.svg", "out-degree.svg", "running-1.svg", "weights.svg"]
+    assert all(Path("curves", name).read_text("utf-8").startswith("<svg xmlns=") for name in drawn)
+    page = Path("r.html").read_text("utf-8")
+    assert f"<h1>Sample of {TOPIC}</h1>" in page
+    assert page.count("<svg") == 4
+    assert f"<pre>surveyor sample {path} --topic {TOPIC} " in page
+    for line in (
+        "sampled pages written to p.parquet", "report written to r.html",
+        "curves written to curves: running-1.svg, host.svg, out-degree.svg, weights.svg",
+    ):  # fmt: skip
+        assert line in said.err
+
+
+def test_a_budget_that_is_spent_before_the_goal(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    words = ["sample", path, "--topic", TOPIC, "--rng", "3", "--until", "ess=100000", "--until", "steps=300"]
+    said = Said(capsys, *words)
+    assert said.code == 3
+    assert "! the goal, ess=100000,steps=300, was not reached: as many steps were made as were allowed\n" in said.err
+    assert "--until ess=100000 --until steps=600\n" in said.err
+    assert "mean out_degree" in said.out  # what was found is told all the same
+    assert Said(capsys, *words, "--json").json()["reached"] is False
+    assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "fetches=100").code == 0
+    assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "ess=20").code == 0
+
+
+@pytest.mark.parametrize("method", [*command.OURS, *command.PAPER])
+def test_every_method(capsys: pytest.CaptureFixture[str], path: str, method: str) -> None:
+    said = Said(capsys, "sample", path, "--topic", TOPIC, "--until", "steps=400", "--method", method)
+    assert said.code == 0
+    assert f"method                 {method}: " in said.out
+    assert ("as it was published" in said.out) is (method in command.PAPER)
+
+
+def test_start_pages(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    start = web.name(40)
+    words = [*QUICK, "--start", start, "--walks", "4", "--json"]
+    assert Said(capsys, "sample", path, *words).json()["walks"] == 4
+
+
+def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ring = [f"https://www.site{number}.example/" for number in range(5)] + ["https://x.example/\x1b[31m<b>"]
+    graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
+    path = str(graph.save(tmp_path / "g"))
+    words = ["--topic", "everything", "--until", "steps=300", "--draws", "40", "--by", "host"]
+    said = Said(capsys, "sample", path, *words, "--pages", "a.csv", "--report", "r.html")
+    assert said.code == 0
+    assert "\x1b" not in said.out + said.err
+    assert "https://x.example/\\x1b[31m<b>" in said.out
+    assert "\x1b" not in Path("r.html").read_text("utf-8")
+    assert ring[5] in [original(row["url"]) for row in table(Path("a.csv").read_text("utf-8"))]
+
+
+# What is meant
+
+
+def wish(*where: str, **more: object) -> Wish:
+    usual = {
+        "topic": "everything", "method": None, "until": (), "walks": None, "share": (), "mean": (), "by": (),
+        "of": None, "size": False, "recall": None, "draws": None, "in_links": (), "start": (), "lists": (),
+        "reach": None, "window": None, "rng": None, "out": None,
+    }  # fmt: skip
+    return Wish(where, **{**usual, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        (("https://example.org/",), "web"), (("example.org",), "web"), (("a.example", "b.example"), "web"),
+        (("some.survey",), "survey"), (("web.graph",), "graph"), (("nothing",), "graph"), (("links.tsv.gz",), "graph"),
+        ((".",), "graph"),
+    ],
+)  # fmt: skip
+def test_where_it_walks(where: tuple[str, ...], place: str) -> None:
+    assert wish(*where).place == place
+
+
+def test_what_is_watched() -> None:
+    one = wish("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5k"))
+    assert one.watched == ("word:a", "degree")
+    assert wish("a.graph", mean=("degree",), of="tld:uk").watched == ("tld:uk",)
+    assert wish("a.graph").watched == ()
+
+
+def test_twice_the_budget() -> None:
+    one = wish("a.graph", until=("ess=400", "fetches=2000, STEPS=1.25m"))
+    words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, STEPS=1.25m", "-q"]
+    assert longer(words, one) == [*words[:4], "fetches=4000, STEPS=2.5m", "-q"]
+    assert longer(["--until=fetches=1.5k"], wish("a.graph", until=("fetches=1.5k",))) == ["--until=fetches=3k"]
+    assert longer(["sample", "a.graph"], wish("a.graph")) == []
+    assert longer(["sample", "a.example"], wish("a.example"))[-2:] == ["--until", "ess=400,fetches=10000"]
+
+
+@pytest.mark.parametrize("budget", ["700000", "1234567", "0.5", "700000k", "2.50m", "99999999999"])
+def test_twice_the_budget_can_be_run(budget: str) -> None:
+    (rule,) = longer([f"ess=9,fetches={budget}"], wish("a.graph", until=(f"ess=9,fetches={budget}",)))
+    once, twice = Until.parse(f"fetches={budget}").fetches, Until.parse(rule).fetches
+    assert once is not None
+    assert twice is not None
+    assert 0 <= 2 * once - twice <= 1  # pages are whole

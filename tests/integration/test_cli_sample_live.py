@@ -1,0 +1,196 @@
+"""`surveyor sample` over HTTP: fetched politely into a survey of its own, stopped, gone on with, refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import surveyor as sv
+from console import Said, wait_for
+from pretend import page, rules
+from small_sites import HOME, survey_of
+from surveyor.cli.sample_live import waiting
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.testing import EmbeddedWeb, WebSettings, running
+from surveyor.web.urls import Urls
+from terminal import Terminal
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+
+QUICK = {"slow_seconds": 0.02, "pace": 0.05, "crawl_delay": 0.02}
+TOPIC = ["--topic", "tld:example", "--rng", "3"]
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[EmbeddedWeb]:
+    with running(WebSettings(**QUICK)) as made:  # type: ignore[arg-type]
+        yield made
+
+
+def polite(web: EmbeddedWeb, delay: str = "0") -> list[str]:
+    proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
+    return [*proxy, "--contact", "me@example.org", "--delay", delay, "--pause", "0.02"]
+
+
+def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", *web.seeds[:2], *TOPIC, "--out", "s.survey", *polite(web), "--share", "url:/arts/"]
+    said = Said(capsys, *words, "--until", "fetches=40", "--json")
+    told = said.json()
+    assert said.code == 0
+    assert (told["topic"], told["rng"], told["ending"]) == ("tld:example", 3, "fetches")
+    assert 30 <= told["fetches"] <= 40
+    assert "saving to s.survey     Ctrl-C is safe" in said.err
+    assert "robots.txt obeyed, delay 0 s" in said.err
+    more = Said(capsys, *words, "--until", "fetches=70", "--json", "--pages", "p.csv", "--report", "r.html")
+    assert more.json()["fetches"] > told["fetches"]
+    assert "going on with s.survey" in more.err
+    unsaid = [word for word in words if word not in ("--rng", "3")]
+    again = Said(capsys, *unsaid, "--until", "fetches=70")  # as it was begun
+    assert again.code == 0
+    assert "surveyor s.survey\n" in again.err  # what was fetched
+    assert "share with url:/arts/" in again.out
+    assert Path("r.html").read_text("utf-8").count("<svg") == 3
+    assert web.seeds[0].split("/")[2] in Path("p.csv").read_text("utf-8")
+    with sv.open("s.survey") as survey:
+        assert survey.pages_read <= 70
+    other = Said(capsys, "sample", *web.seeds[:2], "--topic", "tld:test", "--out", "s.survey", *polite(web))
+    assert (other.code, other.out) == (2, "")
+    assert "s.survey was begun with the topic tld:example" in other.err
+
+
+def test_words_on_pages_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("seeds.txt").write_text("\n".join(web.seeds))
+    words = ["sample", "--seeds", "seeds.txt", "--topic", "arts", "--rng", "3", *polite(web), "--by", "language"]
+    said = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--mean", "out_degree")
+    assert said.code == 0, said.err
+    assert "topic                  word:arts\n" in said.out
+    assert re.search(r"^ +[\d.]+ % +[\d.]+ to [\d.]+ % +\d+ +(en|fr|de|es)$", said.out, re.MULTILINE)
+    held = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json").json()
+    recall = next(one for one in held["estimates"] if one["statistic"] == "recall")
+    assert recall["value"] == pytest.approx(1)  # it holds what it has read
+
+
+def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=60", "--out", "s.survey", *polite(web)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "surveyor", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    wait_for(Path("s.survey"), 10)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out) == (130, ""), err
+    assert re.search(r"Stopped\. \d+ pages were asked for; all is kept in s\.survey\.", err)
+    assert f"surveyor {shlex.join(words)}\n" in err
+    stopped = Said(capsys, *words, "--json").json()
+    whole = Said(capsys, *words[: -len(polite(web)) - 1], "whole.survey", *polite(web), "--json").json()
+    assert stopped["fetches"] == whole["fetches"]
+    assert stopped["estimates"] == whole["estimates"]  # as if nothing had happened
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("columns", [80, 100])
+def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
+    words = ["sample", web.seeds[0], *TOPIC, "--until", "ess=300,fetches=400", "--share", "url:/arts/"]
+    with Terminal(*words, *polite(web, "0.05"), "--out", "s.survey", columns=columns) as shown:
+        shown.wait_for("of 300 pages", 3)
+        shown.wait_for("pages asked for")
+        shown.interrupt()
+        assert shown.finish() == 130
+    assert "Stopped. " in shown.text
+    assert "go on" in shown.text
+
+
+def test_the_host_that_all_walks_wait_for_is_named() -> None:
+    now = [0.0]
+    hosts, urls = Hosts(1.0, clock=lambda: now[0]), Urls()
+    pages = urls.ids(["http://a.example/", "http://b.example/1", "http://b.example/2"]).tolist()
+    for name in ("a.example", "b.example"):
+        hosts.number(name)
+    run: Any = SimpleNamespace(hosts=hosts, state=SimpleNamespace(urls=urls))
+    course: Any = SimpleNamespace(waits=set(pages))
+    assert waiting(course, run) == ""
+    hosts.wait(1, 200.0)
+    assert waiting(course, run) == "waiting for b.example, 3 min"
+    now[0] = 198.0  # hardly worth a word
+    assert waiting(course, run) == ""
+    course.waits, now[0] = {pages[0]}, 0.0
+    assert waiting(course, run) == ""
+    assert len(hosts) == 2
+
+
+def test_seeds_that_cannot_be_read(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = web.seeds[0] + "nowhere.html"
+    said = Said(capsys, "sample", nothing, *TOPIC, *polite(web), "--out", "s.survey")
+    assert (said.code, said.out) == (5, "")
+    assert f"no walk can begin: {nothing} could not be read" in said.err
+
+
+def test_a_budget_below_the_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", *web.seeds[:3], *TOPIC, "--until", "fetches=2", *polite(web), "--out", "s.survey"]
+    said = Said(capsys, *words)
+    assert (said.code, said.out) == (2, "")
+    assert "fetches=2 is less than the 3 pages at which walks begin" in said.err
+    assert not Path("s.survey").exists()
+    assert Said(capsys, *words, "--walks", "2").code != 2  # which begin at two of them
+
+
+def test_another_seed_of_chance(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=5", *polite(web), "--out", "s.survey"]
+    Said(capsys, *words)
+    said = Said(capsys, *words, "--rng", "9")
+    assert said.code == 2
+    assert "s.survey was begun with --rng 3" in said.err
+    assert "--fresh" not in said.err  # which there is for crawls
+
+
+def test_seeds_off_topic(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", web.seeds[0], "--topic", "word:xylophonist", "--until", "fetches=25", *polite(web)]
+    said = Said(capsys, *words, "--out", "s.survey")
+    assert said.code == 3
+    assert "8 of 8 walks have not found the topic so far" in said.err
+    assert "estimate" not in said.out
+
+
+def test_no_contact_and_no_archive(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
+    said = Said(capsys, "sample", web.seeds[0], "--topic", "arts", *proxy)
+    assert (said.code, "contact" in said.err) == (2, True)
+    said = Said(capsys, "sample", web.seeds[0], "--topic", "arts", *polite(web), "--no-archive")
+    assert (said.code, "which would not be kept" in said.err) == (2, True)
+    assert list(Path().glob("*.survey")) == []
+
+
+# A survey
+
+
+@pytest.fixture
+def survey() -> str:
+    links = {"": ["a", "b", "c"], "a": ["b", ""], "b": ["c", "a"], "c": [""]}
+    pages = {
+        HOME + name: page(HOME + name, *(HOME + goal for goal in goals), extra=f"<p>solar power {name * 3}</p>")
+        for name, goals in links.items()
+    }
+    return str(survey_of(Path("s.survey"), {**pages, **rules(HOME.rstrip("/"), "")}))
+
+
+def test_a_survey_is_walked_over(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path(survey, "journal.sqlite").read_bytes()
+    words = ["sample", survey, "--topic", "solar power", "--until", "steps=4000", "--share", "word:aaa", "--rng", "3"]
+    told = Said(capsys, *words, "--size", "--json").json()
+    share = told["estimates"][0]
+    assert share["low"] < 0.25 < share["high"]
+    assert told["pages"] == 4
+    assert told["topic"] == 'word:"solar power"'
+    assert Said(capsys, *words, "--start", HOME + "b").code == 0
+    assert Path(survey, "journal.sqlite").read_bytes() == before
+    said = Said(capsys, *words, "--in-links", "x.tsv")
+    assert (said.code, "--in-links is not for surveys" in said.err) == (2, True)

@@ -1,0 +1,206 @@
+"""`surveyor simulate`: what it prints, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console import LINKS, Said, process
+from surveyor.cli.reference import HEAD
+from surveyor.cli.simulate import NAMES, STRATEGIES
+from surveyor.crawler import strategies
+from surveyor.crawler.strategies.strategy import name_of
+from surveyor.graph.csr import Graph
+
+TIMES = ("seconds", "microseconds_per_page", "link_updates_per_second")
+FROM_HOME = ("--seed", "home", "--rng", "7")
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Save a web of 60 pages that all can be reached from the first."""
+    links = [(f"https://{a % 3}.example/{a}", f"https://{b % 3}.example/{b}") for a in range(60) for b in _targets(a)]
+    path = tmp_path_factory.mktemp("web") / "web.graph"
+    Graph.from_edges(links).save(path)
+    return str(path)
+
+
+def _targets(page: int) -> set[int]:
+    return {(2 * page) % 60, (2 * page + 1) % 60, page // 3} - {page}
+
+
+def names(words: str) -> list[str]:
+    """Return how strategies are called in tables."""
+    return [name_of(strategies.by_name(word)) for word in words.split(",")]
+
+
+def timeless(told: dict[str, Any]) -> dict[str, Any]:
+    """Drop what was measured."""
+    runs = [{name: value for name, value in run.items() if name not in TIMES} for run in told["runs"]]
+    return {**told, "runs": runs}
+
+
+def test_a_race_is_printed(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "simulate", folder, *FROM_HOME)
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert lines[1].split()[-2:] == ["µs/page", "strategy"]
+    assert [line.split()[-1] for line in lines[2:7]] == [*names(STRATEGIES), "order"]
+    assert "times the reads of the best possible order" in said.out
+    assert "5 pages, 6 links" in said.out
+    assert "relative to the seeds, the damping and the links as fetched" in said.out
+    assert f"surveyor simulate {folder} --seed home --rng 7 --report race.html" in said.err
+    quiet = Said(capsys, "simulate", folder, *FROM_HOME, "--quiet")
+    assert "strategy" in quiet.out
+    assert not quiet.err
+
+
+def test_a_race_as_json_is_documented(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Said(capsys, "simulate", folder, *FROM_HOME, "--strategies", "rankmass,breadth", "--json").json()
+    assert told["command"] == "simulate"
+    assert told["graph"] == {"path": folder, "pages": 5, "links": 6}
+    assert (told["goal"], told["reached"], told["rng"], told["damping"]) == (0.9, True, 7, 0.85)
+    assert [run["strategy"] for run in told["runs"]] == names("rankmass,breadth")
+    for run in told["runs"]:
+        assert run["coverage"]["at_least"] >= 0.9
+        assert run["curve"]["reads"][-1] == run["reads"]
+        assert all(low <= true + 1e-9 for low, true in zip(run["curve"]["at_least"], run["curve"]["true"], strict=True))
+    for name in {*told, *told["runs"][0], *told["runs"][0]["coverage"]}:
+        assert f"`{name}`" in HEAD, name
+
+
+def test_a_race_as_csv(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "simulate", folder, *FROM_HOME, "--csv")
+    rows = list(csv.DictReader(io.StringIO(said.out)))
+    assert [row["strategy"] for row in rows] == [*names(STRATEGIES), "optimal"]
+    assert int(rows[0]["guaranteed_50"]) >= int(rows[0]["true_50"]) >= int(rows[-1]["true_50"])
+
+
+def test_the_same_seed_gives_the_same_race(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", web, "--seed", "#0", "--strategies", "rankmass,random,opic", "--json"]
+    first = Said(capsys, *words, "--rng", "3").json()
+    assert timeless(first) == timeless(Said(capsys, *words, "--rng", "3").json())
+    drawn = Said(capsys, *words).json()["rng"]
+    assert isinstance(drawn, int)
+
+
+def test_the_loop_of_a_real_crawl_reads_the_same_pages(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", web, "--seed", "#0", "--rng", "3", "--strategies", "breadth,rankmass", "--json"]
+    compiled, objects = Said(capsys, *words).json(), Said(capsys, *words, "--objects").json()
+    assert not any(run["compiled"] for run in objects["runs"])
+    for one, other in zip(compiled["runs"], objects["runs"], strict=True):
+        assert one["reads"] == other["reads"]
+        assert one["curve"]["true"] == pytest.approx(other["curve"]["true"])
+        assert one["curve"]["at_least"] == pytest.approx(other["curve"]["at_least"], abs=1e-6)
+
+
+def test_whichever_rule_comes_first(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", web, "--seed", "#0", "--strategies", "breadth", "--json", "--until", "pages=7"]
+    told = Said(capsys, *words, "--until", "coverage=0.99").json()
+    assert told["runs"][0]["reads"] == 7
+    assert "7 pages" in told["until"]
+    assert "99 %" in told["until"]
+
+
+def test_a_goal_out_of_reach_ends_with_3(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["simulate", web, "--seed", "#0", "--strategies", "breadth,rankmass", "--blocked", "1.example"]
+    said = Said(capsys, *words)
+    assert said.code == 3, said.err
+    for name in names("breadth,rankmass"):
+        assert f"! {name} did not reach the goal: " in said.err
+    told = Said(capsys, *words, "--json")
+    assert told.code == 3
+    assert not told.json()["reached"]
+    assert told.json()["runs"][0]["coverage"]["blocked"] > 0.05
+    assert "blocked" in " ".join(told.json()["notes"])
+
+
+def test_what_else_can_be_set_is_noted(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--dead", "0.1"], ["--batch", "4"], ["--budget", "5"], ["--changes", "0.05"]):
+        said = Said(capsys, "simulate", web, "--seed", "#0", "--rng", "1", "--strategies", "rankmass", "--json", *words)
+        assert said.code in {0, 3}, said.err
+        assert said.json()["notes"], words
+
+
+def test_seeds_by_name_by_id_and_from_a_file(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("blog\nnobody\n")
+    words = ["simulate", folder, "--strategies", "breadth", "--json"]
+    ids = {Graph.open(folder).page(name) for name in ("home", "blog")}
+    assert set(Said(capsys, *words, "--seed", "home", "--seed", f"#{max(ids)}").json()["seeds"]) == ids
+    said = Said(capsys, *words, "--seed", "home", "--seeds", str(seeds))
+    assert set(said.json()["seeds"]) == ids
+    assert said.json()["seed_names"] == ["home", "blog"]
+    assert "nobody" in said.err
+    assert Said(capsys, *words).json()["seeds"]
+
+
+def test_a_plain_file_is_read_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "links.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in LINKS))
+    told = Said(capsys, "simulate", str(path), "--strategies", "rankmass", "--seed", "home", "--json").json()
+    assert told["graph"]["pages"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--strategies", "rankmas"], "rankmass"),
+        (["--strategies", " , "], "no strategy to race"),
+        (["--until", "coverag=0.9"], "did you mean coverage?"),
+        (["--until", "coverage=2"], "more than the whole"),
+        (["--seed", "nobody"], "no page nobody"),
+        (["--seeds", "no/such/file"], "no/such/file"),
+        (["--dead", "1.5"], "1.5"),
+        (["--changes", "-1"], "-1"),
+        (["--dead", "nan"], "nan"),
+        (["--damping", "1.5"], "1.5"),
+        (["--batch", "0"], "0 is below 1"),
+        (["--budget", "0"], "0 is below 1"),
+        (["--rng", "-1"], "-1 is below 0"),
+        (["--report", "none/race.html"], "there is no folder none"),
+        (["--out", "."], "is a folder"),
+    ],
+)
+def test_wrong_usage(words: list[str], expected: str, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "simulate", folder, *words)
+    assert said.code == 2, said.err
+    assert expected in said.err
+    assert "  hint: " in said.err
+    assert not said.out
+
+
+def test_a_report_and_a_file_are_written(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, out = tmp_path / "race.html", tmp_path / "race.json"
+    words = ["simulate", folder, "--seed", "home", "--report", str(report), "--out", str(out), "--json"]
+    said = Said(capsys, *words)
+    assert said.code == 0, said.err
+    assert json.loads(out.read_text("utf-8")) == said.json()
+    page = report.read_text("utf-8")
+    assert page.count("<svg") >= 2
+    assert f"--rng {said.json()['rng']}</pre>" in page
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert "pip install 'surveyor[report]'" in Said(capsys, *words).err
+    assert "<svg" not in report.read_text("utf-8")
+
+
+def test_strategies_offered_are_those_of_the_library() -> None:
+    assert set(NAMES) == set(strategies.NAMES)
+    assert set(STRATEGIES.split(",")) <= set(NAMES)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from surveyor.cli import run; code = run(['simulate', '--help']);"
+        "assert not {'numpy', 'numba', 'rich', 'matplotlib'} & set(sys.modules); sys.exit(code)"
+    )
+    done = process("-c", script)
+    assert done.returncode == 0, done.stderr
+    assert "--strategies" in done.stdout

@@ -1,0 +1,271 @@
+"""`surveyor topic train` and `surveyor topic test`: over a survey, files, folders and lists, and what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console import Said
+from pretend import page as answer
+from pretend import rules
+from small_sites import HOME, survey_of
+from surveyor.estimate.sampling.topics import Topic
+
+SUN = [
+    "solar",
+    "panels",
+    "on",
+    "the",
+    "roof",
+    "give",
+    "power",
+    "from",
+    "the",
+    "sun",
+    "panels",
+    "cells",
+    "inverter",
+    "module",
+    "watt",
+    "grid",
+]
+WIND = [
+    "a",
+    "mill",
+    "in",
+    "the",
+    "storm",
+    "turns",
+    "rotor",
+    "blades",
+    "and",
+    "tower",
+    "gearbox",
+    "offshore",
+    "gust",
+    "turbine",
+    "mast",
+    "grid",
+]
+
+
+def text_of(number: int, words: list[str]) -> str:
+    return " ".join(words[(number * step + step) % len(words)] for step in range(1, 30))
+
+
+def site() -> dict[str, Any]:
+    paths = [f"{kind}/{number}" for kind in ("sun", "wind") for number in range(10)]
+    answers: dict[str, Any] = {HOME: answer(HOME, *[HOME + path for path in paths], extra="<title>Energy</title>")}
+    for path in paths:
+        kind, _, number = path.partition("/")
+        text = text_of(int(number), SUN if kind == "sun" else WIND)
+        answers[HOME + path] = answer(HOME + path, HOME, extra=f"<title>Page {number}</title><p>{text}")
+    return {**answers, **rules(HOME.rstrip("/"), "")}
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return survey_of(tmp_path_factory.mktemp("topic") / "energy.survey", site())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for kind, words in (("sun", SUN), ("wind", WIND)):
+        (tmp_path / kind / "deep").mkdir(parents=True)
+        for number in range(6):
+            name = f"{kind}/{'deep/' if number % 2 else ''}{number}.{'html' if number % 3 else 'txt'}"
+            (tmp_path / name).write_text(f"<title>T</title>{text_of(number, words)}", "utf-8")
+    return tmp_path
+
+
+def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    said = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
+    kept = survey / "topics" / "sun.json"
+    assert said.code == 0
+    assert kept.is_file()
+    assert "on topic: 10 found, 0 missed; off topic: " in said.out
+    assert "(5-fold cross-validation)" in said.out
+    assert "solar" in next(line for line in said.out.splitlines() if line.startswith("for "))
+    assert f"surveyor sample {survey} --topic model:{kept}" in said.err
+    tested = Said(capsys, "topic", "test", "model:sun", str(survey))
+    assert tested.out.startswith("10 of 21 pages")
+    sampled = Said(capsys, "sample", str(survey), "--topic", "model:sun", "--until", "steps=200")
+    assert f"topic                  model:{kept}" in sampled.out
+    again = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
+    assert again.code == 2
+    assert "exists already" in again.err
+    other = Said(
+        capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/", "--replace", "--kind", "tree",
+        "--json",
+    ).json()  # fmt: skip
+    assert other["kind"] == "tree"
+    assert (other["trained"]["positive"], other["trained"]["negative"]) == (10, 11)
+    assert set(other["quality"]) >= {"precision", "recall", "f1", "accuracy", "hits"}
+
+
+def test_how_a_topic_does_is_told_with_pages_of_each_kind(
+    survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Said(capsys, "topic", "test", "solar", str(survey), "--count", "2")
+    found = int(said.out.split()[0])
+    assert said.code == 0
+    assert said.out.startswith(f"{found} of 21 pages (")
+    assert "by word:solar" in said.out
+    assert 0 < found <= 10
+    assert said.out.count(" on ") == said.out.count(" off ") == 2
+    assert f"surveyor sample {survey} --topic word:solar" in said.err
+    table = tmp_path / "labels.tsv"
+    table.write_text(f"url\tlabel\n{HOME}sun/1\tyes\n{HOME}sun/2\t1\n{HOME}wind/1\tno\n{HOME}nowhere\t0\n", "utf-8")
+    told = Said(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
+    quality = told.json()["quality"]
+    assert [quality[name] for name in ("hits", "false", "missed", "passed")] == [1, 0, 1, 1]
+    assert f"1 of 4 pages with labels were not read in {survey}: {HOME}nowhere" in told.err
+    listed = list(csv.DictReader(io.StringIO(Said(capsys, "topic", "test", "url:/sun/", str(survey), "--csv").out)))
+    assert len(listed) == 21
+    assert {row["url"] for row in listed if row["on_topic"] == "True"} == {f"{HOME}sun/{n}" for n in range(10)}
+
+
+def test_a_topic_learnt_from_files_folders_and_lists(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    (files / "on.txt").write_text("# pages\n\n" + "".join(f"sun/{name.name}\n" for name in (files / "sun").glob("*.*")))
+    args = [
+        "--positive",
+        str(files / "on.txt"),
+        "--positive",
+        str(files / "sun" / "deep"),
+        "--negative",
+        str(files / "wind"),
+    ]
+    said = Said(capsys, "topic", "train", str(files / "sun"), *args, "--json").json()
+    assert said["topic"] == str(files / "sun.json")
+    assert (said["trained"]["positive"], said["trained"]["negative"]) == (6, 6)
+    tested = Said(capsys, "topic", "test", str(files / "sun.json"), str(files / "sun"), str(files / "wind"), "--json")
+    told = tested.json()
+    assert (told["topic"], told["pages"], told["on_topic"]) == (f"model:{files / 'sun.json'}", 12, 6)
+    topic = Topic.parse(told["topic"])
+    assert topic.digest == said["digest"]
+    compared = Said(
+        capsys, "topic", "test", "solar", "--positive", str(files / "sun"), "--negative", str(files / "wind")
+    )
+    assert "off topic: 6 left out, 0 taken for it\n" in compared.out
+    (files / "labels.csv").write_text("sun/0.txt,1\nsun/2.html,1\nwind/0.txt,0\nwind/2.html,0\n")
+    tabled = Said(
+        capsys, "topic", "train", str(files / "b.json"), "--label", str(files / "labels.csv"), "--json"
+    ).json()
+    assert (tabled["trained"]["positive"], tabled["trained"]["negative"]) == (2, 2)
+
+
+def test_urls_of_a_survey_are_positive_and_all_others_negative(
+    survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    (tmp_path / "on.txt").write_text("".join(f"{HOME}sun/{number}#top\n" for number in range(10)))
+    given = [
+        "topic",
+        "train",
+        str(tmp_path / "a.json"),
+        "--survey",
+        str(survey),
+        "--positive",
+        str(tmp_path / "on.txt"),
+    ]
+    told = Said(capsys, *given, "--json").json()["trained"]
+    assert (told["positive"], told["negative"]) == (10, 11)
+    few = Said(
+        capsys, *given, "--replace", "--negative", f"{HOME}wind/1", "--negative", f"{HOME}wind/2", "--json"
+    ).json()
+    assert (few["trained"]["positive"], few["trained"]["negative"]) == (10, 2)
+    ruled = Said(capsys, *given, "--replace", "--negative", "not:words:grid,energy", "--json").json()["trained"]
+    assert ruled["positive"] == 10
+    assert 2 <= ruled["negative"] < 10  # the rest has no label; one that is named keeps its own
+
+
+def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "topic", "test", "zeppelin", str(survey))
+    assert said.code == 0
+    assert said.out.startswith("0 of 21 pages (0 %) by word:zeppelin")
+    assert "! no page is on topic" in said.err
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["train", "a", "--survey", "SURVEY", "--label", "zeppelin"], "all 21 pages are off topic"),
+        (["train", "a", "--survey", "SURVEY", "--label", "everything"], "all 21 pages are on topic"),
+        (["train", "a", "--survey", "SURVEY"], "nothing says which pages are on topic"),
+        (["train", "a", "--survey", "nowhere.survey", "--label", "x"], "nowhere.survey does not exist"),
+        (["train", "a", "--label", "solar"], "there are no pages to label by word:solar"),
+        (["train", "a", "--positive", "https://a.example/"], "https://a.example/ is not on this machine"),
+        (["train", "a", "--positive", "ftp://a.example/"], "'ftp://a.example/' is not a URL that can be read"),
+        (["train", "a", "--positive", "nowhere"], "nowhere is no file and no folder"),
+        (["train", "a", "--positive", "EMPTY", "--negative", "EMPTY"], "holds no pages"),
+        (["train", "a", "--positive", "PAGE"], "the only page is on topic: there is nothing to tell from"),
+        (["train", "a", "--positive", "PAGE", "--negative", "PAGE"], "is said to be on topic and off topic"),
+        (["train", "a", "--survey", "SURVEY", "--label", "BAD"], "labels.csv:2: 'perhaps' is no label"),
+        (["train", "a", "--survey", "BARE", "--label", "solar"], "does not keep what servers answered"),
+        (["test", "solar"], "no pages are given"),
+        (["test", "solar", "SURVEY", "SURVEY"], "there are two surveys"),
+        (["test", "hots:a", "SURVEY"], "hots: is no kind of topic"),
+        (["test", "model:nowhere.json", "SURVEY"], "the topic nowhere.json cannot be read"),
+        (["test", "BAD", "solar"], "solar is no file and no folder"),
+        (["test", "model:PAGE", "SURVEY"], "is not a trained topic"),
+        (["test", "solar", "BARE"], "does not keep what servers answered"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    args: list[str], expected: str, survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if args[0] == "train":
+        pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "page.html").write_text("<p>solar")
+    (tmp_path / "labels.csv").write_text("url,label\nhttps://a.example/,perhaps\n")
+    bare = tmp_path / "bare.survey"
+    if "BARE" in args:
+        survey_of(bare, site(), archive=False)
+    names = {"SURVEY": survey, "EMPTY": "empty", "PAGE": "page.html", "BAD": "labels.csv", "BARE": bare}
+    words = [str(names.get(word, word)).replace("model:PAGE", "model:page.html") for word in args]
+    said = Said(capsys, "topic", *words)
+    assert (said.code, said.out) == (4 if "nowhere.survey" in args else 2, "")
+    assert expected in said.err
+    assert said.err.count("hint:") == 1
+    assert "Traceback" not in said.err
+    assert not (survey / "topics" / "a.json").exists()
+
+
+def test_rules_for_urls_need_no_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = survey_of(tmp_path / "bare.survey", site(), archive=False)
+    assert Said(capsys, "topic", "test", "url:/sun/", str(bare), "--json").json()["on_topic"] == 10
+
+
+def test_training_needs_an_extra_and_says_so(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sklearn", "sklearn.linear_model", "scipy.sparse"):
+        monkeypatch.setitem(sys.modules, name, None)
+    places = ["--positive", str(files / "sun"), "--negative", str(files / "wind")]
+    said = Said(capsys, "topic", "train", str(files / "a.json"), *places)
+    assert (said.code, said.out) == (2, "")
+    assert "training a topic needs scikit-learn" in said.err
+    assert "surveyor[topics]" in said.err
+
+
+def test_unreadable_pages_are_told(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = files / "sun" / "gone.html"
+    gone.symlink_to(files / "nowhere.html")
+    (files / "list.txt").write_text("sun/1.txt\n")
+    assert Said(capsys, "topic", "test", "solar", str(gone)).code == 2
+    text = files / "text.txt"
+    text.write_text("solar power\nsun/0.txt\n")  # not each line names a page: a page itself
+    told = Said(capsys, "topic", "test", "solar", str(text), "--json").json()
+    assert (told["pages"], told["on_topic"]) == (1, 1)
+    assert json.dumps(told)

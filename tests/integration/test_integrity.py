@@ -1,0 +1,371 @@
+"""The integrity of a journal: the chain of commits, its head, what is reported of damage, and resuming before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from console import Said
+from surveyor.errors import SurveyError
+from surveyor.graph.csr import Graph
+from surveyor.outcome import Event, Exchange, Outcome, RobotsFile, Visit
+from surveyor.store import chain, rescue
+from surveyor.store import head as heads
+from surveyor.store import journal as journals
+from surveyor.store.database import connect
+from surveyor.store.directory import Folder, Manifest
+from surveyor.store.examine import examine
+from surveyor.store.head import head_path, read_heads
+from surveyor.store.journal import Journal
+
+COMMITS = 40
+
+
+def commit(folder: Folder, number: int) -> None:
+    exchange = Exchange(f"https://a.example/{number}", b"GET", b"HTTP/1.1 200 OK\r\n\r\n", b"body" * number, 1.5, "")
+    visit = Visit(
+        number, "read", np.arange(number, dtype=np.int32), title=f"page {number} " * 20, fetched_at=1.5, seconds=1,
+        exchange=exchange,
+    )  # fmt: skip
+    robots = [RobotsFile(f"https://{number % 3}.example", 1.0, 2.0, 200, b"Disallow: /x")]
+    url = f"https://a.example/{number}"
+    folder.commit([visit], [url], robots=robots, events=[Event("noted", 1, {"n": number})])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A survey of several commits."""
+    path = tmp_path / "a.survey"
+    with Folder.create(path, Manifest(seeds=("https://a.example/0",), rng=1)) as folder:
+        for number in range(COMMITS):
+            commit(folder, number)
+    return path
+
+
+def damage(path: Path, of: bytes) -> None:
+    """Change a bit of some text in a file."""
+    data = bytearray(path.read_bytes())
+    at = data.index(of)
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def rows(path: Path) -> list[object]:
+    with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
+        return [list(journal.urls()), list(journal.visits()), list(journal.events("noted"))]
+
+
+def test_digests_can_be_computed_by_anyone(path: Path) -> None:
+    """As documented: the rows of each commit as JSON after the digest before, with nothing but SQLite."""
+    with closing(sqlite3.connect(path / "journal.sqlite")) as raw:
+        before, reached = bytes(16), (-1, 0, 0)
+        for _, visit, url, event, digest in raw.execute("SELECT * FROM commits").fetchall():
+            state, ends = hashlib.blake2b(before, digest_size=16), (url - 1, visit, event)
+            tables = (("urls", "id", "*"), ("visits", "visit", f"visit, {chain.VISIT}"), ("events", "event", "*"))
+            for (table, key, columns), first, last in zip(tables, reached, ends, strict=True):
+                query = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"  # noqa: S608
+                for row in raw.execute(query, (first, last)):
+                    line = json.dumps(row, default=bytes.hex, separators=(",", ":"))
+                    state.update(line.encode() + b",")
+            assert state.digest() == digest
+            before, reached = digest, ends
+    with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
+        assert journal.last_commit == chain.Commit(COMMITS, COMMITS, COMMITS, COMMITS, before)
+        journal.check()
+
+
+def test_rows_that_change_under_right_checksums_are_found(path: Path) -> None:
+    """A page that is an older one of the same file has a right checksum: the chain tells, at the end or in `check`."""
+    for number, found_by_open in ((COMMITS, True), (1, False)):
+        other = path.with_name(f"{number}.survey")
+        shutil.copytree(path, other)
+        with closing(connect(other / "journal.sqlite", write=True)) as connection:
+            connection.execute("UPDATE visits SET title = 'x' WHERE visit = ?", (number,))
+        chain_tail = chain.TAIL
+        try:
+            chain.TAIL = 50
+            if found_by_open:
+                with pytest.raises(SurveyError, match=f"commit {number} is damaged: its digest differs"):
+                    Folder.open(other)
+            with (
+                pytest.raises(SurveyError, match=f"commit {number} is damaged: its digest differs"),
+                closing(Journal.open(other / "journal.sqlite", write=False)) as journal,
+            ):
+                journal.check()
+        finally:
+            chain.TAIL = chain_tail
+        assert rescue.extent(other / "journal.sqlite").last_good.number == number - 1
+
+
+def test_rows_that_are_missing_are_found(path: Path) -> None:
+    with closing(connect(path / "journal.sqlite", write=True)) as connection:
+        connection.execute("DELETE FROM visits WHERE visit = 5")
+        connection.execute("DELETE FROM visits WHERE visit = 6")
+    chain_tail = chain.TAIL
+    try:
+        chain.TAIL = 50
+        with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
+            with pytest.raises(SurveyError, match="rows with visit after 0 are missing"):
+                list(journal.outcomes())
+            with pytest.raises(SurveyError, match="rows after 4 are missing from visits"):
+                journal.check()
+    finally:
+        chain.TAIL = chain_tail
+
+
+def test_killed_between_commit_and_head(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal that is ahead of its head is whole."""
+    with Folder.open(path) as folder, monkeypatch.context() as patch:
+        patch.setattr(heads.HeadFile, "write", lambda *_, **__: None)
+        commit(folder, COMMITS)
+    assert max(head.number for head in read_heads(path / "journal.head")) == COMMITS
+    with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
+        assert journal.position == COMMITS + 1
+    with Folder.open(path) as folder:
+        commit(folder, COMMITS + 1)
+        folder.journal.check()
+
+
+def test_a_head_that_the_disk_does_not_take_is_left_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Folder.open(path) as folder:
+        with monkeypatch.context() as patch:
+
+            def full(*_: object) -> int:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr("surveyor.store.head.os.write", full)
+            folder.journal.commit([Outcome(0, "gone")])
+        folder.journal.commit([Outcome(0, "gone")])
+        assert folder.journal.position == COMMITS + 2
+    assert max(head.number for head in read_heads(path / "journal.head")) == COMMITS + 2
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_deletion_that_is_killed(path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Whether the process dies just before or after the transaction is committed, one slot of the head is right."""
+
+    class Killed(Exception):
+        pass
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    with Folder.open(path) as folder, monkeypatch.context() as patch:
+        announce = heads.HeadFile.announce
+        if moment == "before":
+
+            def announced(self: heads.HeadFile, *args: object) -> None:
+                announce(self, *args)  # type: ignore[arg-type]
+                raise Killed
+
+            patch.setattr(heads.HeadFile, "announce", announced)
+        else:
+            patch.setattr(Journal, "_reached", kill)
+        with pytest.raises(Killed):
+            folder.journal.delete_host("a.example", [1, 2])
+    with Folder.open(path) as folder:
+        folder.journal.check()
+        assert folder.journal.identity.endswith(".0" if moment == "before" else ".1")
+        assert [visit.reason for visit in folder.journal.visits()][1] == ("" if moment == "before" else "deleted")
+        folder.journal.delete_host("a.example", [1, 2])
+        folder.journal.check()
+        commit(folder, COMMITS)
+    with Folder.open(path) as folder:
+        folder.journal.check()
+
+
+def test_a_log_from_before_a_deletion_is_noticed(path: Path) -> None:
+    """An older copy of the journal, under the new head: what was deleted does not come back unnoticed."""
+    old = (path / "journal.sqlite").read_bytes()
+    with Folder.open(path) as folder:
+        folder.delete_host("a.example")
+    (path / "journal.sqlite").write_bytes(old)
+    with pytest.raises(SurveyError, match=r"journal\.head, which says where it ends, is missing or damaged"):
+        Folder.open(path)
+
+
+def test_resuming_from_the_last_good_commit(path: Path) -> None:
+    before = rows(path)
+    damage(path / "journal.sqlite", b"page 30 page 30")
+    found = {check.name: check for check in examine(path)}
+    assert found["journal.sqlite"].fine is False
+    assert "last good commit 30 (visit 30); 10 of 40 commits are lost" in found["journal.sqlite"].value
+    damaged_bytes = (path / "journal.sqlite").read_bytes()
+    archive = (path / "warc" / "00000.warc.gz").read_bytes()
+    with pytest.raises(SurveyError, match="the checksum of a page is wrong") as caught:
+        rows(path)
+    assert "--from-last-good" in caught.value.hint
+    (path / "checkpoint").mkdir()
+    with Folder.open(path, from_last_good=True) as folder:
+        assert (folder.journal.position, folder.journal.url_count) == (30, 30)
+        assert [event.detail["last_good"] for event in folder.journal.events("rescue")] == [30]
+        assert folder.journal.robots("https://0.example") is not None
+        assert folder.journal.identity.endswith(".1")
+        assert not (path / "checkpoint").exists()
+        for visit in folder.journal.visits():
+            assert visit.warc is not None
+            assert folder.archive.read(visit.warc).body == b"body" * visit.page
+        for number in range(30, COMMITS):
+            commit(folder, number)
+    assert rows(path)[0] == before[0]
+    assert (path / "journal.sqlite.damaged").read_bytes() == damaged_bytes
+    tail = (path / "warc" / "00000.warc.gz.after-last-good").read_bytes()
+    assert archive.endswith(tail)
+    assert all(check.fine for check in examine(path))
+
+
+def test_from_last_good_leaves_a_sound_journal_alone(path: Path) -> None:
+    before = rows(path)
+    with Folder.open(path, from_last_good=True) as folder:
+        assert list(folder.journal.events("rescue")) == []
+    assert rows(path) == before
+    assert not list(path.glob("*.damaged*"))
+
+
+def test_damage_outside_the_commits_loses_none(path: Path) -> None:
+    """Pages of robots.txt files, or of the index: the rows are in the chain."""
+    before = rows(path)
+    damage(path / "journal.sqlite", b"Disallow: /x")
+    assert "no commit is lost" in next(check.value for check in examine(path) if check.name == "journal.sqlite")
+    with Folder.open(path, from_last_good=True) as folder:
+        assert list(folder.journal.answered()) == []  # they are asked for again
+    assert rows(path) == before
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_a_rescue_that_is_interrupted_is_finished(path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """After each step on the disk: the next one who opens the survey for writing finishes it."""
+    damage(path / "journal.sqlite", b"page 30 page 30")
+    left = steps
+
+    class Killed(Exception):
+        pass
+
+    def counted(real: object) -> object:
+        def step(*args: object, **kwargs: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return real(*args, **kwargs)  # type: ignore[operator]
+
+        return step
+
+    with monkeypatch.context() as patch:
+        finish = rescue.finish
+        calls = iter([lambda _path: None, finish, finish])
+
+        def begin(journal: Path) -> None:
+            next(calls)(journal)
+
+        patch.setattr(rescue, "finish", begin)
+        with patch.context() as inner:
+            inner.setattr(Path, "unlink", counted(Path.unlink))
+            inner.setattr(Path, "replace", counted(Path.replace))
+            with pytest.raises(Killed) if steps < 4 else nullcontext():
+                found = rescue.rescue(path / "journal.sqlite")
+                assert found.last_good.number == 30
+    with Folder.open(path) as folder:
+        assert folder.journal.position == 30
+        folder.journal.check()
+    assert not (path / rescue.RESCUED).exists()
+
+
+def test_a_file_that_is_no_journal_is_not_rescued(path: Path) -> None:
+    (path / "journal.sqlite").write_bytes(b"x" * 9000)
+    with pytest.raises(SurveyError, match=r"no commit of .* can be read"):
+        Folder.open(path, from_last_good=True)
+    assert (path / "journal.sqlite").read_bytes() == b"x" * 9000
+
+
+def test_an_earlier_version_gets_checksums_and_a_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal.sqlite"
+    monkeypatch.setattr(chain, "CHUNK", 10)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA journal_mode = WAL")
+        for statement in (*journals.VERSION_1.split(";"), *journals.VERSION_2.split(";")):
+            raw.execute(statement)
+        raw.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
+        raw.executemany("INSERT INTO urls VALUES (?, ?)", [(page, f"https://a.example/{page}") for page in range(35)])
+        visits = [(page + 1, page, "gone") for page in range(35)]
+        raw.executemany("INSERT INTO visits(visit, page, kind) VALUES (?, ?, ?)", visits)
+        raw.executemany(
+            "INSERT INTO events(visit, at, kind, detail) VALUES (?, 1.5, 'x', '{}')", [(n,) for n in range(36)]
+        )
+        raw.commit()
+    with pytest.raises(SurveyError, match="older surveyor"):
+        Journal.open(path, write=False)
+    with closing(Journal.open(path)) as journal:
+        journal.check()
+        assert [commit.ends for commit in chain.commits(journal._connection)] == [
+            (34, 0, 0), (34, 10, 11), (34, 20, 21), (34, 30, 31), (34, 35, 36),
+        ]  # fmt: skip
+        journal.commit([Outcome(0, "gone")])
+        assert journal._connection.reserve_bytes() == 8
+    with closing(Journal.open(path, write=False)) as journal:
+        assert journal.position == 36
+        journal.check()
+    assert head_path(path).is_file()
+
+
+@pytest.fixture
+def where(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(path.parent)
+    return path
+
+
+def test_doctor_of_a_survey(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "doctor", "a.survey")
+    assert said.code == 0
+    assert "40 commits, 40 visits and 40 URLs verified" in said.out
+    assert "40 records verified" in said.out
+    damage(where / "warc" / "00000.warc.gz", (where / "warc" / "00000.warc.gz").read_bytes()[2000:2020])
+    said = Said(capsys, "doctor", "a.survey")
+    assert said.code == 4
+    assert "1 damaged records: 00000.warc.gz at" in said.out
+    damage(where / "journal.sqlite", b"page 30 page 30")
+    told = Said(capsys, "doctor", "a.survey", "--json")
+    assert told.code == 4
+    found = {one["name"]: one for one in told.json()["findings"]}
+    assert "last good commit 30" in found["journal.sqlite"]["value"]
+    assert found["survey.toml"]["fine"] is True
+    said = Said(capsys, "top", "a.survey")
+    assert said.code == 4
+    assert "surveyor doctor a.survey" in said.err
+    head = where / "journal.head"
+    head.write_bytes(b"\xff" + head.read_bytes()[1:])
+    assert "one of two slots is damaged" in Said(capsys, "doctor", "a.survey").out
+
+
+def test_doctor_of_a_graph_and_of_nothing(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Graph.from_edges([("a", "b"), ("b", "c")]).save(where.parent / "g")
+    assert "3 pages and 2 links verified" in Said(capsys, "doctor", "g").out
+    damage(where.parent / "g" / "graph.json", b'"provenance": {')
+    said = Said(capsys, "doctor", "g")
+    assert said.code == 4
+    assert "graph.json is damaged" in said.out
+    os.mkdir("empty")  # noqa: PTH102
+    assert Said(capsys, "doctor", "empty").code == 2
+    assert "neither a survey nor a graph" in Said(capsys, "doctor", "empty").err
+
+
+def test_a_graph_without_a_checksum_of_its_description_is_read(where: Path) -> None:
+    """As earlier versions wrote it."""
+    folder = where.parent / "g"
+    Graph.from_edges([("a", "b")]).save(folder)
+    about = json.loads((folder / "graph.json").read_text())
+    del about["checksum"]
+    (folder / "graph.json").write_text(json.dumps(about))
+    assert Graph.open(folder).links == 1
+    about["checksum"] = "00000000"
+    (folder / "graph.json").write_text(json.dumps(about))
+    with pytest.raises(Exception, match="its checksum differs"):
+        Graph.open(folder)

@@ -1,0 +1,128 @@
+"""Who links to a page: tables, graphs, surveys, several together, and sources that mean no good."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surveyor as sv
+from pretend import Sites, Time, crawled, page
+from surveyor.errors import UsageError
+from surveyor.estimate.sampling.neighbours import (
+    InFile,
+    InGraph,
+    InSurvey,
+    Nobody,
+    Several,
+    asked,
+    name_of,
+    neighbours_of,
+)
+
+A, B, C, D = (f"http://{letter}.example/" for letter in "abcd")
+
+
+class Says:
+    """Gives the answers that it was made with."""
+
+    def __init__(self, answers: Any) -> None:
+        self.answers = answers
+
+    def in_links(self, url: str, limit: int) -> Iterable[str]:  # noqa: ARG002
+        if isinstance(self.answers, Exception):
+            raise self.answers
+        found: Iterable[str] = self.answers
+        return found
+
+
+def test_nobody_tells_nothing() -> None:
+    assert asked(neighbours_of(None), A) == []
+    assert name_of(Nobody()) == ""
+
+
+def test_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "back.tsv"
+    table.write_text(f"source\ttarget\n{B}\t{A}\n{C}\tHTTP://A.example\n{B}\t{A}\n-\t{A}\n{C}\t{B}\n", "utf-8")
+    source = neighbours_of(table)
+    assert isinstance(source, InFile)
+    assert name_of(source) == "file back.tsv"
+    assert asked(source, A) == [B, C]
+    assert asked(source, A, 1) == [B]
+    assert asked(source, D) == []
+    packed = tmp_path / "back.tsv.gz"
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    assert asked(neighbours_of(packed), A) == [B, C]
+    table.write_text("source\ttarget\n", "utf-8")
+    with pytest.raises(UsageError, match="names no links"):
+        neighbours_of(table)
+
+
+def test_a_graph(tmp_path: Path) -> None:
+    graph = sv.Graph.from_edges([(B, A), (C, A), (A, B)])
+    assert set(asked(neighbours_of(graph), A)) == {B, C}
+    graph.save(tmp_path / "web.graph")
+    source = neighbours_of(str(tmp_path / "web.graph"))
+    assert isinstance(source, InGraph)
+    assert (asked(source, B), asked(source, C), asked(source, D)) == ([A], [], [])
+    with pytest.raises(UsageError, match="the graph of back-links has no names"):
+        neighbours_of(sv.Graph.from_arrays(np.array([0]), np.array([1])))
+
+
+def test_a_survey(tmp_path: Path) -> None:
+    client = Sites(Time(), {A: page(A, B, C), B: page(B, C), C: page(C)})
+    crawled(tmp_path / "a.survey", [A], client, scope="any")
+    source = neighbours_of(tmp_path / "a.survey")
+    assert isinstance(source, InSurvey)
+    assert set(asked(source, C)) == {A, B}
+    assert name_of(source) == "survey a.survey"
+
+
+def test_several() -> None:
+    several = neighbours_of([sv.Graph.from_edges([(B, A)]), Says([C, B, D])])
+    assert isinstance(several, Several)
+    assert asked(several, A) == [B, C, D]
+    assert asked(several, A, 2) == [B, C]
+    assert name_of(several) == "graph, Says"
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([A, B, B.upper(), f"{B}#top"], [B]),  # not itself, each once
+        ([None, 7, b"http://x.example/", "", "x", "mailto:a@b.c", "javascript:1", "http://", "\ud800", C], [C]),
+        (["ftp://x.example/", "http://x.example:99999/", "http://[::1", "http://x" + "y" * 100_000, D], [D]),
+        ("http://b.example/", []),
+        ({B: 1}, [B]),
+        ((f"http://b.example/{number}" for number in count()), [f"http://b.example/{number}" for number in range(5)]),
+        ((f"nothing {number}" for number in count()), []),
+    ],
+    ids=["same", "none", "wrong", "text", "mapping", "endless", "endless nothing"],
+)
+def test_what_is_no_page_is_left_out(answers: Any, expected: list[str]) -> None:
+    assert asked(Says(answers), A, 5) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [(RuntimeError("down"), "RuntimeError: down"), (None, "TypeError"), (7, "TypeError"), (KeyError("x"), "KeyError")],
+)
+def test_a_source_that_fails_is_named(answers: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=rf"the source of back-links Says failed for {A}: {told}"):
+        asked(Says(answers), A)
+
+
+@pytest.mark.parametrize("given", [7, Says, object(), 0.5])
+def test_what_is_no_source(given: object) -> None:
+    with pytest.raises(UsageError, match="is no source of back-links"):
+        neighbours_of(given)
+
+
+def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        neighbours_of(tmp_path / "none.tsv")

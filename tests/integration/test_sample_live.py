@@ -1,0 +1,343 @@
+"""A live sample takes the steps of walks over the true web, whatever the order of answers, and can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crashing import Image
+from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
+from surveyor.errors import NothingFetched, UsageError
+from surveyor.estimate.sampling import course as courses
+from surveyor.estimate.sampling.beginning import terms_of
+from surveyor.estimate.sampling.course import Course
+from surveyor.estimate.sampling.methods import DEFAULT
+from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling.trail import Trail
+from surveyor.outcome import was_asked
+from surveyor.store.directory import Folder
+from surveyor.survey.survey import Survey
+from surveyor.testing.web_settings import WebSettings
+from surveyor.web.urls import domain, host
+
+MANY = 10**6
+
+
+def a_third(url: str, source: str) -> bool:
+    return len(url + source) % 3 == 0
+
+
+def knows(sampled: Sampled, share: str) -> Links | None:
+    truth = sampled.web.truth()
+    return {"none": None, "some": Links(truth, a_third), "all": Links(truth)}[share]
+
+
+# --- the same as walks over the true web ---
+
+
+@pytest.mark.parametrize("told", ["none", "some", "all"])
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_live_is_a_walk_over_the_web(tmp_path: Path, told: str, concurrency: int) -> None:
+    sampled = Sampled(CALM, concurrency=concurrency, seed=concurrency)
+    source, seeds = knows(sampled, told), list(sampled.web.seeds)
+    done = sampled.sample(tmp_path / "a.survey", in_links=source, limit=MANY, fetches=120)
+    assert done.ending == "fetches"
+    assert by_url(done) == plain_walk(sampled.web.truth(), seeds, half, told=source, fetches=120)
+    assert {0, 1, 2} == set(ground_of(done).kind_of.values())  # some were gone
+    assert set(done.trail.walk.tolist()) == set(range(8))
+
+
+@pytest.mark.parametrize("method", ["mixture", "hard", "nonbacktracking", "trial", "webwalker", "hard-paper"])
+def test_every_method(tmp_path: Path, method: str) -> None:
+    sampled = Sampled(CALM, concurrency=3)
+    truth, seeds = sampled.web.truth(), list(sampled.web.seeds)
+    done = sampled.sample(tmp_path / "a.survey", method=method, walks=4, window=20, fetches=90)
+    assert by_url(done) == plain_walk(truth, seeds, half, method=method, walks=4, window=20, fetches=90)
+
+
+def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
+    sampled = Sampled(CALM, concurrency=3)
+    truth, seeds = sampled.web.truth(), list(sampled.web.seeds)
+    sampled.options = {"archive": False}
+    done = sampled.sample(tmp_path / "a.survey", FREE, method="hard", fetches=60)
+    assert by_url(done) == plain_walk(truth, seeds, half, method="hard", free=True, fetches=60)
+    read = [done.pages.url(page) for page in done.asked.tolist()]
+    assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
+    assert not np.isnan([done.pages.intra(page) for page in done.trail.page[done.trail.on_topic].tolist()]).all()
+
+
+def test_topics_by_rule(tmp_path: Path) -> None:
+    """Words are looked for in what pages say, just fetched or in the archive."""
+    sampled = Sampled(ROUGH, concurrency=3)
+    path, topic = tmp_path / "a.survey", Topic.parse("word:the")
+    text = sampled.sample(path, topic, fetches=80)
+    on_topic = {page: kind == 1 for page, kind in ground_of(text).kind_of.items()}
+    assert {page for page, on in on_topic.items() if on} == {
+        page for page in on_topic if "the" in text.pages.page(page).text.casefold().split()
+    }
+    assert 10 < sum(on_topic.values()) < 60
+    assert by_url(sampled.sample(path, topic, fetches=80)) == by_url(text)
+    free = Topic.parse(f"host:{host(sampled.web.seeds[0])}")
+    on_host = sampled.sample(tmp_path / "b.survey", free, method="hard", fetches=30)
+    assert {host(on_host.pages.url(page)) for page in on_host.trail.page.tolist()} == {host(sampled.web.seeds[0])}
+
+
+@pytest.mark.slow
+def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
+    """Nor that pages move, are forbidden, or cannot be read."""
+    found = []
+    for seed, concurrency in ((1, 1), (2, 4), (3, 9)):
+        sampled = Sampled(ROUGH, concurrency=concurrency, seed=seed)
+        done = sampled.sample(tmp_path / f"{seed}.survey", in_links=knows(sampled, "some"), fetches=150)
+        found.append((by_url(done), {done.pages.url(page) for page in done.asked.tolist()}))
+        with Folder.open(tmp_path / f"{seed}.survey", write=False) as folder:
+            visits = list(folder.journal.visits())
+            assert {visit.page for visit in visits} == set(done.asked.tolist())
+            assert len(visits) == done.asked.size <= 150
+            assert {visit.kind for visit in visits} == {"read", "gone", "moved", "blocked"}
+            assert any(visit.reason.startswith("robots") and not was_asked(visit) for visit in visits)
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][0]) > 100
+
+
+def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
+    sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
+    done = sampled.sample(tmp_path / "a.survey", everything, fetches=200)
+    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+        moved = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "moved"}
+    ground = ground_of(done)
+    assert len(moved) > 5
+    assert all(ground.links[page] == {target} for page, target in moved.items())
+    assert not set(done.trail.page.tolist()) & set(moved)
+    assert any(page in ground.lists for page in moved)  # a walk went on from there
+
+
+def test_walks_begin_where_a_page_is_now(tmp_path: Path) -> None:
+    sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
+    truth = sampled.web.truth()
+    fates = {url: truth.fate(url) for url in truth.urls}
+    old = next(url for url, fate in fates.items() if fate == "alias")
+    gone = next(url for url, fate in fates.items() if fate == "gone")
+    fine = sampled.web.seeds[0]
+    for method in (DEFAULT, "webwalker"):
+        done = sampled.sample(tmp_path / method, everything, seeds=[old, gone, fine], method=method, fetches=60)
+        begun = [done.pages.url(page) for page in done.trail.page[:8].tolist()]
+        assert begun == [truth.target(old), fine] * 4
+        assert done.remarks == (f"walks could not begin at {gone}, which could not be read, and began elsewhere",)
+        assert done.lost.size == 0
+        assert done.asked.size <= 60
+
+
+# --- when it ends ---
+
+
+@pytest.mark.parametrize("fetches", [1, 3, 4, 17, 50])
+def test_never_more_than_asked_for(tmp_path: Path, fetches: int) -> None:
+    sampled = Sampled(ROUGH, concurrency=5)
+    done = sampled.sample(tmp_path / "a.survey", fetches=fetches)
+    asked = {url for url in sampled.client.asked if not url.endswith("/robots.txt")}
+    assert done.ending == "fetches"
+    assert len(asked) <= done.asked.size <= fetches
+    more = sampled.sample(tmp_path / "a.survey", fetches=fetches + 20)  # a goal that is farther away
+    assert by_url(more)[: len(done.trail)] == by_url(done)
+    assert fetches < more.asked.size <= fetches + 20
+    assert len([url for url in set(sampled.client.asked) if not url.endswith("/robots.txt")]) <= fetches + 20
+
+
+def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def enough(trail: Trail, pages: Any) -> str:
+        seen.append(len(trail))
+        assert pages.page(int(trail.page[0])).text
+        return "ess" if len(trail) > 400 else ""
+
+    sampled = Sampled(CALM, concurrency=4)
+    done = sampled.sample(tmp_path / "a.survey", done=enough, until="ess=400")
+    first, asked = list(seen), len(sampled.client.asked)
+    again = sampled.sample(tmp_path / "a.survey", done=enough)
+    assert done.ending == again.ending == "ess"
+    assert by_url(done) == by_url(again)
+    assert seen == first * 2
+    assert len(sampled.client.asked) == asked  # nobody was asked again
+    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+        terms = terms_of(folder)
+    assert terms is not None
+    assert terms.until == "ess=400"
+
+
+def test_a_small_site_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courses, "IDLE", 300)
+    sampled = Sampled(CALM, concurrency=4, options={"scope": "host"})
+    seed = sampled.web.seeds[0]
+    done = sampled.sample(tmp_path / "a.survey", everything, seeds=[seed])
+    assert done.ending == "exhausted"
+    assert any("walks came to no new page" in remark for remark in done.remarks)
+    assert {host(url) for url in sampled.client.asked} == {host(seed)}  # and never out of its scope
+    assert {host(done.pages.url(page)) for page in done.asked.tolist()} == {host(seed)}
+
+
+def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
+    @Topic.of
+    def never(_page: SampledPage) -> bool:
+        return False
+
+    sampled = Sampled(CALM, concurrency=4, options={"scope": "host"})
+    done = sampled.sample(tmp_path / "a.survey", never, walks=3, seeds=sampled.web.seeds[:1])
+    assert (done.ending, len(done.trail), done.lost.tolist()) == ("lost", 0, [0, 1, 2])
+    assert done.remarks == ("no walk found a page on topic (never): begin at pages that are, or try a wider rule",)
+
+
+def test_seeds_that_cannot_be_read(tmp_path: Path) -> None:
+    sampled = Sampled(CALM)
+    truth = sampled.web.truth()
+    gone = [url for url in truth.urls if truth.fate(url) == "gone"][:2]
+    with pytest.raises(NothingFetched, match=rf"no walk can begin: {gone[0]}, {gone[1]} could not be read"):
+        sampled.sample(tmp_path / "a.survey", seeds=gone)
+
+
+def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
+    web = replace(CALM, calendar=0.05)
+    shares = {}
+    for window in (0, 12):
+        sampled = Sampled(web, concurrency=4)
+        trap = "http://calendar.trap.example/cal/2026/1"
+        seeds = [*sampled.web.seeds[:1], trap]
+        done = sampled.sample(
+            tmp_path / str(window), everything, seeds=seeds, walks=4, method="webwalker", window=window, fetches=150
+        )
+        met = Counter(host(done.pages.url(page)) == "calendar.trap.example" for page in done.trail.page.tolist())
+        shares[window] = met[True] / len(done.trail)
+        assert (done.trail.segment.max() > 0) == (window > 0)
+    assert shares[12] < shares[0]
+
+
+@pytest.mark.parametrize(("method", "window"), [(None, 0), ("webwalker", 100)])
+def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | None, window: int) -> None:
+    Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
+    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+        terms = terms_of(folder)
+    assert terms is not None
+    assert terms.window == window
+
+
+# --- killed, and gone on with ---
+
+
+@pytest.mark.parametrize(
+    ("web", "concurrency", "when"), [(CALM, 1, "after"), (ROUGH, 4, "after"), (ROUGH, 4, "before")]
+)
+@pytest.mark.slow
+def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, when: str) -> None:
+    """Also between what a source told and the next page."""
+    sampled = Sampled(web, concurrency=concurrency, seed=2)
+    images: list[Image] = []
+    commits = iter(range(1 << 20))
+
+    def keep(folder: Folder) -> None:
+        if next(commits) % 17 == 3:
+            images.append(sampled.image(folder, tmp_path / f"{len(images)}.survey"))
+
+    source, hook = knows(sampled, "some"), {when: keep}
+    whole = sampled.sample(tmp_path / "a.survey", in_links=source, fetches=70, **hook)  # type: ignore[arg-type]
+    assert len(images) > 4
+    for number, image in enumerate(images):
+        sampled.go_back(image, seed=number)  # answers come in another order from then on
+        again = sampled.sample(image.folder, in_links=knows(sampled, "some"), fetches=70)
+        assert by_url(again) == by_url(whole)
+        assert again.ending == "fetches"
+        with Folder.open(image.folder, write=False) as folder:
+            pages = [visit.page for visit in folder.journal.visits()]
+        assert len(pages) == len(set(pages)) == whole.asked.size  # none was read twice
+
+
+def test_what_a_source_told_stays_so(tmp_path: Path) -> None:
+    class Broken(Links):
+        def in_links(self, url: str, limit: int) -> list[str]:
+            raise RuntimeError(f"no answer for {url} of {limit}")
+
+    sampled = Sampled(CALM, concurrency=3)
+    path = tmp_path / "a.survey"
+    source = knows(sampled, "all")
+    whole = sampled.sample(path, in_links=source, fetches=60)
+    assert source is not None
+    assert len(source.asked) == len(set(source.asked)) == len(ground_of(whole).lists)
+    broken = Broken(sampled.web.truth())
+    assert by_url(sampled.sample(path, in_links=broken, fetches=60)) == by_url(whole)
+    with pytest.raises(UsageError, match=r"the source of back-links truth failed for http://\S+: RuntimeError: no"):
+        sampled.sample(path, in_links=broken, fetches=90)
+    more = sampled.sample(path, in_links=knows(sampled, "all"), fetches=90)  # nothing is lost by it
+    straight = sampled.sample(tmp_path / "b.survey", in_links=knows(sampled, "all"), fetches=90)
+    assert by_url(more) == by_url(straight)
+
+
+def test_pages_that_nobody_links_to(tmp_path: Path) -> None:
+    """They are known from a source alone, and the survey is one like any other."""
+    sampled = Sampled(CALM, concurrency=3)
+    seed, truth = sampled.web.seeds[0], sampled.web.truth()
+    done = sampled.sample(tmp_path / "a.survey", everything, seeds=[seed], in_links=Links(truth), fetches=25)
+    with Survey(tmp_path / "a.survey") as survey:
+        linked = {page for visit in survey.journal.visits() for page in visit.links.tolist()}
+        alone = [page for page in done.asked.tolist() if page not in linked and done.pages.url(page) != seed]
+        assert alone
+        assert survey.pages_read > 10
+        assert survey.coverage.captured + survey.coverage.waiting > 0
+        assert survey.top(3)
+        assert survey.manifest.settings["strategy"] == "breadth"
+
+
+def test_another_crawl_of_the_folder_changes_nothing(tmp_path: Path) -> None:
+    whole = Sampled(CALM, concurrency=3).sample(tmp_path / "whole.survey", fetches=100)
+    sampled = Sampled(CALM, concurrency=3, options={"archive": True})
+    path = tmp_path / "a.survey"
+    sampled.sample(path, fetches=40)
+    sampled.crawl(path, "pages=80")
+    assert by_url(sampled.sample(path, fetches=100)) == by_url(whole)
+
+
+def test_stopped_in_good_order(tmp_path: Path) -> None:
+    path, seen = tmp_path / "a.survey", count()
+
+    def stop(_course: Course) -> None:
+        if next(seen) == 30 and (task := asyncio.current_task()) is not None:
+            task.cancel()
+
+    sampled = Sampled(CALM, concurrency=4)
+    stopped = sampled.sample(path, fetches=60, watch=stop)
+    assert stopped.ending == "interrupted"
+    done = sampled.sample(path, fetches=60, seeds=[])
+    assert by_url(done)[: len(stopped.trail)] == by_url(stopped)
+    assert len(stopped.trail) < len(done.trail)
+    assert by_url(done) == by_url(Sampled(CALM).sample(tmp_path / "b.survey", fetches=60))
+
+
+def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
+    sampled = Sampled(CALM, options={"budget": "flat:4"})
+    done = sampled.sample(tmp_path / "a.survey", everything, fetches=60)
+    asked = Counter(domain(host(url)) for url in set(sampled.client.asked) if not url.endswith("/robots.txt"))
+    assert max(asked.values()) == 4
+    assert by_url(sampled.sample(tmp_path / "a.survey", everything, fetches=60)) == by_url(done)
+    sampled.options = {"budget": "flat:20"}  # what was refused stays so; what comes later has more room
+    more = sampled.sample(tmp_path / "a.survey", everything, fetches=90)
+    assert by_url(more)[: len(done.trail)] == by_url(done)
+    assert more.asked.size > done.asked.size
+
+
+def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
+    steps: list[int] = []
+
+    def watch(course: Course) -> None:
+        steps.append(len(course.trail()))
+
+    done = Sampled(CALM).sample(tmp_path / "a.survey", fetches=40, watch=watch)
+    assert steps[0] < 8
+    assert steps == sorted(steps)
+    assert steps[-1] == len(done.trail)

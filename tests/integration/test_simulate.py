@@ -1,0 +1,362 @@
+"""The simulator: kernels and objects agree page for page, bounds hold, logs replay, mistakes are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surveyor as sv
+from oracles import paper_rankmass
+from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError, simulate
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Crawl, crawl, replay
+from surveyor.crawler.sources.graph import GraphSource
+from surveyor.crawler.strategies import NAMES, by_name
+from surveyor.crawler.strategies.breadth import levels_needed
+from surveyor.graph.growing import GrowingGraph
+from surveyor.kernels.mass import LIFE, READ
+from surveyor.simulation.objects import finish
+from surveyor.store.memory import MemoryJournal
+from webs import chain, graphs, random_web
+
+COMPILED = ["breadth", "rankmass", "rankmass:1", "windowed", "windowed:0.5", "random"]
+ALL = [*NAMES, "opic:cycle", "opic:random", "adaptive:fixed", "adaptive:variable", "rankmass:1", "windowed:0.03"]
+WEB = random_web(3_000, 24_000, 3)
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> dict[str, Any]:
+    """Random webs with dead and shut pages, seeds, batches and goals."""
+    graph = draw(graphs(max_pages=40, max_links=160))
+    page = st.integers(0, graph.pages - 1)
+    seeds = draw(st.lists(page, min_size=1, max_size=4))
+    fate = draw(st.lists(st.sampled_from([0, 0, 0, 0, 1, 2]), min_size=graph.pages, max_size=graph.pages))
+    goal = draw(st.one_of(st.builds(Coverage, st.floats(0.05, 0.99)), st.builds(Pages, st.integers(1, 40))))
+    return {
+        "graph": graph,
+        "until": goal,
+        "seeds": seeds,
+        "dead": np.array(fate) == 1,
+        "blocked": np.array(fate) == 2,
+        "batch": draw(st.integers(1, 4)),
+        "damping": draw(st.sampled_from([0.5, 0.85, 0.95])),
+        "rng": draw(st.integers(0, 99)),
+        "samples": 3,
+    }
+
+
+@settings(deadline=None, max_examples=60)
+@given(scenes())
+def test_kernels_and_objects_agree_page_for_page(scene: dict[str, Any]) -> None:
+    fast, slow = (simulate(strategies=COMPILED, compiled=way, **scene) for way in (True, False))
+    for one, other in zip(fast.runs, slow.runs, strict=True):
+        assert one.compiled
+        assert not other.compiled
+        assert one.order.tobytes() == other.order.tobytes()
+        assert one.at_least.tobytes() == other.at_least.tobytes()
+        assert one.at_most.tobytes() == other.at_most.tobytes()
+        assert one.coverage == other.coverage
+        assert (one.reached, one.why, one.requests, one.link_updates) == (
+            other.reached, other.why, other.requests, other.link_updates,
+        )  # fmt: skip
+        assert one.samples == other.samples
+
+
+@settings(deadline=None, max_examples=40)
+@given(scenes(), st.sampled_from(ALL))
+def test_true_coverage_lies_between_the_bounds_after_every_read(scene: dict[str, Any], name: str) -> None:
+    run = simulate(strategies=[name], **scene).runs[0]
+    assert (run.at_least <= run.true + 1e-6).all()
+    assert (run.true <= run.at_most + 1e-6).all()
+    if name != "tracking":  # which reads pages again
+        assert np.unique(run.order).size == run.order.size
+        assert (np.diff(run.at_least) >= -1e-12).all()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ALL)
+def test_every_strategy_reads_the_whole_web_in_the_end(name: str) -> None:
+    race = simulate(WEB, [name], Coverage(0.999), rng=1, samples=4)
+    run = race.runs[0]
+    assert run.reached, run.why
+    assert race.optimal_reads_for(0.9) <= (run.reads_for(0.9, "true") or 0)  # type: ignore[operator]
+    assert [sample.reads for sample in run.samples] == sorted(sample.reads for sample in run.samples)
+
+
+@pytest.mark.parametrize("name", ["rankmass", "random", "opic:random", "tracking"])
+def test_the_same_seed_gives_the_same_bytes(name: str) -> None:
+    one, other = (simulate(WEB, [name], Pages(500), rng=5, dead=0.1).runs[0] for _ in range(2))
+    assert one.order.tobytes() == other.order.tobytes()
+    assert one.at_least.tobytes() == other.at_least.tobytes()
+    assert one.samples == other.samples
+    if name in ("random", "opic:random"):
+        assert one.order.tobytes() != simulate(WEB, [name], Pages(500), rng=6, dead=0.1).runs[0].order.tobytes()
+
+
+def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
+    graph = GrowingGraph()
+    made = by_name(strategy)
+    ledger = Ledger(graph, seeds, closure=getattr(made, "closure", 0.1), eager=getattr(made, "eager", True))
+    state = Crawl(graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False)))
+    state.begin(np.random.default_rng(rng))
+    return state
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_log_alone_makes_the_same_state_and_goes_on_alike(name: str) -> None:
+    fates = (np.arange(WEB.pages) % 9 == 4).astype(np.uint8) + 2 * (np.arange(WEB.pages) % 11 == 7).astype(np.uint8)
+    fates[0] = 0
+    source, journal, first, second = GraphSource(WEB, fates % 3), MemoryJournal(), fresh(name, [0]), fresh(name, [0])
+    finish(crawl(first, source, journal, Pages(300), batch=3))
+    replay(second, journal.outcomes)
+    for array in ("residual", "settled", "state", "totals", "counts"):
+        assert getattr(first.ledger.mass, array).tobytes() == getattr(second.ledger.mass, array).tobytes()
+    assert first.graph.to_graph() == second.graph.to_graph()
+    assert len(first.frontier) == len(second.frontier)
+    more = MemoryJournal(), MemoryJournal()
+    for state, log in zip((first, second), more, strict=True):
+        finish(crawl(state, source, log, Pages(100), batch=2))
+    assert more[0].outcomes == more[1].outcomes
+
+
+def test_the_loop_counts_nothing_before_the_journal_has_it() -> None:
+    state = fresh("rankmass", [0])
+
+    class Full:
+        def commit(self, news: Any) -> None:  # noqa: ARG002
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        finish(crawl(state, GraphSource(WEB), Full(), Pages(5)))
+    assert state.ledger.read == 0
+    assert state.graph.read == 0
+
+
+def test_plain_rankmass_needs_no_more_reads_than_the_papers_loop_and_closure_a_fifth_fewer() -> None:
+    graph = sv.synthetic_web("site", names=False).graph
+    seeds = list(range(0, graph.pages, graph.pages // 20))
+    race = simulate(graph, ["rankmass:1", "rankmass"], Coverage(0.95), seeds=seeds, rng=1, samples=0)
+    for level in (0.5, 0.8, 0.9):
+        paper = paper_rankmass(graph, seeds, 0.85, level)
+        plain, closed = (run.reads_for(level) for run in race.runs)
+        assert plain is not None
+        assert closed is not None
+        assert plain <= paper
+        assert closed <= 0.85 * paper
+
+
+def test_l_neighbor_is_not_one_level_short() -> None:
+    assert levels_needed(0.9) == 15  # the loop as printed stops after 14: 0.8972
+    run = simulate(chain(400), ["breadth:15"], Pages(400), seeds=[0], rng=1).runs[0]
+    assert run.order.tolist() == list(range(15))
+    assert run.true[-1] >= 0.9 > run.true[-2]
+
+
+def test_windows_of_the_whole_frontier_are_breadth_first() -> None:
+    window, breadth = simulate(WEB, ["windowed:1", "breadth"], Pages(2_000), seeds=[0], rng=1).runs
+    depth = {page: place for place, page in enumerate(breadth.order.tolist())}
+    assert set(window.order.tolist()[:500]) == set(breadth.order.tolist()[:500]) or len(depth) == len(breadth.order)
+
+
+def test_budgets_are_gates_and_what_they_block_is_told() -> None:
+    domains = np.arange(WEB.pages) % 7
+    race = simulate(WEB, ["rankmass", "breadth"], Coverage(0.9), seeds=[0], budget=100, domains=domains, rng=1)
+    for run in race.runs:
+        assert np.bincount(domains[run.order]).max() == 100
+        assert run.coverage.blocked > 0.05
+        assert not run.reached
+        assert "cannot be read" in run.why
+        assert (run.at_least <= run.true + 1e-6).all()
+
+
+def test_hosts_are_blocked_and_budgeted_by_name() -> None:
+    graph = sv.synthetic_web("small").graph
+    assert graph.names is not None
+    host = graph.name(0).split("/")[2]
+    run = simulate(graph, ["breadth"], Coverage(0.5), blocked=[host], rng=1).runs[0]
+    assert not any(graph.name(page).split("/")[2] == host for page in run.order.tolist())
+    capped = simulate(graph, ["breadth"], Pages(200), budget=3, rng=1).runs[0]
+    hosts = [graph.name(page).split("/")[2] for page in capped.order.tolist()]
+    assert max(map(hosts.count, hosts)) == 3
+
+
+def test_mass_that_cannot_be_reached_ends_a_crawl_early_and_says_so() -> None:
+    run = simulate(WEB, ["rankmass"], Coverage(0.95), dead=0.3, rng=2).runs[0]
+    assert not run.reached
+    assert run.coverage.waiting + run.coverage.moving <= 0.01
+    assert "so at most 8" in run.why
+
+
+class Newest:
+    """Follow the links seen last; as short as a strategy can be."""
+
+    clock = 0.0
+
+    def observe(self, outcome: Outcome, old_links: Any) -> Reorder:  # noqa: ARG002
+        self.clock += 1
+        return Reorder(outcome.links, np.full(outcome.links.size, self.clock))
+
+
+def test_a_strategy_of_ones_own_needs_one_method() -> None:
+    run = simulate(WEB, [Newest()], Coverage(0.5), rng=1).runs[0]
+    assert run.strategy == "Newest"
+    assert run.reached
+
+
+class Broken(Newest):
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def observe(self, outcome: Outcome, old_links: Any) -> Reorder:  # noqa: ARG002
+        links = outcome.links
+        if self.how == "raises":
+            raise ZeroDivisionError("division by zero")
+        pages: Any = {"far": [10**6], "negative": [-1], "unheard": [WEB.pages - 1], "text": ["a"], "huge": [2**40]}
+        if self.how in pages:
+            return Reorder(np.array(pages[self.how]), np.ones(1))
+        if self.how == "nan":
+            return Reorder(links, np.full(links.size, np.nan))
+        return Reorder(links, np.ones(links.size + 1)) if self.how == "lengths" else None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("how", ["raises", "far", "negative", "unheard", "text", "huge", "nan", "lengths", "nothing"])
+def test_a_broken_strategy_is_named_and_nothing_is_returned(how: str) -> None:
+    lonely = Graph.from_arrays(WEB.indptr[:1], WEB.indptr[:1], WEB.pages) if how == "unheard" else WEB
+    with pytest.raises(StrategyError, match="strategy Broken failed after page") as caught:
+        simulate(lonely, [Broken(how)], Pages(50), seeds=[0], rng=1)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"seeds": [WEB.pages]}, "no page 3000"),
+        ({"seeds": ["nobody"]}, "no page 'nobody'"),
+        ({"seeds": []}, "no seeds"),
+        ({"damping": 0.0}, "damping is 0"),
+        ({"damping": 1.0}, "damping is 1"),
+        ({"strategies": []}, "no strategies"),
+        ({"strategies": ["rankmas"]}, "no strategy 'rankmas'"),
+        ({"strategies": ["windowed:0"]}, "the window is 0"),
+        ({"strategies": ["random:3"]}, "takes nothing after a colon"),
+        ({"strategies": ["no.such:Thing"]}, "cannot be imported"),
+        ({"strategies": ["math:pi"]}, "cannot be made"),
+        ({"strategies": ["builtins:dict"]}, "no method observe"),
+        ({"dead": 1.0}, "share of dead pages"),
+        ({"dead": np.zeros(3, bool)}, "one truth value per page"),
+        ({"budget": 0, "domains": np.zeros(WEB.pages, int)}, "below 1 page"),
+        ({"budget": 5}, "the graph has no names"),
+        ({"budget": 5, "domains": np.zeros(4, int)}, "4 domains"),
+        ({"batch": 0}, "a batch of 0"),
+        ({"changes": -0.1}, "shares of pages that change"),
+        ({"strategies": ["opic"], "compiled": True}, "no kernel runs opic"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_sentence(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        simulate(WEB, **{"strategies": ["rankmass"], "until": Pages(10), **wrong})
+    assert caught.value.hint
+
+
+def test_a_graph_without_pages_is_refused() -> None:
+    with pytest.raises(sv.InputError, match="nothing to crawl"):
+        simulate(Graph.from_edges([]))
+
+
+def test_reads_are_pages_that_were_read() -> None:
+    state = fresh("rankmass", [0])
+    finish(crawl(state, GraphSource(WEB), MemoryJournal(), Pages(50)))
+    assert int((state.ledger.state & LIFE == READ).sum()) == state.ledger.read == state.graph.read == 50
+
+
+@pytest.mark.compiled
+def test_a_web_that_changes_is_followed_by_strategies_that_read_again() -> None:
+    graph = random_web(1_000, 8_000, 5)
+    race = simulate(
+        graph, ["tracking", "rankmass"], Pages(4_000), seeds=list(range(0, 1_000, 10)), changes=(0.1, 0.01, 0.01),
+        rng=4, samples=12,
+    )  # fmt: skip
+    again, once = race.runs
+    assert again.order.size == 4_000
+    assert once.order.size < 1_200  # every page once
+    assert again.order.max() >= 1_000  # also pages that were born meanwhile
+    late = [sample.l1 for sample in again.samples if sample.reads >= 2_000]
+    assert max(late) < 0.5 * once.samples[-1].l1 or max(late) < 0.2
+    assert "bounds are those of the web as fetched" in race.notes[-2]
+
+
+def test_pages_that_are_born_fit_into_budgets_and_deaths() -> None:
+    graph, domains = random_web(600, 4_000, 5), np.arange(600) % 5
+    for more in ({"budget": 50, "domains": domains}, {"dead": 0.1}):
+        run = simulate(graph, ["rankmass"], Pages(700), changes=(0.1, 0.5, 0.0), rng=7, samples=2, **more).runs[0]
+        assert run.order.max() >= 600
+
+
+def test_a_blocked_seed_stays_blocked_whatever_dies() -> None:
+    blocked = np.zeros(WEB.pages, bool)
+    blocked[[0, 1, 2]] = True
+    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], blocked=blocked, dead=0.5, rng=7).runs[0]
+    assert not np.isin([0, 1, 2], run.order).any()
+
+
+@pytest.mark.parametrize("name", ["rankmass", "windowed", "opic", "breadth"])
+def test_a_goal_that_was_reached_has_a_number_of_reads(name: str) -> None:
+    for seed in range(8):
+        run = simulate(WEB, [name], Coverage(0.7), dead=0.3, rng=seed, samples=0).runs[0]
+        if run.reached:
+            assert run.reads_for(0.7) == run.order.size
+
+
+def test_reading_again_ends_when_it_can_gain_nothing() -> None:
+    run = simulate(random_web(200, 900, 3), ["tracking"], Coverage(0.999999), seeds=[0], rng=1).runs[0]
+    assert not run.reached
+    assert run.order.size < 1_000
+
+
+def test_seeds_are_read_first_by_orders_that_know_others() -> None:
+    seeds = list(range(0, WEB.pages, 300))
+    for run in simulate(WEB, ["cho", "outlinks"], Pages(100), seeds=seeds, rng=1).runs:
+        assert sorted(run.order[: len(seeds)].tolist()) == seeds
+
+
+def test_a_class_made_from_a_built_in_one_is_asked() -> None:
+    class Mine(sv.RankMass):
+        def observe(self, outcome: Outcome, old_links: Any) -> Reorder:  # noqa: ARG002
+            raise ZeroDivisionError
+
+    with pytest.raises(StrategyError, match="ZeroDivisionError"):
+        simulate(WEB, [Mine()], Pages(5), rng=1)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [("closure", "a", "closure 'a'"), ("closure", -1, "closure -1"), ("eager", "no", "eager 'no'"),
+     ("importance", lambda: None, "one finite number"), ("importance", lambda: np.ones((3, 2)), "one finite number"),
+     ("importance", lambda: [np.nan], "one finite number")],
+)  # fmt: skip
+def test_wrong_parts_of_a_strategy_are_told_as_its_own(attribute: str, value: Any, said: str) -> None:
+    newest = Newest()
+    setattr(newest, attribute, value)
+    with pytest.raises(StrategyError, match=said) as caught:
+        simulate(WEB, [newest], Pages(30), rng=1)
+    assert "Newest" in caught.value.problem
+
+
+def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
+    mask = np.zeros(WEB.pages, bool)
+    mask[[3, 9]] = True
+    race = simulate(WEB, sv.RankMass(), Pages(20), seeds=mask, blocked=[9], rng=1)
+    assert race.seeds.tolist() == [3, 9]
+    assert 9 not in race.runs[0].order
+    for wrong in ({"seeds": [1.7]}, {"blocked": ["nobody"]}, {"rng": "7"}, {"dead": "0.1"}, {"until": 0.9}):
+        with pytest.raises(UsageError):
+            simulate(WEB, ["rankmass"], **{"until": Pages(5), **wrong})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="receives no bytes"):
+        simulate(WEB, ["rankmass"], Pages(5) | sv.Bytes(7))
+    with pytest.raises(UsageError, match="guarantee"):
+        race.runs[0].reads_for(0.9, "guarantee")

@@ -1,0 +1,145 @@
+"""What changed between two surveys: only what is certain is called so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surveyor as sv
+from console import Said
+from small_sites import HOME, LINKS, site, survey_of
+from surveyor.fetch.http import Fetched
+from surveyor.report.differences import MEANS
+from surveyor.survey.diff import KINDS, Difference
+
+WITHOUT_NEWS = {path: [goal for goal in goals if goal != "news/"] for path, goals in LINKS.items()}
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return survey_of(tmp_path_factory.mktemp("compared") / "old.survey", harmless(site()))
+
+
+def harmless(answers: dict[str, Any]) -> dict[str, Any]:
+    """Let everything be read, so that nothing stays uncaptured."""
+    answers[f"{HOME}robots.txt"] = Fetched(f"{HOME}robots.txt", 404)
+    answers[f"{HOME}private/x"] = answers[f"{HOME}library/deep"]
+    return answers
+
+
+def found(old: Path, new: Path) -> Difference:
+    with sv.open(old) as before, sv.open(new) as after:
+        return before.diff(after)
+
+
+def urls(difference: Difference, kind: str) -> list[str]:
+    return [change.url.removeprefix(HOME) for change in difference.changes[kind]]
+
+
+def test_every_kind_has_a_meaning() -> None:
+    assert set(MEANS) == set(KINDS)
+
+
+def test_nothing_changed(old: Path, tmp_path: Path) -> None:
+    difference = found(old, survey_of(tmp_path / "new.survey", harmless(site())))
+    assert not any(difference.changes.values())
+    assert (difference.overlap, difference.kendall, difference.l1, difference.differing) == (1, 1, 0, {})
+    assert repr(difference).startswith("Difference(none; margin ")
+
+
+def test_what_changed_is_told(old: Path, tmp_path: Path) -> None:
+    links = WITHOUT_NEWS | {"": [*WITHOUT_NEWS[""], "fresh"], "fresh": ["library/"]}
+    answers = harmless(site(links, {"library/": "<p>more</p>"}))
+    answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 410)
+    difference = found(old, survey_of(tmp_path / "new.survey", answers))
+    assert urls(difference, "new") == ["fresh"]
+    assert urls(difference, "unlinked") == ["news/"]
+    assert urls(difference, "gone") == ["library/deep"]
+    assert set(urls(difference, "changed")) == {"", "library/"}
+    assert "library/" in urls(difference, "risen") + urls(difference, "fallen")
+    for kind in ("risen", "fallen"):
+        for change in difference.changes[kind]:
+            assert change.old_share is not None
+            assert change.new_share is not None
+            assert abs(change.new_share - change.old_share) > difference.margin
+            assert (change.new_share > change.old_share) == (kind == "risen")
+
+
+def test_what_is_not_captured_is_no_change(old: Path, tmp_path: Path) -> None:
+    links = LINKS | {"": [*LINKS[""], "fresh"], "fresh": []}
+    part = survey_of(tmp_path / "part.survey", harmless(site(links)), until="pages=2", concurrency=1)
+    difference = found(old, part)
+    with sv.open(part) as opened:
+        coverage = opened.coverage
+    assert difference.margin >= coverage.waiting + coverage.blocked + coverage.moving
+    assert not difference.changes["risen"]
+    assert not difference.changes["fallen"]
+    assert difference.changes["perhaps fallen"] or difference.changes["perhaps risen"]
+    assert not difference.changes["unlinked"]
+    back = found(
+        part, survey_of(tmp_path / "whole.survey", harmless(site(links | {"news/": ["hidden"], "hidden": []})))
+    )
+    assert urls(back, "first seen") == ["hidden"]  # it may have been there
+    assert not back.changes["new"]
+
+
+def test_a_web_that_stays_as_it_is_has_no_changes(tmp_path: Path) -> None:
+    """However little of it either survey has read."""
+    links = {"": ["library/", "news/"], "news/": ["a", "b", ""], "a": ["b"], "b": ["a", "library/"], "library/": []}
+    parts = [
+        survey_of(tmp_path / f"{pages}.survey", harmless(site(links)), until=f"pages={pages}", concurrency=1)
+        for pages in (1, 2, 3, 5, 100)
+    ]
+    for one in parts:
+        for other in parts:
+            difference = found(one, other)
+            certain = ("new", "gone", "moved", "blocked", "unlinked", "risen", "fallen", "changed")
+            assert not any(difference.changes[kind] for kind in certain)
+
+
+def test_a_page_behind_one_that_is_blocked_may_have_been_there(tmp_path: Path) -> None:
+    before = survey_of(tmp_path / "old.survey")  # robots.txt forbids a page of it
+    after = survey_of(tmp_path / "new.survey", site(LINKS | {"news/": ["hidden"], "hidden": []}))
+    assert urls(found(before, after), "first seen") == ["hidden"]
+    assert urls(found(after, before), "not seen") == ["hidden"]
+
+
+def test_moved_and_blocked(old: Path, tmp_path: Path) -> None:
+    answers = harmless(site()) | {f"{HOME}news/": Fetched(f"{HOME}news/", 403)}
+    answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 301, target=f"{HOME}library/")
+    difference = found(old, survey_of(tmp_path / "new.survey", answers))
+    assert urls(difference, "blocked") == ["news/"]
+    assert "library/deep" in urls(difference, "moved")
+
+
+def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = survey_of(tmp_path / "new.survey", harmless(site()), damping=0.5, exclude=["*/news/*"])
+    said = Said(capsys, "diff", str(old), str(new))
+    assert said.code == 0
+    first = said.err.splitlines()
+    assert "they differ in exclude: none before, */news/* now" in first[0]
+    assert "they differ in damping: 0.85 before, 0.5 now" in first[1]
+    assert "measure different things" in first[2]
+    assert "are not called risen or fallen" in said.out
+    assert found(old, new).differing["damping"] == (0.85, 0.5)
+
+
+def test_command(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = survey_of(tmp_path / "new.survey", harmless(site(WITHOUT_NEWS)))
+    said = Said(capsys, "diff", str(old), str(new), "-n", "1")
+    assert "1 unlinked" in said.out
+    assert re.search(rf"unlinked +{HOME}news/", said.out)
+    assert "surveyor explain" in said.err
+    told = Said(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
+    assert told["counts"]["unlinked"] == 1
+    assert told["new_coverage"]["at_least"] > 0.9
+    assert all(len(changes) <= 1 for changes in told["changes"].values())
+    lines = Said(capsys, "diff", str(old), str(new), "--csv").out.splitlines()
+    assert lines[0] == "kind,old_share,new_share,old_position,new_position,url"
+    assert len(lines) == 1 + sum(told["counts"].values())
+    same = Said(capsys, "diff", str(old), str(old))
+    assert "No page differs." in same.out
+    assert Said(capsys, "diff", str(old), "nowhere.survey").code == 4

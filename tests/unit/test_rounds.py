@@ -1,0 +1,159 @@
+"""Strategies that read in rounds: the same pages as over a known graph, whatever the network does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor import UsageError
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Crawl
+from surveyor.crawler.strategies import by_name
+from surveyor.estimate.community.known_graph import Plan, expand
+from surveyor.graph.growing import GrowingGraph
+from surveyor.graph.synthetic.generate import synthetic_web
+from surveyor.outcome import Outcome
+from surveyor.store.frozen import freeze, thaw
+
+WEB = synthetic_web("small")
+LOCAL = 300
+
+
+def rolled() -> sv.Graph:
+    """The web, its pages in another order, so that the local ones are of many sites."""
+    number = np.random.default_rng(8).permutation(WEB.graph.pages)
+    sources = np.repeat(np.arange(WEB.graph.pages), WEB.graph.out_degrees)
+    return sv.Graph.from_arrays(number[sources], number[WEB.graph.indices], WEB.graph.pages)
+
+
+GRAPH = rolled()
+
+
+def begun(strategy: str) -> Crawl:
+    graph = GrowingGraph(GRAPH.pages)
+    ledger = Ledger(graph, [0], pages=GRAPH.pages)
+    crawl = Crawl(graph, ledger, by_name(strategy), Frontier(ledger))
+    crawl.begin(np.random.default_rng(3))
+    return crawl
+
+
+def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -> tuple[Crawl, list[int]]:
+    """Read the local pages, then what the strategy asks for; several are under way and answer in any order."""
+    crawl, chance = begun(strategy), np.random.default_rng(order)
+    for page in range(LOCAL):
+        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+    asked: list[int] = []
+    under_way: list[int] = []
+    while True:
+        under_way += crawl.frontier.take(7 - len(under_way)).pages
+        if not under_way:
+            return crawl, asked
+        page = under_way.pop(int(chance.integers(len(under_way))) if order else 0)
+        asked.append(page)
+        crawl.learn(Outcome(page, "gone") if page in gone else Outcome(page, "read", GRAPH.links_of(page)))
+
+
+SEED = int(np.random.default_rng(3).integers(2**62))
+NUMBERS = f"local={LOCAL},start={LOCAL},batch=20,extra=90"
+
+
+@pytest.mark.parametrize("strategy", ["complement", "flow", "rounds:select=cho", "rounds:select=random"])
+def test_the_loop_reads_what_the_simulation_reads(strategy: str) -> None:
+    name, _, rest = strategy.partition(":")
+    crawl, asked = crawled(f"{name}:{NUMBERS}{',' * bool(rest)}{rest}")
+    select = rest.partition("=")[2] or name
+    plan = Plan(90, select, 20, seed=SEED)  # type: ignore[arg-type]
+    found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), plan)
+    assert asked == found.extra.tolist()
+    told = crawl.strategy.rounds  # type: ignore[attr-defined]
+    assert [(one.read, one.asked) for one in found.rounds] == [one[:2] for one in told]
+    assert [one.moved for one in found.rounds] == pytest.approx([one[2] for one in told], rel=1e-9)
+
+
+def test_the_order_of_answers_does_not_matter() -> None:
+    first = crawled(f"complement:{NUMBERS}")[1]
+    for order in (1, 2):
+        other = crawled(f"complement:{NUMBERS}", order=order)[1]
+        assert [sorted(other[step : step + 20]) for step in range(0, 90, 20)] == [
+            sorted(first[step : step + 20]) for step in range(0, 90, 20)
+        ]
+
+
+@pytest.mark.parametrize("order", [0, 4, 5])
+def test_a_page_that_is_gone_is_replaced_and_counts(order: int) -> None:
+    plain = crawled(f"complement:{NUMBERS}")[1]
+    gone = np.zeros(GRAPH.pages, np.bool_)
+    gone[[*plain[:5], *plain[30:33]]] = True
+    crawl, asked = crawled(f"complement:{NUMBERS}", frozenset(np.flatnonzero(gone).tolist()), order)
+    found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), Plan(90, batch=20, seed=SEED), gone=gone)
+    told = crawl.strategy.rounds  # type: ignore[attr-defined]
+    assert [one[:2] for one in told] == [(one.read, one.asked) for one in found.rounds]
+    ends = [one[1] for one in told]
+    for begin, end in pairwise(ends):
+        assert sorted(asked[begin:end]) == sorted(found.extra[begin:end].tolist())
+
+
+def test_the_seeds_are_local_unless_told() -> None:
+    race = sv.simulate(WEB.graph, ["complement", "flow"], sv.Pages(200), rng=4)
+    assert all(run.reached for run in race.runs)
+
+
+def test_a_seed_that_moved_is_read_where_it_is() -> None:
+    crawl = begun("complement")
+    assert crawl.frontier.take().pages == [0]
+    crawl.learn(Outcome(0, "moved", target=5))
+    assert crawl.frontier.take().pages == [5]
+    crawl.learn(Outcome(5, "read", np.array([1, 2], np.int32)))
+    assert set(crawl.frontier.take(5).pages) <= {1, 2}
+
+
+def test_a_page_that_moved_is_read_where_it_is() -> None:
+    crawl = begun("complement:local=1,start=1,batch=1,extra=3")
+    crawl.learn(Outcome(0, "read", np.array([1, 2], np.int32)))
+    first = crawl.frontier.take().pages[0]
+    crawl.learn(Outcome(first, "moved", target=7))
+    assert crawl.frontier.take(5).pages == [7]
+
+
+def test_frozen_in_the_middle_of_a_round_it_goes_on_the_same() -> None:
+    def parts(crawl: Crawl) -> dict[str, object]:
+        return {"graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
+
+    whole = crawled(f"complement:{NUMBERS}")[1]
+    crawl = begun(f"complement:{NUMBERS}")
+    for page in range(LOCAL):
+        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+    for page in whole[:33]:
+        assert crawl.frontier.take().pages == [page]
+        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+    frozen = freeze(parts(crawl))
+    assert frozen is not None
+    waiting, other = crawl.frontier.standing(), begun(f"complement:{NUMBERS}")
+    thaw(parts(other), {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
+    fresh = Crawl(other.graph, other.ledger, other.strategy, Frontier(other.ledger))
+    fresh.frontier.update(waiting)
+    rest = []
+    while taken := fresh.frontier.take().pages:
+        rest += taken
+        fresh.learn(Outcome(taken[0], "read", GRAPH.links_of(taken[0])))
+    assert rest == whole[33:]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("complement:local=x", "must be a whole number"),
+        ("complement:locals=3", "which means nothing"),
+        ("rounds:best", "no selection 'best'"),
+        ("complement:local=5,start=3", "do not fit"),
+        ("flow:batch=-1", "do not fit"),
+        ("complement:still=nan", "do not fit"),
+    ],
+)
+def test_wrong_numbers_are_told(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        by_name(text)

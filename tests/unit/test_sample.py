@@ -1,0 +1,204 @@
+"""A sample of a graph: what it tells against the truth, when it ends, and what it says of bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surveyor as sv
+from surveyor.errors import UsageError
+from surveyor.estimate.sampling.estimates import ratio
+from surveyor.estimate.sampling.properties import Property
+from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.until import Until, looks
+
+
+def two_camps(seed: int = 1, *, bridge: bool = True) -> tuple[sv.Graph, np.ndarray[Any, Any]]:
+    """Return a topic of two camps that link to each other only by pages off topic, and the camp of each page.
+
+    Pages 0 to 299 are one camp, 300 to 399 the other, the rest is off topic and links to both.
+    """
+    rng = np.random.default_rng(seed)
+    parts = [(0, 300, 2400), (300, 400, 800)]
+    links = [rng.integers(low, high, size=(2, count)) for low, high, count in parts]
+    if bridge:
+        for low, high, count in (*parts[:2], (0, 400, 300)):
+            links.append(np.stack([rng.integers(400, 460, size=count), rng.integers(low, high, size=count)]))
+    sources, targets = np.concatenate(links, axis=1)
+    camp = np.full(460, -1)
+    camp[:300], camp[300:400] = 0, 1
+    kinds = {-1: "https://off.example/{}", 0: "https://left.example/{}", 1: "https://right.test/{}"}
+    names = [kinds[int(camp[page])].format(page) for page in range(460)]
+    return sv.Graph.from_arrays(sources, targets, names=names), camp
+
+
+def test_soft_focus_sees_both_camps_and_hard_focus_does_not() -> None:
+    graph, _ = two_camps()
+    topic = "url:left|right"
+    truth = 0.75
+    for method in ("mixture", "trial"):
+        found = sv.sample(graph, topic, method=method, start=[0], of="host:left.example", until="steps=60k", rng=3)
+        told = found.share("host:left.example")
+        assert abs(told.value - truth) < 4 * told.se, method
+        assert told.margin < 0.2
+    hard = sv.sample(graph, topic, method="hard", start=[0], of="host:left.example", until="steps=60k")
+    assert hard.share("host:left.example").value == 1.0  # it cannot know
+    both = sv.sample(graph, topic, method="hard", start=[0, 300], of="host:left.example", until="ess=400, steps=60k")
+    assert both.ending == "steps"  # walks that disagree are not done
+    assert any("disagree" in note for note in both.notes)
+
+
+@pytest.mark.slow
+def test_estimates_are_near_the_truth_and_intervals_hold_it_as_often_as_they_say() -> None:
+    graph, _ = two_camps()
+    topic = np.arange(400)
+    degrees = np.log1p(graph.out_degrees[:400])
+    right = 0
+    for rng in range(40):
+        found = sv.sample(graph, topic, of=["tld:test"], until="ess=200", rng=rng)
+        assert found.ending == "ess"
+        assert min(found.diagnostics.ess.values()) >= 200
+        share, mean, size = found.share("tld:test"), found.mean("log_out_degree"), found.size()
+        truths = (share, 0.25), (mean, float(degrees.mean())), (size, 400)
+        right += sum(told.low <= truth <= told.high for told, truth in truths)
+    assert right >= 0.95 * 120 - 5 * np.sqrt(0.95 * 0.05 * 120)
+
+
+def test_what_a_sample_tells_besides() -> None:
+    graph, _ = two_camps()
+    found = sv.sample(graph, "url:left|right", of="tld:test", until="ess=300", rng=5)
+    by_host = found.distribution("host")
+    assert set(by_host.labels) == {"left.example", "right.test"}
+    assert by_host.shares[0].value > by_host.shares[1].value
+    assert found.fits("host", {"left.example": 0.75, "right.test": 0.25}).p_value > 0.001
+    assert found.fits("host", {"left.example": 0.25, "right.test": 0.75}).p_value < 0.001
+    assert found.recall(f"https://left.example/{page}" for page in range(300)).value == pytest.approx(
+        found.share("host:left.example").value
+    )
+    assert found.recall([f"HTTPS://Left.example:443/{page}#top" for page in range(300)]).value == pytest.approx(
+        found.share("host:left.example").value  # however they are spelt
+    )
+    pages = found.pages()
+    test = [weight for url, weight in zip(pages["url"], pages["weight"], strict=True) if ".test/" in url]
+    assert sum(test) == pytest.approx(found.share("tld:test").value)  # what is written is what is told
+    assert sum(pages["weight"]) == pytest.approx(1)
+    assert len(set(pages["url"])) == len(pages["url"])
+    assert set(found.draws(50)) <= set(pages["url"])
+    assert found.in_links.complete
+    assert 0 < found.precision <= 1
+    assert "url:left|right" in repr(found)
+    told = found.to_dict()
+    assert told["estimates"]["tld:test"]["value"] == found.share("tld:test").value
+    assert told["reached"]
+    assert found.mean("intra").value == pytest.approx(1.0)  # no page of the camps links elsewhere
+
+
+def test_functions_and_arrays_are_properties_and_topics() -> None:
+    graph, camp = two_camps()
+    found = sv.sample(graph, lambda page: "off" not in page.url, until="steps=20k")
+    assert found.share(lambda page: page.url.endswith("7")).value == pytest.approx(0.1, abs=0.06)
+    assert found.share(camp == 1).value == pytest.approx(0.25, abs=0.2)
+    with pytest.raises(UsageError, match="no number"):
+        found.mean("host")
+
+
+def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
+    """Half of the goal is met before, and all of it after twice as many steps."""
+    graph, _ = two_camps()
+    looked: list[tuple[int, float]] = []
+
+    def say(trail: Trail, _fetches: int, watched: Mapping[str, Property]) -> None:
+        shares = watched["tld:test"].numbers(trail)
+        looked.append((len(trail), min(ratio(trail, shares).ess, ratio(trail, np.log(trail.degree)).ess)))
+
+    found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, say=say)
+    half = next(steps for steps, ess in looked if ess >= 100)
+    assert found.steps >= 2 * half
+    steps, ess = looked[-1]
+    assert steps == found.steps
+    assert ess == pytest.approx(min(found.diagnostics.ess.values()))
+    assert ess >= 200
+
+
+def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
+    graph, _ = two_camps()
+    found = sv.sample(graph, np.arange(400), of="url:nowhere", until="width=3%", rng=4)
+    assert found.ending == "width"
+    assert min(found.diagnostics.ess.values()) >= 400
+    with pytest.raises(UsageError, match="which interval is to be narrow"):
+        sv.sample(graph, np.arange(400), until="width=3%")
+
+
+def test_the_same_chance_makes_the_same_sample() -> None:
+    graph, _ = two_camps()
+    one, other, third = (sv.sample(graph, "tld:test", until="steps=5k", rng=rng) for rng in (1, 1, 2))
+    np.testing.assert_array_equal(one.trail.page, other.trail.page)
+    assert not np.array_equal(one.trail.page[:100], third.trail.page[:100])
+
+
+def test_fewer_known_in_links_are_told() -> None:
+    graph, _ = two_camps()
+    found = sv.sample(graph, "url:left|right", in_links=0.1, until="steps=20k")
+    assert 0 < found.in_links.told.value < 0.3
+    assert found.in_links.told.low <= 0.1 <= found.in_links.told.high
+    assert any("in-links were told" in note for note in found.notes)
+    as_published = sv.sample(graph, "url:left|right", method="hard-paper", in_links=0.1, until="steps=20k")
+    assert not as_published.in_links.complete  # how many is not known of a walk without a law
+    assert any("in-links were told" in note for note in as_published.notes)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"topic": "host:nowhere.example"}, "no page of the graph is on topic"),
+        ({"topic": "solar power"}, "needs what pages say"),
+        ({"method": "soft"}, "there is no method"),
+        ({"until": "ess"}, "does not say when"),
+        ({"until": "ess=400%"}, "percentage"),
+        ({"until": "width=300%"}, "no share"),
+        ({"until": "pages=3"}, "does not say when"),
+        ({"walks": 0}, "walks must be a whole number"),
+        ({"start": ["https://nobody.example/"]}, "nobody.example"),
+        ({"start": []}, "page to begin at"),
+        ({"delay": 1}, "delay is a setting of a live sample"),
+        ({"in_links": 7}, "no share of in-links"),
+    ],
+)
+def test_bad_input_gets_one_sentence(how: dict[str, Any], words: str) -> None:
+    graph, _ = two_camps()
+    with pytest.raises(UsageError, match=words):
+        sv.sample(graph, **{"topic": "tld:test", **how})
+
+
+def test_starts_off_topic_look_for_it_and_may_be_lost() -> None:
+    graph, _ = two_camps()
+    found = sv.sample(graph, "tld:test", start=[459], until="steps=2k")
+    assert found.reached
+    assert not found.lost
+    alone, _ = two_camps(bridge=False)
+    lost = sv.sample(alone, "tld:test", start=[0], until="ess=400")
+    assert lost.ending == "lost"
+    assert lost.lost == tuple(range(8))
+    assert "no walk found a page on topic" in lost.notes[0]
+    assert lost.to_dict()["diagnostics"] is None
+
+
+def test_a_page_alone_is_told_as_stuck() -> None:
+    graph = sv.Graph.from_edges(
+        [("https://a.example/", "https://b.example/"), ("https://c.example/", "https://b.example/")]
+    )
+    found = sv.sample(graph, "host:a.example", until="ess=400, steps=500")
+    assert found.ending == "steps"
+    assert any("never moved" in note for note in found.notes)
+
+
+def test_rules_of_when_to_stop() -> None:
+    assert Until.parse("ess=400 or fetches=2k") == Until(ess=400, fetches=2000)
+    assert Until.parse("width=3%") == Until(width=0.03)
+    assert str(Until.parse("steps=100k")) == "100,000 steps"
+    first = [rounds for rounds, _ in zip(looks(), range(40), strict=False)]
+    assert first[0] == 32
+    assert first == sorted(first)

@@ -1,0 +1,75 @@
+"""Samples that cannot be: another one than was begun, topics that fail, damaged journals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sampling_webs import CALM, Links, Sampled, everything, halves
+from surveyor.errors import SurveyError, UsageError
+from surveyor.estimate.sampling.methods import DEFAULT
+from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.topics import Topic
+from surveyor.store.directory import Folder
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"topic": everything}, "was begun with the topic halves"),
+        ({"method": "hard-paper"}, f"was begun with method {DEFAULT}"),
+        ({"walks": 4}, "was begun with 8 walks"),
+        ({"window": 0}, "was begun with a window of 100"),
+        ({"in_links": Links}, "was begun with back-links of nobody"),
+        ({"rng": 6}, "was begun with --rng 5"),
+        ({"seeds": ["http://www.site1.example/"]}, "was begun at http"),
+        ({"exclude": ("*/x/*",)}, "was begun with another exclude"),
+        ({"archive": False}, "told from what it says, which would not be kept"),
+        ({"method": "random"}, "there is no method 'random'"),
+        ({"walks": 0}, "walks must be a whole number from 1 to 100,000, not 0"),
+        ({"reach": 10**11}, "reach must be a whole number from 1 to 10,000, not 100000000000"),
+        ({"in_links": 7}, "int is no source of back-links"),
+    ],
+)
+def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: str) -> None:
+    sampled = Sampled(CALM)
+    path = tmp_path / "a.survey"
+    sampled.sample(path, fetches=5)
+    asked = len(sampled.client.asked)
+    settings: dict[str, Any] = {name: wish.pop(name) for name in ("rng", "exclude", "archive") if name in wish}
+    sampled.options = settings
+    topic = wish.pop("topic", halves)
+    if wish.get("in_links") is Links:
+        wish = {"in_links": Links(sampled.web.truth())}
+    with pytest.raises(UsageError, match=told):
+        sampled.sample(path, topic, fetches=20, **wish)
+    assert len(sampled.client.asked) == asked
+
+
+def test_a_survey_that_is_no_sample_is_refused(tmp_path: Path) -> None:
+    sampled = Sampled(CALM)
+    sampled.crawl(tmp_path / "a.survey", "pages=5")
+    with pytest.raises(UsageError, match="is a survey, but no sample"):
+        sampled.sample(tmp_path / "a.survey")
+
+
+def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
+    @Topic.of
+    def broken(page: SampledPage) -> bool:
+        return bool(1 / len(page.text[:0]))
+
+    with pytest.raises(UsageError, match=r"the topic broken failed on http://\S+: ZeroDivisionError"):
+        Sampled(CALM).sample(tmp_path / "a.survey", broken)
+
+
+@pytest.mark.parametrize("detail", [{}, {"page": 0, "from": [10**6]}, {"page": "x", "from": 7}])
+def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> None:
+    sampled = Sampled(CALM)
+    source, path = Links(sampled.web.truth()), tmp_path / "a.survey"
+    sampled.sample(path, fetches=5, in_links=source)
+    with Folder.open(path) as folder:
+        folder.note("told", **detail)
+    with pytest.raises(SurveyError, match=r"is damaged, or not the journal of a survey \(an event"):
+        sampled.sample(path, fetches=20, in_links=source)

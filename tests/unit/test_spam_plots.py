@@ -1,0 +1,66 @@
+"""Figures and tables of bad domains in rankings, drawn by the real library."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from surveyor.rank.compare.spam import Admitted, admitted, top_lists
+from surveyor.report.spam_plots import NAME, admitted_plot, places_plot, top_table
+from surveyor.report.tables import plain_lines, write_csv
+from test_race import words_in
+from test_report import CONTROL, NASTY
+
+BAD = np.arange(0, 1_000, 10)
+
+
+def found(name: str, seed: int) -> Admitted:
+    return admitted(name, np.random.default_rng(seed).permutation(1_000), BAD)
+
+
+def test_curves_begin_at_the_first_bad_domain_and_end_with_all() -> None:
+    here = found("in", 1)
+    plot = admitted_plot([here, found("supp2", 2)])
+    words = words_in(plot)
+    assert all(word in words for word in ("in", "supp2", "first so many domains", "bad ones among them"))
+    assert plot.count("var(--one)") >= 1
+    assert plot.count("var(--two)") >= 1
+    assert plot == admitted_plot([here, found("supp2", 2)])
+
+
+def test_a_row_for_each_ranking_with_the_first_place_in_words() -> None:
+    one, other = found("in", 1), found("supp2", 2)
+    words = words_in(places_plot([one, other]))
+    assert all(word in words for word in ("in", "supp2", f" {one.first:,} ", f" {other.first:,} "))
+    clean = Admitted("clean", np.empty(0, np.int64), 1_000, 3)
+    assert "none" in words_in(places_plot([clean]))
+    assert "after 100" in words_in(places_plot([Admitted("late", np.array([900]), 1_000, 3)], first=100))
+
+
+@pytest.mark.parametrize("name", ["_hidden", "$x^", "日本語", NASTY, CONTROL, ""])
+def test_any_name_can_be_drawn(name: str) -> None:
+    for plot in (admitted_plot([found(name, 1)]), places_plot([found(name, 1)])):
+        assert "\x1b" not in plot
+        assert not name.isprintable() or name[:NAME] in words_in(plot)
+
+
+def test_little_to_draw() -> None:
+    nothing = Admitted("x", np.empty(0, np.int64), 0, 0)
+    for few in ([], [nothing], [Admitted("y", np.array([1]), 1, 1)]):
+        assert admitted_plot(few).startswith("<svg")
+        assert places_plot(few).startswith("<svg")
+
+
+def test_tops_side_by_side_mark_the_bad() -> None:
+    rows = top_lists({"in": np.array([3, 1]), "tse": np.array([1])}, np.array([3]), 2)
+    table = top_table(["in", "tse"], rows, lambda node: f"d{node}.com")
+    assert [line.split() for line in plain_lines(table)] == [
+        ["in", "tse"],
+        ["1", "!", "d3.com", "d1.com"],
+        ["2", "d1.com"],
+    ]
+    file = io.StringIO()
+    write_csv(table, file)
+    assert file.getvalue() == "position,in,in_bad,tse,tse_bad\n1,d3.com,1,d1.com,0\n2,d1.com,0,,\n"

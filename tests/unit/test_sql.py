@@ -1,0 +1,222 @@
+"""SQL over a survey: the same answers from both engines, and no way out of it."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from attack import attack
+
+import surveyor as sv
+from console import Said
+from small_sites import HOME, survey_of
+from surveyor.survey import sql_engines as engines
+from surveyor.survey.tables import TABLES
+
+pytest.importorskip("duckdb")
+ENGINES = ("duckdb", "sqlite")
+FOREVER = "with recursive t(n) as (select 1 union all select n + 1 from t) select count(*) from t"
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return survey_of(tmp_path_factory.mktemp("sql") / "a.survey")
+
+
+QUERIES = [
+    "select host, sum(share) s from pages join ranks using (page) group by 1 order by s desc",
+    *(f"select * from {table} order by 1, 2, 3" for table in TABLES),  # noqa: S608  # names are ours
+    "select kind, reason, count(*) n from pages group by kind, reason order by n desc, kind, reason nulls first",
+    "select p.url, t.url from pages p join pages t on t.page = p.moved_to order by 1",
+    "select url from pages left join ranks using (page) where position is null order by url",
+    "select count(*) from links where in_scope",
+    "select count(*) from links where not in_scope",
+    "select avg(share), max(fetched_at), 1.5, 'a', null from pages join ranks using (page)",
+    "values (1, 'x'), (2, 'y');",
+    "select url from pages where 1 = 0",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_both_engines_answer_alike(survey: Path, query: str) -> None:
+    with sv.open(survey) as opened:
+        one, other = opened.sql(query, engine="duckdb"), opened.sql(query, engine="sqlite")
+    assert one.engine == "duckdb" != other.engine
+    assert len(one) == len(other)
+    for left, right in zip(one.rows, other.rows, strict=True):
+        assert left == pytest.approx(right) if all(isinstance(cell, float) for cell in left) else left == right
+    assert [name.lower() for name in one.columns] == [name.lower() for name in other.columns] or "(" in query
+
+
+def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
+    with sv.open(survey) as opened:
+        kinds = dict(opened.sql("select url, kind from pages").rows)
+        assert kinds == {
+            HOME: "read", f"{HOME}library/": "read", f"{HOME}news/": "read", f"{HOME}library/deep": "read",
+            f"{HOME}old": "moved", f"{HOME}gone": "gone", f"{HOME}private/x": "blocked",
+            f"{HOME}paper.pdf": "out of scope", f"{HOME}login": "out of scope", "https://b.example/": "out of scope",
+        }  # fmt: skip
+        why = dict(opened.sql("select url, reason from pages where kind = 'out of scope'").rows)
+        assert why == {
+            f"{HOME}paper.pdf": "file type pdf", f"{HOME}login": "only nofollow links lead here",
+            "https://b.example/": "other host",
+        }  # fmt: skip
+        depths = dict(opened.sql("select url, depth from pages where depth is not null").rows)
+        assert depths == {
+            HOME: 0, f"{HOME}library/": 1, f"{HOME}news/": 1, f"{HOME}gone": 1, f"{HOME}private/x": 1,
+            f"{HOME}library/deep": 2,
+        }  # fmt: skip
+        ranks = opened.sql("select url, share from pages join ranks using (page) order by position").rows
+        assert ranks == [(row["url"], row["share"]) for row in opened.top(100)]
+        ((pages, read, share),) = opened.sql("select pages, read, share from hosts where host = 'a.example'").rows
+        assert (pages, read) == (9, 4)
+        assert share == pytest.approx(1)
+        links = opened.sql("select kind, count(*) from links where source = 0 group by 1 order by 1").rows
+        assert links == [("followed", 5), ("nofollow", 1), ("out of scope", 2)]
+        degrees = opened.sql("select in_links, out_links from pages where page = 0").rows
+        assert degrees == [(2, 5)]
+
+
+def test_results_in_python(survey: Path) -> None:
+    with sv.open(survey) as opened:
+        found = opened.sql("select url, share from pages join ranks using (page) order by position", limit=2)
+    assert (found.columns, len(found), found.more) == (("url", "share"), 2, True)
+    assert found.to_dict()["url"][0] == HOME
+    assert repr(found) == "QueryResult(2+ rows: url, share)"
+    assert "<th>url</th>" in found._repr_html_()
+    frame = pytest.importorskip("polars") and found.to_polars()
+    assert frame.columns == ["url", "share"]
+    assert frame.height == 2
+
+
+# No way out
+
+HOSTILE = [
+    "attach '{}/evil.db' as evil",
+    "copy (select * from pages) to '{}/evil.csv'",
+    "vacuum into '{}/evil.db'",
+    "export database '{}/evil'",
+    "pragma journal_mode = delete",
+    "pragma writable_schema = on",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "install httpfs",
+    "load sqlite",
+    "select load_extension('{}/evil.so')",
+    "select * from read_csv('{}/secret.csv')",
+    "select * from read_text('{}/secret.csv')",
+    "select * from '{}/secret.csv'",
+    "select * from glob('{}/*')",
+    "select readfile('{}/secret.csv')",
+    "select writefile('{}/evil', 'x')",
+    "select * from secret",  # a variable of Python
+    "select getenv('HOME')",
+    "insert into pages (page) values (99)",
+    "update pages set url = 'x'",
+    "delete from pages",
+    "drop table pages",
+    "create table evil (page integer)",
+    "create temp table evil as select * from pages",
+    "select 1; delete from pages",
+    "call pragma_database_list()",
+    "begin",
+    "explain analyze copy (select 1) to '{}/evil.csv'",
+]
+
+
+@attack("SQL that writes, attaches or reads files", area="output", must_hold="refused by both engines")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("query", HOSTILE)
+def test_nothing_but_the_tables_can_be_touched(survey: Path, engine: str, query: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
+    secret = {"a": [1]}
+    before = {path: path.stat().st_mtime_ns for path in survey.rglob("*") if "-" not in path.name}
+    with sv.open(survey) as opened, pytest.raises(sv.UsageError) as caught:
+        opened.sql(query.format(tmp_path), engine=engine)  # type: ignore[arg-type]
+    assert "\n" not in caught.value.problem
+    assert secret
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+    assert before == {path: path.stat().st_mtime_ns for path in survey.rglob("*") if "-" not in path.name}
+
+
+def test_the_guards_are_those_that_hold() -> None:
+    """Both engines would do harm if they were not shut: the test above can fail."""
+    for engine in ENGINES:
+        database = engines.open_database(engine)  # type: ignore[arg-type]
+        try:
+            query = "pragma user_version = 3" if engine == "sqlite" else "set threads = 1"
+            getattr(database, "_connection").execute(query)  # noqa: B009  # what a query may not reach
+            database.shut()
+            with pytest.raises(Exception, match=r"authorized|locked"):
+                getattr(database, "_connection").execute(query)  # noqa: B009
+        finally:
+            database.close()
+
+
+@attack("a SQL query without end", area="output", must_hold="stopped at its time limit")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_without_end_is_stopped(survey: Path, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "sql", str(survey), FOREVER, "--seconds", "0.2", "--engine", engine)
+    assert said.code == 2
+    assert "the query was stopped after 0.2 s" in said.err
+    assert "--seconds" in said.err
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("query", "problem", "hint"),
+    [
+        ("select * from pagess", "no table 'pagess'", "did you mean pages? there are pages, links"),
+        ("select ur from pages", "no column 'ur'", "did you mean url? there are page, url"),
+        ("select p.ur from pages p", "no column 'ur'", "did you mean url?"),
+        ("select share from pages", "no column 'share'", "it is a column of ranks and hosts"),
+        ("select * from pages join ranks using (pag)", "no column 'pag'", "did you mean page?"),
+        ("selec url from pages", "the query cannot be answered: ", "lists tables and columns"),
+        ("select fo(url) from pages", "the query cannot be answered: ", "lists tables and columns"),
+        ("delete from pages", "a survey can only be read", "lists tables and columns"),
+        ("  ;", "there is no query", "lists tables and columns"),
+    ],
+)
+def test_wrong_queries_get_one_sentence(survey: Path, engine: str, query: str, problem: str, hint: str) -> None:
+    with sv.open(survey) as opened, pytest.raises(sv.UsageError) as caught:
+        opened.sql(query, engine=engine)  # type: ignore[arg-type]
+    assert caught.value.problem.startswith(problem)
+    assert hint in caught.value.hint
+
+
+def test_without_duckdb(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with sv.open(survey) as opened:
+        assert opened.sql("select count(*) from visits").engine == "sqlite"
+        with pytest.raises(sv.MissingExtra, match="duckdb"):
+            opened.sql("select 1", engine="duckdb")
+        with pytest.raises(sv.UsageError, match="no engine 'oracle'"):
+            opened.sql("select 1", engine="oracle")  # type: ignore[arg-type]
+        with pytest.raises(sv.UsageError, match="are no time"):
+            opened.sql("select 1", seconds=0)
+
+
+def test_command(survey: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = Said(capsys, "sql", str(survey))
+    assert listed.code == 0
+    assert "share, score, position" in listed.out
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert Said(capsys, "sql", str(survey), "-", "--json").json()["tables"]["ranks"] == list(TABLES["ranks"])
+    monkeypatch.setattr("sys.stdin", io.StringIO("select 7 as n"))
+    assert Said(capsys, "sql", str(survey), "-", "--json").json()["rows"] == [[7]]
+    query = "select url, position from pages join ranks using (page) order by position"
+    shown = Said(capsys, "sql", str(survey), query, "-n", "2")
+    assert shown.out.count("\n") == 3
+    assert "There are more rows: these are the first 2." in shown.err
+    told = Said(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
+    assert (told["columns"], len(told["rows"])) == (["url", "position"], 6)
+    csv = Said(capsys, "sql", str(survey), query, "--csv")
+    assert csv.out.splitlines()[:2] == ["url,position", f"{HOME},1"]
+    assert Said(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "No row.\n"
+    assert Said(capsys, "sql", "nowhere.survey").code == 4
+    assert Said(capsys, "sql", str(survey), "select").code == 2
