@@ -1,4 +1,4 @@
-"""Links from elsewhere: who links to a page, as logs, search consoles and back-link services tell it."""
+"""Back-links from external sources: server logs, search consoles and back-link services."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pathlib import Path
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.streams import unpacked
 
-NOBODY = ("", "-")  # what logs put for a page that is not told
-MOST = 1_000_000  # links of a page that are told apart: one of more passes on as good as nothing
-UNTOLD = 0  # the degree of a page whose number of links nobody knows
+NOBODY = ("", "-")  # what logs contain for an unknown page
+MOST = 1_000_000  # cap on the out-degree of a page: with more links, each passes on a negligible share
+UNTOLD = 0  # the degree of a page whose number of links is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """A page outside: the pages that it links to, by name, and how many links it has in all."""
+    """A page outside the graph: the names of the pages it links to, and its total number of links."""
 
     targets: tuple[str, ...]
     degree: int = UNTOLD
 
 
-BackLinks = Mapping[str, Linking]  # by the name of the page that links
+BackLinks = Mapping[str, Linking]  # by the name of the linking page
 
 
 def from_file(path: Path | str) -> BackLinks:
-    """Read a table of links: source, target and, if known, the links of the source, with tabs or commas between."""
+    """Read a table of links: source, target and optionally the out-degree of the source, tab- or comma-separated."""
     rows: dict[str, dict[str, None]] = {}
     degrees: dict[str, int] = {}
     try:
         with unpacked(Path(path)) as (file, _):
             read = TextIOWrapper(file, "utf-8-sig", newline="")
             lines = ((number, line.strip()) for number, line in enumerate(read, 1))
-            told = [(number, text) for number, text in lines if text and not text.startswith("#")]
+            numbered = [(number, text) for number, text in lines if text and not text.startswith("#")]
     except (InputError, UnicodeDecodeError) as error:
         why = error.problem if isinstance(error, InputError) else "it is not UTF-8 text"
         why = why.removeprefix(f"{path} cannot be read: ")
         problem = f"the back-links in {path} cannot be read: {why}"
         raise UsageError(problem, hint="give a file with source and target in each line") from error
-    for place, (number, text) in enumerate(told):
+    for place, (number, text) in enumerate(numbered):
         cells = [cell.strip() for cell in (text.split("\t") if "\t" in text else next(csv.reader([text])))]
         if place == 0 and cells[0].lower() in ("source", "from"):
             continue

@@ -1,9 +1,9 @@
-"""Any stream of links becomes a graph, in bounded memory and on all cores.
+"""Build a graph from any stream of links, in bounded memory and on all cores.
 
 Links arrive in batches and become 64-bit keys (`kernels/links.py`). Full runs of keys are sorted in the
-background while the next batch is read. When the runs outgrow the memory allowed they are merged into one
+background while the next batch is read. When the runs exceed the memory limit they are merged into one
 file of sorted keys. At the end all runs are merged range by range, each range cut at a page boundary, so
-that ranges are independent: gather, sort, drop repeats, write. Input that is already sorted is never
+that ranges are independent: gather, sort, drop duplicates, write. Input that is already sorted is not
 sorted again. Cost: O(links · log(run)) time, O(memory) space, two sequential passes over the disk.
 """
 
@@ -30,7 +30,7 @@ Write = Callable[[IdArray], None]
 
 
 class Builder:
-    """Collects links, then makes a graph of them; use it in a `with` statement."""
+    """Collects links and builds a graph of them; use it in a `with` statement."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Builder:
         scratch: str | Path | None = None,
         threads: int | None = None,
     ) -> None:
-        """Allow about `memory` bytes for keys (None: no limit); spill beyond it to the scratch folder."""
+        """Use about `memory` bytes for keys (None: no limit); spill the rest to the scratch folder."""
         self._crew = Crew(threads)
         self._run = RUN if memory is None else max(1 << 10, min(RUN, memory // 64))
         if expected_links:
@@ -69,7 +69,7 @@ class Builder:
             self._spill_folder.cleanup()
 
     def add(self, sources: AnyIntArray, targets: AnyIntArray) -> None:
-        """Take links given as page ids."""
+        """Add links given as page ids."""
         from surveyor.kernels.links import pack
 
         if len(sources) != len(targets):
@@ -95,7 +95,7 @@ class Builder:
         self.links_seen += len(sources)
 
     def rename(self, new_ids: IdArray) -> None:
-        """Give page p the id new_ids[p] in the graph; new ids must rise with the old. Call it last."""
+        """Give page p the id new_ids[p] in the graph; new ids must increase with the old. Call it last."""
         self._new_ids = new_ids
         self.largest = int(new_ids[self.largest]) if self.largest >= 0 else -1
 
@@ -107,7 +107,7 @@ class Builder:
         write: Write | None = None,
         progress: Progress = silent,
     ) -> Graph:
-        """Merge everything into a graph; with `write`, targets go there and the graph holds none."""
+        """Merge all runs into a graph; with `write`, targets are written there and the graph holds none."""
         pages = self.largest + 1 if nodes is None else nodes
         if self.largest >= pages:
             raise InputError(
@@ -170,7 +170,7 @@ class Builder:
 
 
 def sorted_rows(sources: AnyIntArray, targets: AnyIntArray, nodes: int | None) -> Rows | None:
-    """Return links that are already sorted, distinct and clean as rows, without sorting; None if they are not."""
+    """Return links as rows without sorting if they are already sorted, distinct and valid; otherwise None."""
     from surveyor.kernels.links import is_clean, row_starts
 
     fit = sources.ndim == 1 and sources.shape == targets.shape and sources.size > 0
@@ -192,7 +192,7 @@ def transpose(
     at_once: int = 1 << 27,
     threads: int | None = None,
 ) -> Rows:
-    """Turn rows into columns; with `write`, rows go there, `at_once` links in memory at a time."""
+    """Transpose rows; with `write`, rows are written there, with `at_once` links in memory at a time."""
     from surveyor.kernels.links import count_range, transpose_range
 
     pages = indptr.size - 1
@@ -220,7 +220,7 @@ def transpose(
 
 
 def _row_ranges(indptr: IntArray, share: int) -> list[tuple[int, int]]:
-    """Cut the rows into ranges of about `share` links each."""
+    """Split the rows into ranges of about `share` links each."""
     pages = indptr.size - 1
     marks = np.arange(share, max(int(indptr[-1]), 1), share)
     cuts = np.unique(np.concatenate([[0], np.searchsorted(indptr, marks), [pages]]))
@@ -228,7 +228,7 @@ def _row_ranges(indptr: IntArray, share: int) -> list[tuple[int, int]]:
 
 
 def _refuse(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn:
-    """Say which link has an id that does not fit."""
+    """Raise an error that names the link whose id is out of range."""
     bad = (sources < 0) | (targets < 0) | (sources >= MAX_PAGES) | (targets >= MAX_PAGES)
     at = int(np.argmax(bad))
     raise InputError(
@@ -246,7 +246,7 @@ def _sorted_run(keys: KeyArray) -> KeyArray:
 
 
 def _merged(pieces: list[KeyArray], degrees: IntArray | None, new_ids: IdArray) -> KeyArray | IdArray:
-    """Merge sorted pieces of the same range of keys; return distinct keys, or targets while counting degrees."""
+    """Merge sorted pieces of the same key range; return distinct keys, or targets while counting degrees."""
     from surveyor.kernels.links import drop_repeats, unpack
 
     keys = pieces[0] if len(pieces) == 1 else _sorted_run(np.concatenate([np.empty(0, np.uint64), *pieces]))
@@ -258,7 +258,7 @@ def _merged(pieces: list[KeyArray], degrees: IntArray | None, new_ids: IdArray) 
 
 
 def _cuts(runs: list[KeyArray], size: int) -> KeyArray:
-    """Choose keys that cut all runs into ranges of about `size` keys, each cut at the first key of a page."""
+    """Choose keys that split all runs into ranges of about `size` keys, each starting at the first key of a page."""
     total = sum(run.size for run in runs)
     step = max(1, size // 64)
     sample = np.sort(np.concatenate([run[::step] for run in runs])) if runs else np.empty(0, np.uint64)

@@ -1,15 +1,15 @@
-"""Pages become hosts or registrable domains: the graph of who links to whom.
+"""Condense a page graph to a graph of hosts or registrable domains.
 
-Place x links to place y if some page of x links to some page of y and they are not the same; however often, it is one
-link. All places of the graph are kept, also those without links. Their ids follow their names read from the right
-(`org.example`), as in Common Crawl's graphs: ties of scores are broken by id.
+Place x links to place y ≠ x if some page of x links to some page of y; multiple links are merged into one. All places
+of the graph are kept, also those without links. Their ids follow their names in reversed label order (`org.example`),
+as in Common Crawl's graphs: ties of scores are broken by id.
 
     >>> pages = Graph.from_edges([("https://www.a.example.org/1", "http://b.co.uk/"), ("http://b.co.uk/", "b.co.uk")])
     >>> domains = condense(pages)
     >>> list(domains.graph.names), domains.graph.links_of(1).tolist(), domains.of.tolist()
     (['example.org', 'b.co.uk'], [], [0, 1, 1])
 
-Links are mapped some at a time and sorted as in `build`: with a folder, in bounded memory. Besides it takes 4 bytes a
+Links are mapped in blocks and sorted as in `build`: with a folder, in bounded memory. In addition it takes 4 bytes per
 page, and the names of hosts and domains.
 """
 
@@ -32,19 +32,19 @@ from surveyor.graph.places import Level, Places
 from surveyor.stopping import Progress, silent
 from surveyor.web.suffixes import Suffixes
 
-NAMES = 1 << 18  # looked at at a time
+NAMES = 1 << 18  # names processed at a time
 LINKS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condensed:
-    """A graph of hosts or domains, and on which of them each page is."""
+    """A graph of hosts or domains, and the host or domain of each page."""
 
     graph: Graph  # its pages are the hosts or domains
-    of: IdArray  # of each page: the id of its host or domain, -1 if it has none
-    sizes: IntArray  # of each host or domain: how many pages are on it
+    of: IdArray  # id of the host or domain of each page, -1 if it has none
+    sizes: IntArray  # number of pages of each host or domain
     to: Level
-    without_suffix: int  # hosts under no known suffix, each its own domain
+    without_suffix: int  # hosts under no known suffix; each is its own domain
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", read_only(self.of))
@@ -52,11 +52,11 @@ class Condensed:
 
     @property
     def without_host(self) -> int:
-        """How many pages have names that are no URLs and no host names; they and their links are left out."""
+        """The number of pages whose names are neither URLs nor host names; they and their links are left out."""
         return int(self.of.size - self.sizes.sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what can be said in numbers."""
+        """Return the counts as plain values."""
         return {
             self.to: self.graph.pages, "links": self.graph.links, "pages": int(self.of.size),
             "without_host": self.without_host, "without_suffix": self.without_suffix,
@@ -78,10 +78,10 @@ def condense(
     memory: int | None = 1 << 30,
     progress: Progress = silent,
 ) -> Condensed:
-    """Make the graph of hosts or domains of a graph whose pages have URLs or host names as names.
+    """Build the graph of hosts or domains of a graph whose pages have URLs or host names as names.
 
-    `aliases` leads from a host or domain to the one that it is to count as, such as a mirror. With `folder` the graph
-    goes there, and about `memory` bytes are taken for links on the way.
+    `aliases` maps a host or domain to the one it counts as, such as a mirror to its original. With `folder` the graph
+    is written there, and about `memory` bytes are used for links.
     """
     if graph.names is None:
         raise UsageError(
@@ -98,7 +98,7 @@ def condense(
         progress("finding hosts", first + len(some), graph.pages, "pages")
     names, new = places.in_order()
     of = new[of]
-    told = provenance(places, of, graph.provenance) | {"pages_read": graph.pages, "links_read": graph.links}
+    about = provenance(places, of, graph.provenance) | {"pages_read": graph.pages, "links_read": graph.links}
     with Builder(memory=memory, scratch=None if target is None else target.parent) as builder:
         lost = 0
         for done, sources, targets in _mapped(graph, of):
@@ -107,20 +107,20 @@ def condense(
             lost += int(known.size - np.count_nonzero(known))
             builder.add(sources[across], targets[across])
             progress("reading links", done, graph.links, "links")
-        told |= {"self_links_dropped": graph.links - lost - builder.links_seen}
+        about |= {"self_links_dropped": graph.links - lost - builder.links_seen}
         if target is None:
             small = builder.finish(len(names), names, progress=progress)
-            told = {**small.provenance, **told}
-            small = Graph(small.indptr, small.indices, names=names, provenance=told)
+            about = {**small.provenance, **about}
+            small = Graph(small.indptr, small.indices, names=names, provenance=about)
         else:
             small = build_folder(
-                builder, target, nodes=len(names), names=names, provenance=told, replace=replace, progress=progress
+                builder, target, nodes=len(names), names=names, provenance=about, replace=replace, progress=progress
             )
-    return Condensed(small, of, sizes_of(of, len(names)), to, int(told.get("hosts_under_no_suffix", 0)))
+    return Condensed(small, of, sizes_of(of, len(names)), to, int(about.get("hosts_under_no_suffix", 0)))
 
 
 def blocks(names: Names) -> Iterator[tuple[int, Names]]:
-    """Yield names some at a time, with the id of the first."""
+    """Yield names in blocks, with the id of the first."""
     for first in range(0, len(names), NAMES):
         offsets = names.offsets[first : first + NAMES + 1]
         yield first, Names(offsets - offsets[0], names.blob[offsets[0] : offsets[-1]])
@@ -132,16 +132,16 @@ def sizes_of(of: IdArray, places: int) -> IntArray:
 
 
 def provenance(places: Places, of: IdArray, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Say how places were found, and in which names and hosts they were not."""
-    told: dict[str, Any] = {name: before[name] for name in ("source", "synthetic", "rng", "notes") if name in before}
-    told |= {"condensed_to": places.to, "names_without_host": int(np.count_nonzero(of < 0))}
+    """Describe how places were derived, and count the names and hosts for which there is none."""
+    about: dict[str, Any] = {name: before[name] for name in ("source", "synthetic", "rng", "notes") if name in before}
+    about |= {"condensed_to": places.to, "names_without_host": int(np.count_nonzero(of < 0))}
     if places.suffixes is not None:
-        told |= {"suffixes": places.suffixes.about, "hosts_under_no_suffix": int(places.without_suffix.size)}
-    return told
+        about |= {"suffixes": places.suffixes.about, "hosts_under_no_suffix": int(places.without_suffix.size)}
+    return about
 
 
 def _mapped(graph: Graph, of: IdArray) -> Iterator[tuple[int, IdArray, IdArray]]:
-    """Yield how many links were read, and the places of both ends of the latest."""
+    """Yield the number of links read so far, and the places of both ends of the latest block."""
     for start in range(0, graph.links, LINKS):
         stop = min(start + LINKS, graph.links)
         first = int(np.searchsorted(graph.indptr, start, "right")) - 1

@@ -1,8 +1,8 @@
-"""A link graph that never changes: for each page its links, and for each page its in-links.
+"""An immutable link graph with the out-links and the in-links of each page.
 
-Both directions are CSR arrays: row p of `indices` is `indices[indptr[p]:indptr[p + 1]]`, rising, without
-repeats and without p itself. `indptr` is int64, `indices` int32. The arrays may be memory maps, so that a
-graph larger than RAM is read as a stream. The in-links are worked out on first use and kept.
+Both directions are CSR arrays: row p of `indices` is `indices[indptr[p]:indptr[p + 1]]`, ascending, without
+duplicates and without p itself. `indptr` is int64, `indices` int32. The arrays may be memory maps, so that a
+graph larger than RAM is read as a stream. The in-links are computed on first use and kept.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
     >>> graph
@@ -25,7 +25,7 @@ from surveyor.errors import UsageError
 from surveyor.graph.names import Names
 
 AT_ONCE = 1 << 22  # pages
-MANY = 1 << 25  # pages from which what was read of a file is given back
+MANY = 1 << 25  # number of pages from which memory of read file pages is released
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class Graph:
         *,
         threads: int | None = None,
     ) -> Graph:
-        """Build a graph from one source id and one target id per link; repeats merge, self-links drop."""
+        """Build a graph from one source id and one target id per link; duplicates are merged, self-links dropped."""
         from surveyor.graph.build import Builder, sorted_rows
 
         if names is not None:
@@ -96,7 +96,7 @@ class Graph:
 
     @classmethod
     def from_edges(cls, edges: Iterable[tuple[str, str]]) -> Graph:
-        """Build a graph from pairs of names; ids follow first appearance."""
+        """Build a graph from pairs of names; ids follow the order of first appearance."""
         ids: dict[str, int] = {}
         pairs = [(ids.setdefault(a, len(ids)), ids.setdefault(b, len(ids))) for a, b in edges]
         links = np.array(pairs, np.int64).reshape(-1, 2)
@@ -104,37 +104,37 @@ class Graph:
 
     @classmethod
     def open(cls, folder: str | Path, *, verify: bool = True) -> Graph:
-        """Open a graph folder by memory map; `verify` reads it once to compare checksums."""
+        """Open a graph folder by memory map; with `verify`, read it once to check its checksums."""
         from surveyor.graph.folder import open_folder
 
         return open_folder(Path(folder), verify=verify)
 
     def save(self, folder: str | Path, *, replace: bool = False) -> Path:
-        """Write the graph, both directions, as a folder that opens by memory map."""
+        """Write the graph, in both directions, as a folder that opens by memory map."""
         from surveyor.graph.folder import save_folder
 
         return save_folder(self, Path(folder), replace=replace)
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return int(self.indptr.size - 1)
 
     @property
     def links(self) -> int:
-        """How many links there are."""
+        """The number of links."""
         return int(self.indices.size)
 
     @property
     def out_degrees(self) -> IntArray:
-        """How many links each page has."""
+        """The out-degree of each page."""
         return np.diff(self.indptr)
 
     @property
     def share_per_link(self) -> FloatArray:
-        """One over the number of links of each page, 0 for a page without links."""
+        """The reciprocal of the out-degree of each page, 0 for a page without links."""
         shares = np.zeros(self.pages)
-        for first in range(0, self.pages, AT_ONCE):  # some at a time: degrees take as much memory again
+        for first in range(0, self.pages, AT_ONCE):  # in blocks: degrees take as much memory again
             last = min(first + AT_ONCE, self.pages)
             degrees = np.diff(self.indptr[first : last + 1])
             np.divide(1.0, degrees, out=shares[first:last], where=degrees > 0)
@@ -144,7 +144,7 @@ class Graph:
 
     @property
     def in_links(self) -> Rows:
-        """The graph turned round: row p holds the pages that link to p."""
+        """The transposed graph: row p holds the pages that link to p."""
         if self._in_links is None:
             from surveyor.graph.build import transpose
 
@@ -161,7 +161,7 @@ class Graph:
         return rows.indices[rows.indptr[page] : rows.indptr[page + 1]]
 
     def distinct_links_from(self, pages: AnyIntArray) -> tuple[IntArray, IdArray]:
-        """Return the links of some pages, repeats once: for each the place of its page in `pages`, and where it leads.
+        """Return the distinct links of some pages: for each, the index of its page in `pages`, and its target.
 
         >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
         >>> owners, goals = graph.distinct_links_from(np.array([2, 0]))
@@ -173,11 +173,11 @@ class Graph:
         owners = np.repeat(np.arange(degrees.size), degrees)
         goals = self.indices[np.arange(owners.size) + np.repeat(first - np.cumsum(degrees) + degrees, degrees)]
         new = np.ones(owners.size, np.bool_)
-        new[1:] = (goals[1:] != goals[:-1]) | (owners[1:] != owners[:-1])  # rows rise
+        new[1:] = (goals[1:] != goals[:-1]) | (owners[1:] != owners[:-1])  # rows are ascending
         return owners[new], goals[new]
 
     def reversed(self) -> Graph:
-        """Return the graph with every link turned round, sharing its arrays."""
+        """Return the graph with every link reversed, sharing its arrays."""
         rows = self.in_links
         return Graph(rows.indptr, rows.indices, names=self.names, in_links=Rows(self.indptr, self.indices))
 

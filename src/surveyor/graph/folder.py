@@ -1,6 +1,6 @@
 """A graph on disk: a folder of `.npy` arrays that open by memory map, and `graph.json` that describes it.
 
-    graph.json         format, version, counts, size and CRC-32 of each file and of itself, where the graph came from
+    graph.json         format, version, counts, size and CRC-32 of each file and of itself, provenance
     indptr.npy         int64, links of page p are indices[indptr[p]:indptr[p + 1]]
     indices.npy        int32
     in_indptr.npy      the same for in-links
@@ -8,9 +8,9 @@
     names.npy          int64 offsets into names.utf8 (only in named graphs)
     names.utf8
 
-Whoever opens a folder reads it once to verify the checksums, so that no bit that has flipped changes a result.
-The folder is written under another name and renamed when complete, so a crash never leaves half a graph
-under the wanted name.
+Opening a folder reads it once to verify the checksums, so that a flipped bit cannot change a result.
+The folder is written under a temporary name and renamed when complete, so a crash never leaves an incomplete
+graph under the final name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST = 1 << 24  # bytes of graph.json
 
 
 def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
-    """Write a graph with both directions."""
+    """Write a graph in both directions."""
     with _new_folder(folder, replace=replace) as draft:
         save(draft / "indptr.npy", graph.indptr)
         save(draft / "indices.npy", graph.indices)
@@ -63,7 +63,7 @@ def build_folder(
     replace: bool = False,
     progress: Progress = silent,
 ) -> Graph:
-    """Finish a builder straight into a folder, never holding all links in memory; open the result."""
+    """Write the graph of a builder directly to a folder, never holding all links in memory; open the result."""
     with _new_folder(folder, replace=replace) as draft:
         with _growing(draft / "indices.npy") as write:
             graph = builder.finish(nodes, names, write=write, progress=progress)
@@ -78,7 +78,7 @@ def build_folder(
 
 
 def open_folder(folder: Path, *, verify: bool = True) -> Graph:
-    """Open a graph by memory map; refuse one that is missing, unfinished, truncated, corrupt or newer."""
+    """Open a graph by memory map; refuse one that is missing, incomplete, truncated, corrupt or newer."""
     about = describe(folder)
     for name, (expected, checksum) in about["files"].items():
         path = folder / name
@@ -102,7 +102,7 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """Return what `graph.json` says, after checking that this version can read it."""
+    """Return the contents of `graph.json`, after checking that this version can read it."""
     path = folder / "graph.json"
     if not path.is_file():
         kind = "is not a graph folder (it has no graph.json)" if folder.exists() else "does not exist"
@@ -137,7 +137,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def _check_names(names: set[str]) -> None:
-    """Refuse a list of files that leaves one unchecked, or names one that is no part of a graph."""
+    """Refuse a list of files that leaves one unchecked, or names one that is not part of a graph."""
     if names not in (set(ARRAYS), {*ARRAYS, *NAME_FILES}):
         raise ValueError("its files are not those of a graph")
 
@@ -164,11 +164,11 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
 
 
 def _sound(rows: Rows) -> bool:
-    """Say whether every row lies within the links and every link within the pages; kernels rely on it."""
+    """Return whether every row lies within the links and every link within the pages; kernels rely on it."""
     pages, links = rows.indptr.size - 1, rows.indices.size
     if rows.indptr[0] != 0 or rows.indptr[-1] != links:
         return False
-    for start in range(0, pages, BLOCK):  # in pieces: a graph may be larger than memory
+    for start in range(0, pages, BLOCK):  # in blocks: a graph may be larger than memory
         if (np.diff(rows.indptr[start : start + BLOCK + 1]) < 0).any():
             return False
     pieces = (rows.indices[start : start + BLOCK] for start in range(0, links, BLOCK))
@@ -176,7 +176,7 @@ def _sound(rows: Rows) -> bool:
 
 
 def check_free(folder: Path, *, replace: bool) -> None:
-    """Refuse a folder that exists, unless it holds a graph, and nothing else, that may be replaced."""
+    """Refuse an existing folder unless it holds only a graph and `replace` is set."""
     if not (folder.exists() or folder.is_symlink()):
         return
     if not (folder / "graph.json").is_file():
@@ -191,7 +191,7 @@ def check_free(folder: Path, *, replace: bool) -> None:
 
 @contextmanager
 def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
-    """Give a draft folder that becomes `folder` when the block ends well and vanishes when it does not."""
+    """Yield a draft folder that is renamed to `folder` on success and removed on failure."""
     check_free(folder, replace=replace)
     draft, old = (folder.with_name(f"{folder.name}.{what}-{os.getpid()}") for what in ("draft", "old"))
     draft.mkdir(parents=True)
@@ -210,7 +210,7 @@ def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
 
 @contextmanager
 def _growing(path: Path) -> Iterator[Any]:
-    """Write an int32 `.npy` file of yet unknown length: a header with room to spare, data, the true header."""
+    """Write an int32 `.npy` file of initially unknown length: a header with spare room, data, the final header."""
     count = 0
 
     def header() -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any]) 
 
 
 def _seal(about: Mapping[str, Any]) -> str:
-    """Return the checksum of what `graph.json` says, however it is spaced."""
+    """Return the checksum of the contents of `graph.json`, independent of white space."""
     from isal.isal_zlib import crc32
 
     return f"{crc32(json.dumps(about, sort_keys=True).encode()):08x}"

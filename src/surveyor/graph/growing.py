@@ -1,8 +1,8 @@
-"""A link graph that grows while pages are read: one row per page, appended, replaced when a page is read again.
+"""A link graph that grows during a crawl: one row per page, appended, replaced when a page is fetched again.
 
-Page ids are given by the caller, in any order; room is made as they appear. Rows lie one after another in one
-array; a replaced row leaves a gap, and when gaps make up half of it the array is packed. So `put` costs the
-length of its row, on average.
+The caller assigns page ids, in any order; arrays grow as ids appear. Rows are stored one after another in one
+array; a replaced row leaves a gap, and the array is compacted when half of it is gaps. So the amortised cost of
+`put` is the length of its row.
 
     >>> graph = GrowingGraph()
     >>> graph.put(0, np.array([1, 2], np.int32))
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 
 class GrowingGraph:
-    """The links of the pages read so far."""
+    """The links of the pages fetched so far."""
 
     def __init__(self, pages: int = 1024, links: int = 4096) -> None:
-        """Make room for so many pages and links; more come as needed."""
+        """Allocate room for this many pages and links; both grow as needed."""
         self._start: IntArray = np.full(pages, -1, np.int64)  # -1: never read
         self._end: IntArray = np.full(pages, -1, np.int64)
         self._targets: IdArray = np.empty(links, np.int32)
         self._used = 0
-        self.links = 0  # in the rows that count
+        self.links = 0  # in the current rows
         self.read = 0  # pages
         self.size = 0  # one more than the largest id seen
 
     def put(self, page: int, links: IdArray) -> IdArray:
-        """Set the links of a page (distinct, without the page itself); return those it had before."""
+        """Set the links of a page (distinct, without the page itself); return its previous links."""
         links = _checked(page, links)
         old = self.links_of(page).copy()
         largest = max(page, int(links.max()) if links.size else 0)
@@ -52,7 +52,7 @@ class GrowingGraph:
             self._start = np.concatenate([self._start, np.full(room, -1)])
             self._end = np.concatenate([self._end, np.full(room, -1)])
         if np.may_share_memory(links, self._targets):
-            links = links.copy()  # making room may move it
+            links = links.copy()  # growing may move it
         self._make_room(links.size)
         self.read += bool(self._start[page] < 0)
         self.links += links.size - old.size
@@ -62,11 +62,11 @@ class GrowingGraph:
         return old
 
     def has(self, page: int) -> bool:
-        """Say whether a page has been read."""
+        """Return whether a page has been fetched."""
         return 0 <= page < self._start.size and bool(self._start[page] >= 0)
 
     def links_of(self, page: int) -> IdArray:
-        """Return the links of a page, none if it was not read."""
+        """Return the links of a page, none if it has not been fetched."""
         if not self.has(page):
             return self._targets[:0]
         view: IdArray = read_only(self._targets[self._start[page] : self._end[page]])
@@ -74,13 +74,13 @@ class GrowingGraph:
 
     @property
     def rows(self) -> Rows:
-        """The arrays, as kernels take them; until the next `put`."""
+        """The arrays in the form that kernels take; valid until the next `put`."""
         from surveyor.kernels.mass import Rows
 
         return Rows(read_only(self._start), read_only(self._end), read_only(self._targets))
 
     def to_graph(self, pages: int | None = None, names: Names | None = None) -> Graph:
-        """Return all that is known as an immutable graph; pages not read have no links."""
+        """Return everything known as an immutable graph; pages not fetched have no links."""
         pages = self.size if pages is None else pages
         if pages < self.size:
             problem = f"page {self.size - 1:,} has been seen, and {pages:,} pages are too few for it"
@@ -95,7 +95,7 @@ class GrowingGraph:
         return Graph.from_arrays(np.repeat(np.arange(pages), degrees), targets, pages, names)
 
     def _make_room(self, links: int) -> None:
-        """Pack the rows when half is gaps; then make the array longer if it is still too short."""
+        """Compact the rows when half is gaps; then extend the array if it is still too short."""
         if self._used + links <= self._targets.size:
             return
         rows = np.flatnonzero(self._end > self._start)

@@ -1,12 +1,12 @@
-"""Which names lie on a host, in a domain or below a prefix: rules that communities and samples share.
+"""Select names on a host, in a domain or below a URL prefix: rules shared by communities and samples.
 
 | rule | names |
 |---|---|
-| host | of this host, on any port; with a port, on this port alone |
-| domain | of a registrable domain, with all hosts below it |
-| prefix | this page and all below it; `…/docs*` is whatever begins so; https is http |
+| host | of this host, on any port; with a port, on this port only |
+| domain | of a registrable domain, with all its subdomains |
+| prefix | this page and all below it; `…/docs*` is any name with this prefix; https equals http |
 
-Names are URLs or hosts. No name of a table is looked at one by one.
+Names are URLs or hosts. All operations are vectorised over a table of names.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from surveyor.graph.sites import authorities, hosts_of
 from surveyor.web.suffixes import Suffixes, spelt
 from surveyor.web.urls import normalise
 
-ENDS = ("/", "?", "#")  # what may follow the last folder of a prefix
+ENDS = ("/", "?", "#")  # what may follow the last path segment of a prefix
 _PORT = re.compile(r":\d+$")
 _URL = re.compile(r"https?://(?:[^/?#]*@)?([^/?#\\]*)", re.IGNORECASE)
 
 
 def on_host(names: Names, host: str) -> BoolArray:
-    """Say which names are of a host."""
+    """Return which names are of a host."""
     if has_port(host):
         at, hosts = hosts_of(names)
         return np.array([*map(is_at(host), hosts), False])[at]
@@ -37,35 +37,35 @@ def on_host(names: Names, host: str) -> BoolArray:
 
 
 def in_domain(names: Names, domain: str) -> BoolArray:
-    """Say which names are of a registrable domain; by the end of the name, as `db.intern` has hosts below it, too."""
+    """Return which names are of a registrable domain; by suffix, as an unlisted `db.intern` has subdomains, too."""
     return where(names, ends_with(Suffixes().domain(domain)))
 
 
 def where(names: Names, is_meant: Callable[[str], bool]) -> BoolArray:
-    """Say which names are of hosts that are meant, each of which is asked about once."""
+    """Return which names are of hosts for which `is_meant` is true; it is called once per host."""
     places = Places("hosts")
     at = places.of(names)
-    return np.array([*map(is_meant, places.names()), False])[at]  # -1 is on no host
+    return np.array([*map(is_meant, places.names()), False])[at]  # -1: no host
 
 
 def has_port(host: str) -> bool:
-    """Say whether a host is given with its port."""
+    """Return whether a host includes a port."""
     return _PORT.search(host) is not None
 
 
 def is_at(host: str) -> Callable[[str], bool]:
-    """Return what tells whether a host with its port is this one."""
+    """Return a predicate that is true if a host with its port is this one."""
     wanted, port = spelt(host), host.rpartition(":")[2]
     return lambda name: spelt(name) == wanted and name.rpartition(":")[2] == port
 
 
 def ends_with(domain: str) -> Callable[[str], bool]:
-    """Return what tells whether a host is this one or lies below it."""
+    """Return a predicate that is true for this host and its subdomains."""
     return lambda host: host == domain or host.endswith(f".{domain}")
 
 
 def authority(name: str) -> str:
-    """Return host and port of a URL; any other name is one itself.
+    """Return the host and port of a URL; any other name is returned as it is.
 
     >>> authority("HTTP://Example.org:8080?x"), authority("example.org")
     ('Example.org:8080', 'example.org')
@@ -75,16 +75,16 @@ def authority(name: str) -> str:
 
 
 class Prefix:
-    """How names begin."""
+    """A URL prefix."""
 
     def __init__(self, text: str) -> None:
-        self.is_open = text.endswith("*")  # whatever follows
+        self.is_open = text.endswith("*")  # anything may follow
         bare = text.rstrip("*")
         spellings = {bare, (normalise(bare) or bare) if "://" in bare else bare}
         self._starts = sorted({spelling.partition("://")[2] or spelling for spelling in spellings})
 
     def holds(self, name: str) -> bool:
-        """Say whether one name begins so, whatever its scheme, and goes on with another folder or not at all."""
+        """Return whether a name has this prefix, in any scheme, and ends there or continues with `/`, `?` or `#`."""
         rest = name.partition("://")[2] if _URL.match(name) else name
         return any(
             rest.startswith(start)
@@ -93,7 +93,7 @@ class Prefix:
         )
 
     def among(self, names: Names) -> BoolArray:
-        """Say which names do."""
+        """Return which names have this prefix."""
         first, last = names.offsets[:-1], names.offsets[1:]
         begin = np.where((at := authorities(names)[:, 0]) > 0, at, first)
         found = np.zeros(len(names), np.bool_)

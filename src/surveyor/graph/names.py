@@ -1,6 +1,6 @@
 """Names of pages (URLs, hosts, domains): one UTF-8 blob and offsets, so that it can be memory-mapped.
 
-Finding an id by name uses a table of sorted hashes that is made on first use (16 bytes a name).
+Lookup of an id by name uses a table of sorted hashes that is built on first use (16 bytes per name).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surveyor.web.interning import StringTable, key_words
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 AT_ONCE = 1 << 20  # offsets compared at a time
-BLOCK = 1 << 16  # names cut out of the blob at a time
+BLOCK = 1 << 16  # names extracted from the blob at a time
 WORD = 8  # bytes of a name compared at a time
 
 
@@ -33,7 +33,7 @@ class Names(Sequence[str]):
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Names:
-        """Make a name table from strings."""
+        """Build a name table from strings."""
         encoded = [name.encode("utf-8", "surrogateescape") for name in names]
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(name) for name in encoded], out=offsets[1:])
@@ -41,7 +41,7 @@ class Names(Sequence[str]):
 
     @classmethod
     def checked(cls, offsets: AnyArray, blob: AnyArray, source: Path, error: type[SurveyorError] = InputError) -> Names:
-        """Take a table from a file that nobody vouches for: offsets that lead out of the blob are refused."""
+        """Build a table from an untrusted file; refuse offsets outside the blob."""
         fits = (
             (offsets.ndim, blob.ndim) == (1, 1)
             and (offsets.dtype, blob.dtype) == (np.dtype(np.int64), np.dtype(np.uint8))
@@ -106,7 +106,7 @@ class Names(Sequence[str]):
         return None
 
     def id_of(self, name: str) -> int:
-        """Return the id of a name; refuse an unknown one."""
+        """Return the id of a name; raise an error if it is unknown."""
         page = self.find(name)
         if page is None:
             raise UsageError(
@@ -116,7 +116,7 @@ class Names(Sequence[str]):
         return page
 
     def repeats(self) -> int:
-        """Count the names that occurred before; empty ones are no names."""
+        """Count the names that are duplicates of earlier ones; empty names are not counted."""
         from surveyor.kernels.intern import hash_all
         from surveyor.kernels.text import names_rise
 
@@ -129,7 +129,7 @@ class Names(Sequence[str]):
         return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
 
     def take(self, pages: IntArray) -> Names:
-        """Return the names of some pages, in their order."""
+        """Return the names of some pages, in the given order."""
         from surveyor.kernels.text import copy_spans
 
         spans = np.column_stack([self.offsets[pages], self.offsets[np.asarray(pages) + 1]])
@@ -140,7 +140,7 @@ class Names(Sequence[str]):
         return Names(offsets, blob)
 
     def reversed_labels(self) -> Names:
-        """Return the names read from the right, label by label: org.example for example.org."""
+        """Return the names with reversed labels: org.example for example.org."""
         from surveyor.kernels.text import reverse_labels
 
         blob = np.empty_like(self.blob)
@@ -148,11 +148,11 @@ class Names(Sequence[str]):
         return Names(self.offsets, blob)
 
     def order(self) -> IntArray:
-        """Return the ids in the order of their names, byte by byte as C compares them; equal names by id.
+        """Return the ids sorted by name, byte by byte as C compares them; equal names by id.
 
-        Names are compared eight bytes at a time, and only those go on that are still equal.
+        Names are compared eight bytes at a time, and only those still equal are compared further.
         """
-        rank: IntArray = np.zeros(len(self), np.int64)  # how many names are certain to come before
+        rank: IntArray = np.zeros(len(self), np.int64)  # number of names certain to come before
         tied: IntArray = np.arange(len(self))
         depth = 0
         while tied.size:
@@ -164,7 +164,7 @@ class Names(Sequence[str]):
             group[1:] = ranks[1:] != ranks[:-1]
             like[1:] = group[1:] | (words[1:] != words[:-1]) | (left[1:] != left[:-1])
             before, first = (np.maximum.accumulate(np.where(starts, here, 0)) for starts in (group, like))
-            rank[tied] = ranks + np.where(left > WORD, first, here) - before  # what ends here is equal: by id
+            rank[tied] = ranks + np.where(left > WORD, first, here) - before  # names that end here are equal: by id
             alone = like & np.append(like[1:], True)
             tied = tied[~alone & (left > WORD)]
             depth += WORD
@@ -173,7 +173,7 @@ class Names(Sequence[str]):
         return order
 
     def _words(self, pages: IntArray, depth: int) -> tuple[KeyArray, ByteArray]:
-        """Return eight bytes of each name as a number, and how many bytes are left there, at most nine."""
+        """Return the eight bytes of each name at `depth` as a number, and the bytes left from there, at most nine."""
         first, last = self.offsets[pages] + depth, self.offsets[pages + 1]
         words = np.zeros(pages.size, np.uint64)
         for step in range(WORD):
@@ -183,7 +183,7 @@ class Names(Sequence[str]):
 
 
 class Interner(StringTable):
-    """Numbers names in the order of first appearance; grows as needed."""
+    """Assigns ids to names in the order of first appearance; grows as needed."""
 
     def names(self) -> Names:
         """Return the table of all names so far."""

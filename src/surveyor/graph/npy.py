@@ -1,8 +1,8 @@
-"""Arrays in NumPy's `.npy` format from files that nobody vouches for: numbers, dates and text of fixed width.
+"""Reader for untrusted files in NumPy's `.npy` format: numbers, dates and text of fixed width.
 
-NumPy evaluates the header of such a file as Python source, and believes the shape that it states. Here a header is
-matched by a pattern, only plain types are taken (no objects, no records), and the size of the file must be just what
-type and shape make it before anything is allocated or mapped.
+NumPy evaluates the header of such a file as Python source and trusts the shape in it. Here the header is matched by a
+regular expression, only plain types are accepted (no objects, no records), and the file size must equal the size given
+by type and shape before anything is allocated or mapped.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HEADER = re.compile(
 
 
 def read_npy(data: bytes | ByteArray) -> npt.NDArray[Any]:
-    """Return the array that the content of a file holds, over the same memory; ValueError if it is none."""
+    """Return the array in the contents of a file, as a view; raise ValueError if it is invalid."""
     start, kind, shape, order = _header(bytes(data[: LONGEST + 16]), len(data))
     array: npt.NDArray[Any] = np.frombuffer(data, kind, math.prod(shape), start).reshape(shape, order=order)
     return array
 
 
 def map_npy(path: Path) -> npt.NDArray[Any]:
-    """Map the array in a file, for reading; ValueError if it is none."""
+    """Memory-map the array in a file, read-only; raise ValueError if it is invalid."""
     size = path.stat().st_size
     with path.open("rb") as file:
         start, kind, shape, order = _header(file.read(LONGEST + 16), size)
@@ -44,7 +44,7 @@ def map_npy(path: Path) -> npt.NDArray[Any]:
 
 
 def plain_type(text: str) -> np.dtype[Any]:
-    """Return the type of numbers, dates or text that a file names; NumPy would evaluate what it does not know."""
+    """Return the dtype of numbers, dates or text with this name; NumPy would evaluate unknown names."""
     try:
         if re.fullmatch(TYPE, text):
             return np.dtype(text)
@@ -54,7 +54,7 @@ def plain_type(text: str) -> np.dtype[Any]:
 
 
 def _header(head: bytes, size: int) -> tuple[int, np.dtype[Any], tuple[int, ...], Any]:
-    """Return where the numbers begin, their type, the shape and the order; check that they fill the file."""
+    """Return the data offset, the dtype, the shape and the order; check that they match the file size."""
     wide = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(head[6:8])
     if not head.startswith(MAGIC) or wide is None:
         raise ValueError("it is no .npy array")

@@ -1,7 +1,7 @@
-"""Which host or domain each page is on, numbered in the order of first appearance; no page is looked at one by one.
+"""Map names to their hosts or domains, numbered in the order of first appearance; vectorised over names.
 
-Names may be URLs or host names. URLs are cut out of their text some thousand at a time, and only a host and port that
-was not seen before is spelt and looked up in the list of suffixes. Of a host graph each name is a host, so each is.
+Names may be URLs or host names. URLs are parsed some thousand at a time, and only a host and port that was not seen
+before is normalised and looked up in the public suffix list. In a host graph every name is a host, so each is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Places:
     def __init__(
         self, to: Level = "domains", suffixes: Suffixes | None = None, aliases: Mapping[str, str] | None = None
     ) -> None:
-        """Give places of `aliases` the number of the place that they lead to."""
+        """Give each place in `aliases` the number of the place that it maps to."""
         if to not in get_args(Level):
             raise UsageError(f"no graph of {to!r}", hint=f"choose {' or '.join(get_args(Level))}")
         self.to: Level = to
@@ -36,13 +36,13 @@ class Places:
         self._aliases = {self._place(spelt(a) or a): self._place(spelt(b) or b) for a, b in (aliases or {}).items()}
         self._authorities, self._places = Interner(), Interner()
         self._of_authority: IdArray = np.empty(0, np.int32)
-        self._strange: list[IntArray] = []  # places under no known suffix, some of them several times
+        self._strange: list[IntArray] = []  # places under no known suffix, with duplicates
 
     def __len__(self) -> int:
         return self._places.known
 
     def of(self, names: Names) -> IdArray:
-        """Return the place of each name by number; -1 for one that has no host."""
+        """Return the place number of each name; -1 for a name without a host."""
         spans = authorities(names)
         at = np.full(len(names), NOWHERE, np.int32)
         urls, others = np.flatnonzero(spans[:, 0] < spans[:, 1]), np.flatnonzero(spans[:, 0] == 0)
@@ -66,9 +66,9 @@ class Places:
         return self._places.names()
 
     def in_order(self, kept: IntArray | None = None) -> tuple[Names, IdArray]:
-        """Return names in the order of Common Crawl (by `org.example`), and by old number the new one; -1 if not kept.
+        """Return names in Common Crawl order (by `org.example`), and new numbers by old number; -1 if not kept.
 
-        The list of new numbers has a last entry, -1, which is that of pages that are on no host.
+        The array of new numbers ends with an additional -1, the entry of pages without a host.
         """
         names = self.names()
         names = names if kept is None else names.take(kept)
@@ -79,11 +79,11 @@ class Places:
 
     @property
     def without_suffix(self) -> IntArray:
-        """The places under no suffix that the list knows: hosts that are their own domain for want of a better one."""
+        """The places under no known suffix: hosts that are used as their own domain."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *self._strange]))
 
     def _numbers(self, hosts: list[str]) -> IdArray:
-        """Return the number of the place of each host."""
+        """Return the place number of each host."""
         spelling = [spelt(host) for host in hosts]
         places = [self._place(host) if host else "" for host in spelling]
         found = Names.of(self._aliases.get(place, place) for place in places)

@@ -1,4 +1,4 @@
-"""Which host each page is on, read off names that are URLs; no page is looked at one by one."""
+"""Map names that are URLs to their hosts; vectorised over names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray
 from surveyor.graph.names import Interner, Names
 
 SLASH = ord("/")
-NOWHERE = -1  # the host of a name that is no URL
+NOWHERE = -1  # the host of a name that is not a URL
 URL = re.compile(r"https?://[^/]")
 
 
 def hosts_of(names: Names) -> tuple[IdArray, Names]:
-    """Return the host of each page by number (with its port, if it names one), and the names of the hosts.
+    """Return the host number of each page (with its port, if it has one), and the names of the hosts.
 
     >>> at, hosts = hosts_of(Names.of(["https://a.example/x", "http://a.example", "b", "https://b.example:81/"]))
     >>> at.tolist(), list(hosts)
@@ -30,7 +30,7 @@ def hosts_of(names: Names) -> tuple[IdArray, Names]:
 
 
 def authorities(names: Names) -> IntArray:
-    """Return from where to where in the blob each name that is a URL has its host and port; (0, 0) if it is none."""
+    """Return the start and end in the blob of the host and port of each URL; (0, 0) for other names."""
     blob, first, last = names.blob, names.offsets[:-1], names.offsets[1:]
     begin = np.where(_starts(blob, first, last, b"http://"), first + 7, 0)
     begin = np.where(_starts(blob, first, last, b"https://"), first + 8, begin)
@@ -40,7 +40,7 @@ def authorities(names: Names) -> IntArray:
 
 
 def _starts(blob: ByteArray, first: IntArray, last: IntArray, with_: bytes) -> BoolArray:
-    """Say which names start so."""
+    """Return which names start with these bytes."""
     long = last - first >= len(with_)
     same = long.copy()
     for step, letter in enumerate(with_):

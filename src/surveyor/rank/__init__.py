@@ -1,1 +1,1 @@
-"""Scores for the pages of a graph, each with its proven error."""
+"""Scores for the pages of a graph, each with a proven error."""

@@ -1,4 +1,4 @@
-"""The shortest chain of links from some pages to another."""
+"""Shortest paths of links between pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from surveyor.graph.csr import Graph
 
 
 def shortest_chain(graph: Graph, starts: AnyIntArray, target: int) -> tuple[int, ...]:
-    """Return the pages of a shortest chain from one of `starts` to the target, both ends included; empty if none is.
+    """Return the pages of a shortest path from one of `starts` to the target, both included; empty if there is none.
 
-    Of equally short chains the one whose pages have the lowest ids, from the target backwards.
+    Among equally short paths, choose the one whose pages have the lowest ids, from the target backwards.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d"), ("a", "c")])
     >>> shortest_chain(graph, np.array([0]), 3)
@@ -20,7 +20,7 @@ def shortest_chain(graph: Graph, starts: AnyIntArray, target: int) -> tuple[int,
     back = graph.reversed()
     is_start = np.zeros(graph.pages, np.bool_)
     is_start[starts] = True
-    onward = np.full(graph.pages, -1, np.int32)  # the next page of the chain, for pages from which one is known
+    onward = np.full(graph.pages, -1, np.int32)  # the next page of the path, for pages from which one is known
     onward[target] = target
     here = np.array([target])
     while here.size and not is_start[here].any():

@@ -1,14 +1,14 @@
-"""Which page of the frontier would move the ranks of local pages most: SC-SELECT of Davis and Dhillon, and kin.
+"""Score the pages of the frontier by their influence on local ranks: SC-SELECT of Davis and Dhillon, and others.
 
-Each score is one number per page of the frontier, the larger the sooner it should be read, in time linear in the links
-of the pages read. They differ in what they look at:
+Each score is one number per page of the frontier; pages with larger scores should be read first. All take time linear
+in the links of the pages read:
 
-- `complement`: how far reading the page would move the ranks of the local pages, were its links like the average link
-  (stochastic complementation). The paper's algorithm tests `x > 0` where x is never above 0, and leaves out dangling
-  pages; both are mended here, and the sum is exact where the paper takes the nearest of a table.
+- `complement`: how much reading the page would change the ranks of the local pages if its links were like the average
+  link (stochastic complementation). The paper's algorithm tests `x > 0` where x is never above 0, and leaves out
+  dangling pages; both are fixed here, and the sum is exact where the paper uses the nearest entry of a table.
 - `flow`: the rank that would flow to it, Σ f / (links + 1) over the pages that link to it (PF-SELECT).
-- `cho`: the same without the one more link (Cho, Garcia-Molina and Page 1998).
-- `outlinks`: how many pages read link to it.
+- `cho`: the same without the additional link (Cho, Garcia-Molina and Page 1998).
+- `outlinks`: the number of read pages that link to it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.kernels.crew import Crew
 from surveyor.kernels.known import Known
 
-BLOCKS = 8  # of the frontier, scored at once; each takes memory for all pages read
-KEYS = 20061  # any number: which random keys tell sets of parents apart does not matter
+BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all pages read
+KEYS = 20061  # arbitrary seed of the random keys that distinguish sets of parents
 
 
 def complement(
@@ -37,9 +37,9 @@ def complement(
 
     Parameters
     ----------
-    ranks : PageRank of the pages read, by place, summing to 1; `local` marks the local ones.
-    teleport, newcomer : where jumps go among the pages read (uniform by default), and the share of them that a page
-        just read would get (of all pages alike by default).
+    ranks : PageRank of the pages read, by index, summing to 1; `local` marks the local ones.
+    teleport, newcomer : the teleport distribution over the pages read (uniform by default), and the teleport share of
+        a newly read page (the uniform share by default).
     """
     from surveyor.kernels import complement as kernels
 
@@ -51,7 +51,7 @@ def complement(
     dangling = float(ranks[degrees == 0].sum())
     gain = damping * flow + share * ((1 - damping) + damping * (dangling - stuck))  # g: the rank of the new page
     dilution = -share * ((1 - damping) + damping * dangling) - damping * stuck * (1 - share)  # c
-    typical = np.bincount(known.indices, minlength=pages).astype(np.float64)  # s: as the average link goes
+    typical = np.bincount(known.indices, minlength=pages).astype(np.float64)  # s: distribution of the average link
     typical = typical / typical.sum() if known.indices.size else np.full(pages, 1.0 / max(pages, 1))
     back = (damping * typical + (1 - damping) * (1 - share) * jumps) / (1 - (1 - damping) * share)  # z
     twin = _twins(known)
@@ -74,7 +74,7 @@ def complement(
 
 
 def flow(known: Known, ranks: FloatArray, plus: float = 1.0) -> FloatArray:
-    """Return the rank that each page of the frontier would get over links; with `plus` 0, as Cho et al. count it."""
+    """Return the rank that each page of the frontier would get through links; with `plus` 0, as in Cho et al."""
     from surveyor.kernels import complement as kernels
 
     found, stuck = np.empty(known.frontier.size), np.empty(known.frontier.size)
@@ -83,12 +83,12 @@ def flow(known: Known, ranks: FloatArray, plus: float = 1.0) -> FloatArray:
 
 
 def outlinks(known: Known) -> FloatArray:
-    """Return how many pages read link to each page of the frontier."""
+    """Return the number of read pages that link to each page of the frontier."""
     return np.diff(known.parents_indptr).astype(np.float64)
 
 
 def _twins(known: Known) -> IdArray:
-    """Return, for each page of the frontier, the first one that has the same parents."""
+    """Return, for each page of the frontier, the first one with the same parents."""
     from surveyor.kernels import complement as kernels
 
     size = known.frontier.size
@@ -100,7 +100,7 @@ def _twins(known: Known) -> IdArray:
 
 
 def _sizes(z: FloatArray, v: FloatArray, gain: FloatArray, dilution: FloatArray) -> FloatArray:
-    """Return Σ |dilution·v + gain·z| for each pair, from prefix sums over the places where a term changes its sign."""
+    """Return Σ |dilution·v + gain·z| for each pair, from prefix sums over the points where a term changes sign."""
     moves = v > 0
     edges = -z[moves] / v[moves]
     order = np.argsort(edges)
@@ -119,6 +119,6 @@ def _sums(values: FloatArray) -> FloatArray:
 
 
 def _edges(known: Known) -> IdArray:
-    """Cut the frontier into blocks with about as many parents each."""
+    """Split the frontier into blocks with about the same number of parents."""
     wanted = np.linspace(0, known.parents.size, BLOCKS + 1)
     return np.unique(np.searchsorted(known.parents_indptr, wanted))

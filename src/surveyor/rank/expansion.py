@@ -1,14 +1,14 @@
-"""A local domain that grows page by page into the web around it: ranks of what was read, and what to read next.
+"""Ranks of a local domain that is expanded page by page into the surrounding web, and which pages to read next.
 
-FindGlobalPR (Davis and Dhillon, KDD 2006) ranks the pages read, reads the pages of the frontier that matter most to
-the local ones, and so on. Each time only what changed is ranked anew. The ranks solve a system that leaks at pages
-without links and in which every page gets 1 besides what links bring; new pages change nobody's 1, so old ranks stay
-a good start. With ρ the residual, what one update would still change, and n pages,
+FindGlobalPR (Davis and Dhillon, KDD 2006) alternates between ranking the pages read and reading the pages of the
+frontier that matter most to the local ones. Each time only what changed is ranked again. The ranks solve a system that
+leaks at pages without links and in which every page gets 1 in addition to its links; new pages leave this 1 unchanged,
+so old ranks remain a good start. With ρ the residual, the change of one more update, and n pages,
 
     ‖ranks / Σ ranks − PageRank‖₁  ≤  Σ |ρ − Σρ/n| / ((1 − damping) · Σ ranks)
 
-since ranks of sum 1 change by just these residuals in a step of the surfer, a step that brings any two of them closer
-by the damping. Residuals are pushed until that bound is small enough.
+since ranks of sum 1 change by exactly these residuals in a step of the surfer, and a step contracts distances by the
+damping. Residuals are pushed until this bound is small enough.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from surveyor.rank import complement as scores
 
 Select = Literal["complement", "flow", "cho", "outlinks", "random"]
 SELECTORS: tuple[str, ...] = get_args(Select)
-BITS = 36  # of a score that count: below them lies rounding, which must not decide
-FIRST, FINER = 4.0, 2.0  # the first threshold of a push, as a multiple of what will do, and by how much it falls
-SPREAD = 0x9E3779B97F4A7C15  # odd and large: keeps the seeds of different rounds apart
-TOLERANCE = 1e-5  # of ranks that only choose what to read: twice what the paper's stopping rule proves
-PASSES, PUSHES = 32, 64  # over the pages in one push, and pushes in all: with a damping near 1 it would never end
-ROUNDING = 1e-13  # of residuals that were pushed on many times
+BITS = 36  # significant bits of a score: rounding errors below them must not decide
+FIRST, FINER = 4.0, 2.0  # the first push threshold, as a multiple of the final one, and the factor by which it falls
+SPREAD = 0x9E3779B97F4A7C15  # odd and large: makes the seeds of different rounds distinct
+TOLERANCE = 1e-5  # of ranks that only select what to read: twice what the paper's stopping rule proves
+PASSES, PUSHES = 32, 64  # passes per push, and pushes in total: with a damping near 1 it would never end
+ROUNDING = 1e-13  # of residuals that were pushed many times
 
 
 class Expansion:
-    """The pages read so far, by rank, and the frontier, by how much it matters."""
+    """The ranks of the pages read so far, and the scores of the frontier."""
 
     def __init__(
         self,
@@ -46,20 +46,20 @@ class Expansion:
         seed: int = 7,
         threads: int | None = None,
     ) -> None:
-        """Begin with local pages, by id; scores that are equal are ordered by chance, which follows from the seed."""
+        """Start with local pages, by id; ties between scores are broken at random, determined by the seed."""
         if select not in SELECTORS:
             raise UsageError(f"no selection {select!r}", hint=f"choose {', '.join(SELECTORS)}")
         self.local, self.select, self.damping, self.tolerance = local, select, damping, tolerance
         self._seed, self._threads = np.uint64(seed), threads
-        self._ranks: FloatArray = np.ones(0)  # by id: of the leaky system
+        self._ranks: FloatArray = np.ones(0)  # by id, of the leaky system
         self._scratch: IdArray = np.empty(0, np.int32)
         self._before: FloatArray = np.zeros(0)
         self.error = 0.0  # proven, of the ranks of the pages read
-        self.moved = 0.0  # L1 distance from the last ranks of the local pages to these
-        self.followed = 0  # links followed by pushes, ever
+        self.moved = 0.0  # L1 distance between the last two rank vectors of the local pages
+        self.followed = 0  # total number of links followed by pushes
 
     def learn(self, rows: Rows, pages: IdArray, web: int, stands_for: IdArray | None = None) -> Known:
-        """Take in the pages read so far (by id, rising; of a web of so many ids): rank them; return what they tell."""
+        """Rank the pages read so far (ascending ids, of `web` known ids); return the graph of what is known."""
         if self._ranks.size < web:
             self._ranks = np.append(self._ranks, np.ones(web - self._ranks.size))
             self._scratch = np.full(web, -1, np.int32)
@@ -73,17 +73,17 @@ class Expansion:
         return found
 
     def local_ranks(self) -> FloatArray:
-        """Return the ranks of the local pages by what was read so far, summing to 1: the estimate of the paper."""
+        """Return the current ranks of the local pages, summing to 1: the estimate of the paper."""
         ranks = self._ranks[self.local]
         return np.asarray(ranks / ranks.sum())
 
     def ranks(self, found: Known) -> FloatArray:
-        """Return the PageRank of the pages read, by place, summing to 1."""
+        """Return the PageRank of the pages read, by index, summing to 1."""
         ranks = self._ranks[found.pages]
         return np.asarray(ranks / ranks.sum())
 
     def by_id(self, pages: IntArray) -> FloatArray:
-        """Return the ranks of some pages by id, summing to 1; pages not ranked yet count like one without in-links."""
+        """Return the ranks of some pages by id, summing to 1; unranked pages count like one without in-links."""
         ranks = np.append(self._ranks, np.ones(max(0, int(pages.max(initial=-1)) + 1 - self._ranks.size)))[pages]
         return np.asarray(ranks / ranks.sum()) if pages.size else ranks
 
@@ -101,7 +101,7 @@ class Expansion:
         return scores.flow(found, ranks, plus=1.0 if self.select == "flow" else 0.0)
 
     def best(self, found: Known, count: int, waits: BoolArray | None = None) -> IdArray:
-        """Return the ids of the best pages of the frontier, best first; only of those that wait, if that is told."""
+        """Return the ids of the best pages of the frontier, best first; only those that `waits` marks, if given."""
         from surveyor.kernels.crawl import chances
 
         pages, values = found.frontier, _rounded(self.scores(found))
@@ -116,12 +116,12 @@ class Expansion:
         return pages[np.lexsort((luck, -values))[:count]]
 
     def _luck(self, found: Known) -> np.uint64:
-        """Return the seed of a draw; each round of a choice by chance draws anew, or pages once passed over stay so."""
+        """Return the seed of a draw; each round of random selection draws anew, or skipped pages would stay skipped."""
         again = found.pages.size if self.select == "random" else 0
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 
     def _push(self, found: Known, ranks: FloatArray) -> float:
-        """Push residuals until the ranks are near enough, or have cost too much; return the proven error."""
+        """Push residuals until the error is small enough or the work limit is reached; return the proven error."""
         from surveyor.kernels.push import missing, push_in_order
 
         residual = np.empty(ranks.size)
@@ -144,6 +144,6 @@ class Expansion:
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """Round to so many bits that the order in which sums were made does not show."""
+    """Round so that the order of summation does not affect the result."""
     fraction, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))

@@ -1,13 +1,13 @@
-"""Where the score of one page comes from.
+"""Explain the score of one page.
 
 One step back, a score is a plain sum (`pagerank.py`): what each linking page passed on, what came from
-pages without links, and what came from jumps straight to the page. All the way back, every bit of score
-began with a jump somewhere, or with leaving a page without links: `origins` says where such surfers landed.
+pages without links, and what came from jumps directly to the page. All the way back, every part of a score
+began with a jump, or with leaving a page without links: `origins` lists where such surfers landed.
 They are found by following in-links backwards as far as it matters (Andersen et al. 2007, local computation
 of PageRank contributions), so each part is a lower bound; the rest is `other_origins`.
 
-Links that many pages of one site have in common are one template (`templates.py`) and told as one; how the page would
-rank without them is found by ranking without them (`without.py`).
+Links that many pages of one site have in common are one template (`templates.py`) and reported as one; the rank of
+the page without them is computed by ranking again without them (`without.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from surveyor.rank.ranking import Ranking
 from surveyor.rank.templates import Template, find_templates
 from surveyor.rank.without import Without, without_links
 
-BACK = 1e-3  # origins are followed back until what remains at a page is below this chance
+BACK = 1e-3  # origins are followed back until the remaining probability at a page is below this
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Part:
     name: str
     part: float  # of the explained page's score
     links: int  # links the page has; it passes an equal share over each
-    times: int = 1  # so many of them lead to the explained page
+    times: int = 1  # number of them that lead to the explained page
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pages of one host that link to the explained page by one template, and the part of its score they gave."""
+    """Pages of one host that link to the explained page by one template, and their part of its score."""
 
     host: str
     pages: int
@@ -51,23 +51,23 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one page has its score; all parts are fractions of that score."""
+    """The composition of the score of one page; all parts are fractions of that score."""
 
     page: int
     name: str
     share: float
     position: int
     in_links: int
-    path: tuple[str, ...]  # a shortest chain of links to it from a page that jumps go to, if not all are alike
-    templates: tuple[Group, ...]  # what came by templates
-    links: tuple[Part, ...]  # the other pages that gave most by a link
-    other_pages: int  # that link to it
-    other_links: float  # given by them
-    stuck: float  # given by pages without links
-    teleport: float  # given by jumps straight to the page
-    origins: tuple[Part, ...]  # where the surfers who came here had started
+    path: tuple[str, ...]  # a shortest path to it from a page that jumps go to, unless they are uniform
+    templates: tuple[Group, ...]  # contributions of templates
+    links: tuple[Part, ...]  # the other pages with the largest contributions by a link
+    other_pages: int  # number of other pages that link to it
+    other_links: float  # their contribution
+    stuck: float  # contribution of pages without links
+    teleport: float  # contribution of jumps directly to the page
+    origins: tuple[Part, ...]  # where the surfers who reached it started
     other_origins: float  # started elsewhere, or too far back to follow
-    without: Without | None = None  # how it would rank if no template linked to it, if that was asked for
+    without: Without | None = None  # its rank if no template linked to it, if requested
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -75,9 +75,9 @@ class Explanation:
 
 
 def explain(graph: Graph, ranking: Ranking, page: int | str, *, count: int = 10, what_if: bool = False) -> Explanation:
-    """Say where a page's score in a ranking of this graph comes from.
+    """Explain the score of a page in a ranking of this graph.
 
-    With `what_if`, a graph in which templates link to the page is ranked again without those links.
+    With `what_if`, the graph is ranked again without the template links to the page, if there are any.
 
     >>> from surveyor.rank.pagerank import pagerank
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
@@ -140,7 +140,7 @@ def _part(graph: Graph, page: int, part: float, times: int = 1) -> Part:
 
 
 def _chance_to_reach(graph: Graph, damping: float, target: int) -> FloatArray:
-    """Return, for each page, the chance to stop on the target before the first jump; low by at most BACK."""
+    """Return, for each page, the probability to stop on the target before the first jump; low by at most BACK."""
     from surveyor.kernels.push import push_back
 
     reached, residual = np.zeros(graph.pages), np.zeros(graph.pages)

@@ -1,24 +1,24 @@
 """PageRank with a proven error.
 
 The rank r of a page is the share of time a surfer spends on it who follows a random link with probability
-`damping` (d) and otherwise jumps to a page drawn from the teleport vector v. From a page without links he
-goes on as `dangling` says (u: the teleport vector, or all pages alike):
+`damping` (d) and otherwise jumps to a page drawn from the teleport vector v. From a page without links the
+surfer jumps as `dangling` defines (u: the teleport vector, or uniform):
 
     r = G r,   G r = d · (Aᵀ (r / out-degree) + (sum of r on dangling pages) · u) + (1 − d) · v
 
-**Certificate.** G brings any two vectors of sum 1 closer in L1 by the factor d. So for every x of sum 1,
-however it was found, ‖x − r‖ ≤ ‖G x − x‖ / (1 − d), and G x itself is within d times that. Each answer
-ends with such a step, and the bound includes the rounding of that step. A bound of a Gauss–Seidel sweep
+**Certificate.** G contracts the L1 distance of any two vectors of sum 1 by the factor d. So for every x of sum 1,
+however it was found, ‖x − r‖ ≤ ‖G x − x‖ / (1 − d), and G x itself is within d times that. Each computation
+ends with such a step, and the bound includes the rounding of that step. The bound of a Gauss–Seidel sweep
 with change D is 2 d D / (1 − d): each value it read was an old or a new one, so its residual is at most d D,
-and scaling the answer to sum 1 at most doubles that. (With u ≠ v the jumps lag too: (1 + d) D / (1 − d).)
+and scaling the result to sum 1 at most doubles that. (With u ≠ v the jumps lag too: (1 + d) D / (1 − d).)
 
-**Solvers.** *power*: x ← G x. *seidel*: Gauss–Seidel on blocks of pages, first the even blocks at once,
-then the odd ones; inside a block new values count immediately, and neighbours of a block are never updated
+**Solvers.** *power*: x ← G x. *seidel*: Gauss–Seidel on blocks of pages, first all even blocks in parallel,
+then the odd ones; inside a block new values are used immediately, and adjacent blocks are never updated
 at the same time, so blocks cost almost no convergence. The number of blocks depends on the graph only:
-the answer has the same bytes on any number of threads. Instead of rescaling x, the weight of the jump
+the result has the same bytes on any number of threads. Instead of rescaling x, the weight of the jump
 follows the sum of x, which converges on expanders as fast as power does. Every few sweeps the last ranks
-are blended so that their combined change is smallest (reduced rank extrapolation). *push*: from an earlier
-ranking, only what changed is moved (`kernels/push.py`). *auto* begins with power sweeps and turns to seidel
+are combined so that their combined change is smallest (reduced rank extrapolation). *push*: from an earlier
+ranking, only what changed is moved (`kernels/push.py`). *auto* begins with power sweeps and switches to seidel
 as soon as one of them shrinks the change too little; on an expander none does.
 
 Cost: one sequential read of the in-links per sweep, 40 to 80 bytes of memory per page. The in-links may be
@@ -45,7 +45,7 @@ Solver = Literal["auto", "power", "seidel", "push"]
 Weights = npt.ArrayLike | Sequence[str]
 
 EXPANDER = 0.3  # while power sweeps leave less than this part of the change, they are the fastest
-SMALLEST = 1e-13  # float64 proves no smaller error
+SMALLEST = 1e-13  # float64 cannot prove a smaller error
 
 
 def pagerank(
@@ -68,7 +68,7 @@ def pagerank(
     teleport : one weight per page, or the names of the trusted pages; uniform by default.
     dangling : where a surfer goes from a page without links.
     start : an earlier ranking of this graph, or of one with fewer pages; work then grows with the change.
-    solver : "auto" chooses; see the module's text.
+    solver : "auto" chooses; see the module docstring.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
     >>> ranking = pagerank(graph, tolerance=1e-9)
@@ -102,7 +102,7 @@ def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, pr
                 return "push"
         solver = "auto"
     method = "seidel" if solver == "seidel" else "power"
-    gain = 0.21  # an exact residual is about this part of the bound that a Gauss–Seidel sweep gives
+    gain = 0.21  # an exact residual is about this part of the bound of a Gauss–Seidel sweep
     stalled = 0
     while sweeps.error > tolerance and sweeps.sweeps < max_sweeps and stalled < 8:
         progress("ranking", sweeps.sweeps, _expected(sweeps, tolerance), "sweeps")
@@ -115,13 +115,13 @@ def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, pr
             sweeps.prove()
             if solver == "auto" and len(sweeps.history) > 1 and sweeps.change > EXPANDER * before:
                 method = "seidel"
-        # Rounding sets a floor; eight sweeps in a row without gain near it mean that it is reached.
+        # Rounding sets a floor; eight sweeps in a row without progress near it mean that it is reached.
         stalled = stalled + 1 if best < 1e-9 and min(sweeps.history) >= best else 0
     return method
 
 
 def _expected(sweeps: Sweeps, tolerance: float) -> float:
-    """Guess how many sweeps it will take, from how fast the bound has fallen; 0 before that can be told."""
+    """Predict the number of sweeps from the rate at which the bound has fallen; 0 while it is unknown."""
     if len(sweeps.history) < 4 or not 0 < sweeps.error < sweeps.history[1]:
         return 0.0
     pace = np.log(sweeps.error / sweeps.history[1]) / (len(sweeps.history) - 2)
@@ -159,7 +159,7 @@ def _check(damping: float, tolerance: float, solver: str, start: object) -> None
 
 
 def _weights(graph: Graph, given: Weights | None, what: str) -> FloatArray:
-    """Return a distribution over the pages; a single entry stands for the uniform one."""
+    """Return a distribution over the pages; a single entry represents the uniform one."""
     if given is None:
         return np.full(1, 1.0 / max(graph.pages, 1))
     if isinstance(given, str):
@@ -184,7 +184,7 @@ def _weights(graph: Graph, given: Weights | None, what: str) -> FloatArray:
 
 
 def _stuck_to(graph: Graph, dangling: str | FloatArray) -> FloatArray | None:
-    """Return where dangling pages lead, None for the teleport vector."""
+    """Return the distribution that dangling pages lead to, None for the teleport vector."""
     if not isinstance(dangling, str):
         return _weights(graph, dangling, "dangling")
     if dangling not in ("teleport", "uniform"):
@@ -193,7 +193,7 @@ def _stuck_to(graph: Graph, dangling: str | FloatArray) -> FloatArray | None:
 
 
 def _earlier(graph: Graph, start: Ranking | FloatArray) -> FloatArray:
-    """Return an earlier ranking as a start; pages it does not know get an even share."""
+    """Return an earlier ranking as a start; pages that it lacks get an equal share."""
     scores = np.asarray(start.scores if isinstance(start, Ranking) else start, np.float64)
     if (
         scores.ndim != 1
@@ -210,6 +210,6 @@ def _earlier(graph: Graph, start: Ranking | FloatArray) -> FloatArray:
 
 
 def _shares(weights: FloatArray) -> FloatArray:
-    """Scale weights to sum 1, however large they are."""
+    """Scale weights to sum 1 without overflow."""
     scaled = weights / weights.max()
     return np.asarray(scaled / scaled.sum())

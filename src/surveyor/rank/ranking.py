@@ -1,4 +1,4 @@
-"""The result of ranking: one score per page, with a proven error and how it came about."""
+"""The result of ranking: one score per page, with a proven error and the method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
 
 
-FAINT = 1e-9  # of the best share: where scores begin at the latest
+FAINT = 1e-9  # of the best share: lower end of the log scale
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,13 +25,13 @@ class Ranking:
 
     scores: FloatArray  # sum to 1; read-only
     error: float  # the L1 distance to the exact answer is at most this
-    sweeps: int  # passes over all links, the last one to prove the error
+    sweeps: int  # passes over all links, including the last one, which proves the error
     damping: float
     tolerance: float
-    solver: str  # "power", "seidel" or "push": what did most of the work
+    solver: str  # "power", "seidel" or "push": the one that did most of the work
     dangling: str  # where a surfer goes from a page without links
-    jump: FloatArray | None = None  # where jumps go; None: to all pages alike
-    stuck_to: FloatArray | None = None  # where a surfer goes from a page without links; None: to all pages alike
+    jump: FloatArray | None = None  # teleport distribution; None: uniform
+    stuck_to: FloatArray | None = None  # where a surfer goes from a page without links; None: uniform
     history: tuple[float, ...] = ()  # the proven bound after each sweep
     names: Names | None = None
 
@@ -40,7 +40,7 @@ class Ranking:
 
     @property
     def teleport(self) -> str:
-        """Whether jumps go to all pages alike ("uniform") or as "given"."""
+        """Teleport distribution: "uniform", or "given" by the caller."""
         return "uniform" if self.jump is None else "given"
 
     def top(self, count: int = 10) -> IntArray:
@@ -58,7 +58,7 @@ class Ranking:
         return float(self.scores[self._id(page)])
 
     def position(self, page: int | str) -> int:
-        """Return how many pages stand above this one, plus one (ties share the better position)."""
+        """Return the number of pages above this one, plus one (ties share the better position)."""
         return int(np.count_nonzero(self.scores > self.share(page))) + 1
 
     def marks(self) -> FloatArray:
@@ -67,7 +67,7 @@ class Ranking:
         if positive.size == 0:
             return np.zeros_like(self.scores)
         best = float(positive.max())
-        floor = max(float(positive.min()), FAINT * best)  # what lies far from the seeds would leave no scale
+        floor = max(float(positive.min()), FAINT * best)  # pages far from the seeds would stretch the scale too much
         if floor == best:
             return np.where(self.scores > 0, 100.0, 0.0)
         marks: FloatArray = 100 * np.log(np.maximum(self.scores, floor) / floor) / np.log(best / floor)

@@ -1,6 +1,6 @@
 """The state of a PageRank computation: ranks, their shares, and sweeps that improve them.
 
-Ranks are kept up to a factor; `total` is their sum and `stuck` the part on dangling pages. Each sweep ends
+Ranks are stored up to a factor; `total` is their sum and `stuck` the part on dangling pages. Each sweep ends
 with a proven bound on the L1 error of `scores()`, appended to `history`.
 """
 
@@ -19,18 +19,18 @@ from surveyor.graph.csr import Graph
 from surveyor.kernels.crew import Crew
 
 BLOCK = 1 << 19  # work of a block: links plus four per page
-BLOCKS = 64  # at most: 32 at once
-DEPTH = 5  # sweeps blended at a time
-PUSHES = 3  # times all links that a push may follow before sweeps take over
-HISTORY = 1 << 30  # bytes the blended vectors may take; beyond it ranks are not blended
-FAR = 1 << 29  # links from which those of a graph on disk are given back as soon as they are read
-PRECISE = 1e-7  # changes smaller than this call for precise sums
+BLOCKS = 64  # at most: 32 in parallel
+DEPTH = 5  # sweeps combined at a time
+PUSHES = 3  # multiple of all links that a push may follow before sweeps take over
+HISTORY = 1 << 30  # maximum bytes of the stored rank vectors; beyond it there is no extrapolation
+FAR = 1 << 29  # number of links from which memory of read file pages is released immediately
+PRECISE = 1e-7  # changes smaller than this require precise sums
 ROUNDING = 1.2e-16  # float64 rounds to within 2**-53, with a margin for products of roundings
 SUM_ROUNDING = 1e-14  # of a pairwise sum over any number of pages that fits in memory
 
 
 class Sweeps:
-    """Ranks that improve from sweep to sweep."""
+    """Ranks that are improved by sweeps."""
 
     def __init__(self, graph: Graph, jump: FloatArray, stuck_to: FloatArray | None, damping: float, crew: Crew) -> None:
         from surveyor.kernels import pagerank as kernels
@@ -63,26 +63,26 @@ class Sweeps:
 
     @property
     def error(self) -> float:
-        """The proven bound of the newest ranks."""
+        """The proven bound of the current ranks."""
         return self.history[-1] if self.history else (0.0 if self.graph.pages == 0 else 2.0)
 
     @cached_property
     def widest(self) -> int:
-        """The most in-links of any page."""
+        """The largest in-degree."""
         return int(np.diff(self.web.indptr).max(initial=0))
 
     @property
     def sweeps(self) -> int:
-        """How many times all links were read, pushes included."""
+        """The number of passes over all links, pushes included."""
         return len(self.history) + -(-self.followed // max(self.graph.links, 1))
 
     def scores(self) -> FloatArray:
-        """Return the newest ranks, scaled to sum 1."""
+        """Return the current ranks, scaled to sum 1."""
         ranks: FloatArray = self.ranks[self.newest]
         return ranks / (float(ranks.sum()) or 1.0)
 
     def prove(self) -> float:
-        """Do one power sweep, whose bound is as sharp as the residual; return the bound."""
+        """Run one power sweep, whose bound is as sharp as the residual; return the bound."""
         if self.change < PRECISE * self.total:
             self._measure()
             sum_rounding = SUM_ROUNDING
@@ -96,13 +96,13 @@ class Sweeps:
         self.fresh_rows = 1
         rounding = ROUNDING * sum(part.rounding for part in sums) / total + sum_rounding
         residual = self.change / total + rounding
-        # Twice the rounding beside the residual: of the new ranks, and of the sum that scales them to 1.
+        # Twice the rounding in addition to the residual: of the new ranks, and of the sum that scales them to 1.
         return self._record(self.damping * residual / (1 - self.damping) + 2 * rounding)
 
     def seidel(self) -> float:
-        """Do one Gauss–Seidel sweep, even blocks first; return its (looser) bound but for rounding.
+        """Run one Gauss–Seidel sweep, even blocks first; return its (looser) bound without rounding.
 
-        Blends the ranks when enough of them have gathered.
+        Extrapolates when enough rank vectors are stored.
         """
         if self.fresh_rows == self.ranks.shape[0] and self.fresh_rows > 2:
             self._blend()
@@ -124,7 +124,7 @@ class Sweeps:
         return bound
 
     def push(self, tolerance: float, max_sweeps: int) -> None:
-        """Move residuals along links until the error is near the tolerance, or too spread out."""
+        """Push residuals along links until the error is near the tolerance or the residuals are too spread out."""
         from surveyor.kernels.push import push
 
         graph, damping = self.graph, self.damping
@@ -148,7 +148,7 @@ class Sweeps:
         self.begin(np.maximum(ranks, 0.0))
 
     def _measure(self) -> None:
-        """Sum the ranks accurately: the proof rests on it."""
+        """Sum the ranks accurately: the proof depends on it."""
         ranks = self.ranks[self.newest]
         self.total = float(ranks.sum())
         self.stuck = float(np.multiply(ranks, self.inverse == 0, out=self.fresh).sum()) if ranks.size else 0.0
@@ -184,7 +184,7 @@ class Sweeps:
         return self.history[-1]
 
     def _blend(self) -> None:
-        """Replace the newest ranks by the blend of the last ones whose combined change is smallest."""
+        """Replace the ranks by the combination of the last ones whose combined change is smallest."""
         rows = self.ranks.shape[0]
         order = (self.newest + 1 + np.arange(rows)) % rows
         lower = np.sum(self._run(self.kernels.gram_block, [(self.ranks, order, a, b) for a, b in self.blocks]), axis=0)
@@ -204,7 +204,7 @@ class Sweeps:
 
 
 def blocks(indptr: IntArray) -> list[tuple[int, int]]:
-    """Cut the pages into blocks of like work; how many depends on the graph alone."""
+    """Split the pages into blocks of similar work; their number depends on the graph only."""
     pages = indptr.size - 1
     work = int(indptr[-1]) + 4 * pages
     count = 1 if work < BLOCK // 2 else max(4, min(BLOCKS, work // BLOCK))  # four: two threads have work in each wave

@@ -1,21 +1,21 @@
-"""Links that come with the template of a site: its footer, its navigation, a box that many pages have.
+"""Detect links that come from the template of a site: its footer, its navigation, a box on many pages.
 
-A link graph does not say where on a page a link stands. But links of a template come together: a page that has one of
-them has the others. The rule, for a page t and one host at a time:
+A link graph does not record the position of a link on a page. But template links occur together: a page that has one
+of them has the others. The rule, for a page t and one host at a time:
 
 1. A *companion* of t is a page that at least 10 pages of the host link to, at least 80 % of which link to t as well.
    Where t is linked to by the authors of some pages, the navigation of the site has no companions of t: most pages
    with that navigation do not link to t.
 2. Take the companion that most pages linking to t have. Among the pages that have both, those companions that at least
    80 % have, and t itself, are the *core*: at least 3 links, or there is no template here.
-3. The pages that link to t and have at least 80 % of the core are the template's, if they are at least 10 and give at
-   least 5 % of what the host gives. They are set aside, and the rest is looked at from step 2 on, at most 16 times.
+3. The pages that link to t and have at least 80 % of the core belong to the template, if they are at least 10 and give
+   at least 5 % of what the host gives. They are removed, and the rest is processed from step 2 on, at most 16 times.
 
-A page counts as linking to itself. Hosts that give less than a thousandth of the score are not looked at. The work is
-a few passes over the links of the hosts that are.
+A page counts as linking to itself. Hosts that give less than a thousandth of the score are skipped. The cost is
+a few passes over the links of the other hosts.
 
-What the rule cannot see: a template of one link only, or whose other links are common without it as well. And it
-cannot tell a template from authors who always name the same three pages together.
+Limits: the rule does not detect a template with a single link, or one whose other links are common without it as
+well. It cannot distinguish a template from authors who always link to the same three pages together.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.sites import URL, hosts_of
 
 TOGETHER = 0.8
-LINKS = 3  # of a core, at least
-PAGES = 10  # of a template, at least
-SLIGHT = 1e-3  # of the score: hosts that give less are not looked at
-SMALL = 0.05  # of what the host gives: a template that gives less is left alone
-ROUNDS = 16  # for each host
-NONE = -1.0  # is given by a page that does not link; one that does may give 0
+LINKS = 3  # minimum of a core
+PAGES = 10  # minimum of a template
+SLIGHT = 1e-3  # of the score: hosts that give less are skipped
+SMALL = 0.05  # of what the host gives: a template that gives less is ignored
+ROUNDS = 16  # maximum per host
+NONE = -1.0  # marks a page that does not link; one that does may give 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Template:
 
     host: str
     pages: IdArray
-    core: IdArray  # the links that they share, the explained page among them
+    core: IdArray  # the links that they share, including the explained page
     part: float  # of the explained page's score
 
 
@@ -102,7 +102,7 @@ def _of_host(graph: Graph, target: int, pages: IntArray, parts: FloatArray) -> l
 
 
 def _linked(graph: Graph, pages: IntArray) -> IntArray:
-    """Return by how many of some pages each page is linked to."""
+    """Return how many of `pages` link to each page."""
     return np.bincount(graph.distinct_links_from(pages)[1], minlength=graph.pages)
 
 
@@ -112,5 +112,5 @@ def _having(graph: Graph, pages: IntArray, core: IntArray) -> IntArray:
     inside[core] = True
     owners, goals = graph.distinct_links_from(pages)
     others = inside[goals] & (goals != pages[owners])
-    had = np.bincount(owners[others], minlength=pages.size) + inside[pages]  # itself counts as linked to
+    had = np.bincount(owners[others], minlength=pages.size) + inside[pages]  # a page counts as linking to itself
     return pages[had >= TOGETHER * core.size]

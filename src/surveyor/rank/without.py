@@ -1,4 +1,4 @@
-"""What if some links to a page were gone: the graph without them, ranked again."""
+"""Rank a graph again without some links to a page."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ from surveyor.graph.csr import Graph, Rows
 from surveyor.rank.pagerank import SMALLEST, pagerank
 from surveyor.rank.ranking import Ranking
 
-SHARP = 1e-4  # of the page's share: the error that is asked for, if the ranking was not made more precisely
+SHARP = 1e-4  # of the page's share: the requested error, unless the ranking is more precise
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """How a page would rank without some links to it."""
+    """The rank of a page without some links to it."""
 
-    links: int  # that are gone
+    links: int  # number of links removed
     share: float
     error: float  # proven, in total over all pages
     position: int
-    best: int  # the position is proven to lie from `best` to `worst`
+    best: int  # the position is proven to be from `best` to `worst`
     worst: int
 
     @property
     def decided(self) -> bool:
-        """Whether the error leaves one position only."""
+        """Whether the error leaves only one possible position."""
         return self.best == self.worst
 
 
 def without_links(graph: Graph, ranking: Ranking, target: int, sources: IdArray) -> Without:
-    """Rank a graph again without the links from some pages to a target; all settings are those of the ranking."""
+    """Rank a graph again without the links from some pages to a target, with the settings of the ranking."""
     smaller = remove_links(graph, target, sources)
     dangling: Literal["teleport", "uniform"] | FloatArray = "uniform"
     if ranking.dangling == "teleport":
         dangling = "teleport"
     elif ranking.stuck_to is not None:
         dangling = ranking.stuck_to
-    told, again, tolerance = None, ranking, ranking.tolerance
-    while told is None or not (told.decided or SHARP * told.share >= tolerance):
+    result, again, tolerance = None, ranking, ranking.tolerance
+    while result is None or not (result.decided or SHARP * result.share >= tolerance):
         tolerance = max(SMALLEST, min(tolerance, SHARP * again.share(target)))
         try:
             again = pagerank(smaller, ranking.damping, tolerance, ranking.jump, dangling=dangling, start=again)
         except NotConverged as error:
-            return _told(error.best, target, graph.links - smaller.links)  # with its own bound
-        told = _told(again, target, graph.links - smaller.links)
+            return _result(error.best, target, graph.links - smaller.links)  # with its own bound
+        result = _result(again, target, graph.links - smaller.links)
         if tolerance == SMALLEST:
             break
-    return told
+    return result
 
 
-def _told(ranking: Ranking, target: int, links: int) -> Without:
+def _result(ranking: Ranking, target: int, links: int) -> Without:
     ahead = ranking.scores - ranking.scores[target]
     ahead[target] = -np.inf
-    # The errors of two pages sum to the proven one at most, and so does the error of their distance.
+    # The errors of two pages, and hence the error of their difference, sum to at most the proven error.
     best, worst = (1 + int(np.count_nonzero(ahead > edge)) for edge in (ranking.error, -ranking.error))
     return Without(links, ranking.share(target), ranking.error, ranking.position(target), best, worst)
 
 
 def remove_links(graph: Graph, target: int, sources: IdArray) -> Graph:
-    """Return the graph without the links from some pages to a target; its in-links are not worked out anew."""
+    """Return the graph without the links from some pages to a target; in-links are updated, not recomputed."""
     leaving = np.zeros(graph.pages, np.bool_)
     leaving[sources] = True
     rows = graph.in_links

@@ -1,1 +1,1 @@
-"""What remembers a crawl."""
+"""Persistence of a survey: journal, checkpoints, WARC files and the survey folder."""

@@ -1,8 +1,8 @@
-r"""Text cells of CSV files: nothing that comes from the web runs in a spreadsheet or drives a terminal.
+r"""Text cells of CSV files, escaped so that text from the web cannot run in a spreadsheet or control a terminal.
 
-A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` (or their full-width forms) for a formula, also after a
-tab or a line end. Such text gets an apostrophe in front. Control characters are written as escapes (`\x1b`), except
-tabs and line ends within a cell; `original` undoes both. Numbers are written as they are, and so is all of JSON.
+A spreadsheet treats a cell that begins with `=`, `+`, `-` or `@` (or their full-width forms) as a formula, also after
+a tab or a line end. Such text is prefixed with an apostrophe. Control characters are written as escapes (`\x1b`),
+except tabs and line ends within a cell; `original` undoes both. Numbers and JSON are written unchanged.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or what looks like an escape
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or text that looks like an escape
 ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 
 def harmless(cell: Any) -> Any:
-    r"""Return a cell as it is written; what is no text stays.
+    r"""Return a cell as written to CSV; values that are not text are unchanged.
 
     >>> harmless("=1+1"), harmless("a\x1b[31m"), harmless(-1), harmless("it's")
     ("'=1+1", 'a\\x1b[31m', -1, "it's")
@@ -42,7 +42,7 @@ def original(cell: str) -> str:
 
 
 def write_rows(file: TextIO, rows: Iterable[Iterable[Any]], *, raw: bool = False) -> None:
-    """Write rows as CSV; all CSV that surveyor writes goes through here, except links of a graph."""
+    """Write rows as CSV. All CSV output of surveyor uses this function, except links of a graph."""
     writer = csv.writer(file, lineterminator="\n")
     if raw:
         writer.writerows(rows)

@@ -1,12 +1,12 @@
-"""The chain of commits: each has a digest of all its rows and of the digest before it.
+"""The commit chain: each commit has a digest of its rows and of the previous digest.
 
-    commits   number, visit, url, event, digest      how far the tables reached after the commit (0: nothing yet)
+    commits   number, visit, url, event, digest      last row of each table after the commit (0: none yet)
 
 The digest of commit n is BLAKE2b-128 of the digest of commit n-1 and the rows that n added to `urls`, `visits` and
 `events`, in this order, each row as JSON without spaces, followed by a comma, with bytes as hexadecimal text.
-(`robots` and `meta` hold only the latest state; the checksums of their pages guard them.)
+(`robots` and `meta` hold only the latest state; page checksums protect them.)
 """
-# ruff: noqa: S608  # statements consist of names of tables and columns; values are always bound
+# ruff: noqa: S608  # statements are built from table and column names only; values are always bound
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABLES = {  # table -> its key, all its columns
     "events": ("event", "event, visit, at, kind, detail"),
 }
 CHUNK = 1000  # rows read at a time
-TAIL = 2000  # rows that are verified when a journal is opened, at most
+TAIL = 2000  # maximum number of rows verified when a journal is opened
 START = bytes(16)
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
 Rows = Iterable[Sequence[Any]]
@@ -41,17 +41,17 @@ Rows = Iterable[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """How far a journal had come after a commit."""
+    """A commit, and the last row of each table after it."""
 
     number: int
-    visit: int  # the last one
-    url: int  # the last id, plus 1
-    event: int  # the last one
+    visit: int  # last visit number
+    url: int  # last page id plus 1
+    event: int  # last event number
     digest: bytes
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        """The keys that rows of the next commit begin after, by table."""
+        """The last key of each table; rows of the next commit follow these."""
         return self.url - 1, self.visit, self.event
 
 
@@ -59,7 +59,7 @@ EMPTY = Commit(0, 0, 0, 0, START)
 
 
 class BadCommit(ValueError):
-    """Rows that are not what was committed."""
+    """Rows that differ from those that were committed."""
 
     def __init__(self, number: int, why: object) -> None:
         super().__init__(f"commit {number:,} is damaged: {why}")
@@ -67,7 +67,7 @@ class BadCommit(ValueError):
 
 
 def digest(before: bytes, *tables: Rows) -> bytes:
-    """Return the digest of a commit with these rows."""
+    """Return the digest of a commit that has these rows."""
     state = hashlib.blake2b(before, digest_size=16)
     for rows in tables:
         rest = iter(rows)
@@ -108,7 +108,7 @@ def commits(connection: apsw.Connection, after: int = 0) -> Iterator[Commit]:
 
 
 def rows_between(connection: apsw.Connection, table: str, after: int, end: int) -> Iterator[Sequence[Any]]:
-    """Yield the rows with keys after one and up to another; BadCommit's cause if one is missing."""
+    """Yield rows with keys in (after, end]; raise ValueError if one is missing."""
     key, columns = TABLES[table]
     while after < end:
         query = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key} LIMIT {CHUNK}"
@@ -126,7 +126,7 @@ def rows_of(connection: apsw.Connection, before: Commit, commit: Commit) -> list
 
 
 def verify(connection: apsw.Connection, before: Commit, commit: Commit) -> None:
-    """Raise BadCommit unless a commit follows the one before and its rows are those that were committed."""
+    """Raise BadCommit unless a commit follows the previous one and its rows match its digest."""
     try:
         follows = commit.number == before.number + 1
         if not follows or any(end < start for start, end in zip(before.ends, commit.ends, strict=True)):
@@ -138,9 +138,9 @@ def verify(connection: apsw.Connection, before: Commit, commit: Commit) -> None:
 
 
 def verify_tail(connection: apsw.Connection) -> Commit:
-    """Verify the last commits, and that no row lies after them; return the last one.
+    """Verify the last commits and that no rows follow them; return the last commit.
 
-    At most `TAIL` rows are read: what is older is guarded by the checksums of pages, and verified by `doctor`.
+    Reads at most `TAIL` rows. Older rows are protected by page checksums and verified by `doctor`.
     """
     end = last(connection)
     found = [ask(connection, f"SELECT max({key}) FROM {table}")[0][0] for table, (key, _) in TABLES.items()]
@@ -161,7 +161,7 @@ def verify_tail(connection: apsw.Connection) -> Commit:
 
 
 def rechain(connection: apsw.Connection) -> Commit:
-    """Compute all digests anew, after the past was changed on purpose; return the last commit."""
+    """Recompute all digests after an intentional rewrite of history; return the last commit."""
     before = EMPTY
     for commit in commits(connection):
         sealed = digest(before.digest, *rows_of(connection, before, commit))
@@ -171,7 +171,7 @@ def rechain(connection: apsw.Connection) -> Commit:
 
 
 def divide(connection: apsw.Connection) -> None:
-    """Divide the rows of a journal without commits: all URLs first, then the visits in chunks with their events."""
+    """Divide the rows of a journal without commits: all URLs first, then visits in chunks with their events."""
     urls = ask(connection, "SELECT coalesce(max(id) + 1, 0) FROM urls")[0][0]
     visits = ask(connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
     events = ask(connection, "SELECT coalesce(max(event), 0) FROM events")[0][0]

@@ -1,13 +1,13 @@
-"""A checkpoint: arrays that save a replay of the journal from the start. Never needed, never trusted.
+"""Checkpoints: arrays that avoid a replay of the journal from the start. Optional, and never trusted.
 
-    checkpoint/000000012345/        made when the journal had 12,345 visits
-      header.json                   version, key, position, SHA-256 of each array, and this user's signature of it all
+    checkpoint/000000012345/        saved when the journal had 12,345 visits
+      header.json                   version, key, position, SHA-256 of each array, and this user's signature of these
       residual.npy …                the arrays
 
-It is written under another name and renamed when complete; the two latest are kept. One that is missing, torn,
-damaged, of another version, of another journal (the key) or of a journal that was longer (a power cut may shorten
-it) is passed over: then the journal is replayed from further back. So is one that this user did not make: kernels rely
-on what the arrays hold, and those of somebody else may hold anything (`keys`).
+A checkpoint is written under a temporary name and renamed when complete; the two latest are kept. It is skipped if it
+is missing, incomplete, damaged, of another version, of another journal (the key) or of a longer journal (a power cut
+may shorten one); the journal is then replayed from an earlier position. A checkpoint that this user did not sign is
+skipped as well: kernels rely on the contents of the arrays, and a foreign one may contain anything (`keys`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from surveyor.store.files import load_inside, read_inside
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 VERSION = 2
 KEPT = 2
-PURPOSE = "checkpoint"  # of its signature
+PURPOSE = "checkpoint"  # purpose of the signature
 THREADS = 4
 LARGEST = 1 << 40  # bytes of an array
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -42,15 +42,15 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A state, and the position in the journal that it stands for."""
+    """A saved state and its position in the journal."""
 
     position: int
     arrays: Arrays
-    about: Mapping[str, Any]  # small things that are no arrays
+    about: Mapping[str, Any]  # small values that are not arrays
 
 
 def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mapping[str, Any] | None = None) -> bool:
-    """Save a state; false if the disk does not take it, and the earlier ones stay."""
+    """Save a state; return False, and keep the earlier ones, if the disk cannot take it."""
     for name, array in arrays.items():
         if not NAME.fullmatch(name) or array.dtype.hasobject:
             raise UsageError(
@@ -63,10 +63,10 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", array, allow_pickle=False)
         sums = dict(_with_sums(draft, arrays))
-        told = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
-        header = {**told, "signature": keys.sign(PURPOSE, _plain(told))}
+        fields = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
+        header = {**fields, "signature": keys.sign(PURPOSE, _plain(fields))}
         if not header["signature"]:
-            return False  # it could not be recognised as this user's own
+            return False  # without a signature it could not be verified
         (draft / "header.json").write_text(json.dumps(header, indent=1) + "\n", "utf-8")
         shutil.rmtree(place, ignore_errors=True)
         draft.rename(place)
@@ -80,19 +80,19 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
 
 
 def load(folder: Path, *, position: int, key: str) -> Checkpoint | None:
-    """Return the latest sound state of this journal at or before a position, or None: never an error."""
+    """Return the latest valid checkpoint of this journal at or before a position, or None; never raise."""
     found = (_load(place, key) for place in _all(folder) if int(place.name) <= position)
     return next((checkpoint for checkpoint in found if checkpoint is not None), None)
 
 
 def verify(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield each state that is kept, and whether all its checksums are right."""
+    """Yield each checkpoint and whether all its checksums match."""
     for place in _all(folder):
         yield place, _load(place, None) is not None
 
 
 def _all(folder: Path) -> list[Path]:
-    """List the states of a folder, latest first."""
+    """List the checkpoints of a folder, latest first."""
     try:
         places = [place for place in folder.iterdir() if place.name.isascii() and place.name.isdigit()]
     except OSError:
@@ -101,35 +101,35 @@ def _all(folder: Path) -> list[Path]:
 
 
 def _load(place: Path, key: str | None) -> Checkpoint | None:
-    """Return a state, or None if it is damaged, of another version, or of another journal than that of the key."""
+    """Return a checkpoint, or None if it is damaged, of another version or of a journal with another key."""
     try:
-        told = json.loads(read_inside(place, "header.json"))
-        signature = told.pop("signature")
-        if not keys.is_signed(PURPOSE, _plain(told), signature):
+        header = json.loads(read_inside(place, "header.json"))
+        signature = header.pop("signature")
+        if not keys.is_signed(PURPOSE, _plain(header), signature):
             return None
-        if (told["version"], told["position"]) != (VERSION, int(place.name)) or key not in (None, told["key"]):
+        if (header["version"], header["position"]) != (VERSION, int(place.name)) or key not in (None, header["key"]):
             return None
         with ThreadPoolExecutor(THREADS) as pool:
-            read = pool.map(lambda name: _read(place, name, told["arrays"][name]), told["arrays"])
-            arrays = dict(zip(told["arrays"], read, strict=True))
+            read = pool.map(lambda name: _read(place, name, header["arrays"][name]), header["arrays"])
+            arrays = dict(zip(header["arrays"], read, strict=True))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, SurveyError):
         return None
-    return Checkpoint(told["position"], arrays, told["about"])
+    return Checkpoint(header["position"], arrays, header["about"])
 
 
-def _plain(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, sort_keys=True).encode()
+def _plain(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True).encode()
 
 
 def _with_sums(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names of arrays with the sum of each; hashes are made side by side, as they let other threads run."""
+    """Yield each array name with its checksum; hashing releases the GIL, so it runs in threads."""
     listed = list(names)
     with ThreadPoolExecutor(THREADS) as pool:
         yield from zip(listed, pool.map(lambda name: _sum((folder / f"{name}.npy").read_bytes()), listed), strict=True)
 
 
 def _read(place: Path, name: str, expected: str) -> npt.NDArray[Any]:
-    """Read an array, or raise ValueError if it is not the one that was saved."""
+    """Read an array; raise ValueError if its checksum differs."""
     data = load_inside(place, f"{name}.npy", LARGEST)
     if not NAME.fullmatch(name) or _sum(data.data) != expected:
         raise ValueError(f"{name} is not what was saved")

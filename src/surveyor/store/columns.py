@@ -1,7 +1,7 @@
-"""What a journal holds as columns, and columns as Parquet files, for DuckDB, Polars, pandas and anything else.
+"""Journal contents as columns, and columns as Parquet files for DuckDB, Polars, pandas and other tools.
 
-Rows are in the order of the journal and are made some at a time, so that a survey of any size fits in memory.
-A file takes its place when it is complete.
+Rows are in journal order and produced in batches, so memory use does not depend on the size of the survey.
+A file is renamed into place when it is complete.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surveyor.graph.formats.streams import aside, library
 from surveyor.outcome import Visit
 from surveyor.store.journal import Journal
 
-ROWS = 1 << 15  # pages or visits at a time
+ROWS = 1 << 15  # pages or visits per batch
 VISIT = {
     "kind": "string",
     "reason": "string",
@@ -55,14 +55,14 @@ def write(path: Path, columns: Columns, batches: Iterable[Batch]) -> None:
 
 
 def visits(journal: Journal) -> Iterator[tuple[Any, ...]]:
-    """Yield what `VISITS` names of each visit."""
+    """Yield the columns of `VISITS` for each visit."""
     for number, visit in enumerate(islice(journal.visits(), journal.position), 1):
         place = visit.warc or (None, None, None)
         yield (number, visit.page, *told(visit), visit.etag or None, visit.last_modified or None, *place)
 
 
 def links(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[Batch]:
-    """Yield the links of the visit that counts of each page: the latest that told something about it."""
+    """Yield the links of each page as of its latest visit that was not blocked."""
     counts = np.zeros(journal.url_count, np.int64)
     for number, outcome in enumerate(islice(journal.outcomes(), journal.position), 1):
         if outcome.kind != "blocked":
@@ -80,7 +80,7 @@ def links(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: vis
 
 
 def told(visit: Visit) -> tuple[Any, ...]:
-    """Return what a visit told, in the order of the columns, None for what it did not."""
+    """Return the recorded values of a visit in column order, None where there is none."""
     at = None if not visit.fetched_at else round(visit.fetched_at * 1e6)
     target = None if visit.target < 0 else visit.target
     texts = [text or None for text in (visit.hash, visit.title, visit.language)]
@@ -88,6 +88,6 @@ def told(visit: Visit) -> tuple[Any, ...]:
 
 
 def batched(columns: Columns, rows: Iterator[tuple[Any, ...]]) -> Iterator[Batch]:
-    """Turn rows into columns, some at a time."""
+    """Turn rows into column batches."""
     while batch := list(islice(rows, ROWS)):
         yield dict(zip(columns, zip(*batch, strict=True), strict=True))

@@ -1,11 +1,11 @@
-"""SQLite as the journal uses it: a checksum in every page, and a schema that is exactly ours.
+"""SQLite as the journal uses it: a checksum in every page, and a fixed schema.
 
-Each page of the file ends in eight bytes that SQLite's checksum VFS (`cksumvfs`, which comes with apsw) computes when
-a page is written and verifies when it is read: by a query, an index or a sum alike. Any SQLite tool can read such a
-file; one that writes to it leaves pages whose checksums are wrong, which is reported as damage.
+Each page of the file ends in eight bytes that SQLite's checksum VFS (`cksumvfs`, part of apsw) computes when a page
+is written and verifies whenever it is read. Any SQLite tool can read such a file; a tool that writes to it leaves
+pages with wrong checksums, which are reported as damage.
 
-A file from elsewhere is data: it is opened with an untrusted schema in defensive mode, and one that holds a table,
-view, index or trigger that this version did not make is refused before anything is read from it.
+A file from elsewhere is untrusted data: it is opened with an untrusted schema in defensive mode, and refused before
+anything is read from it if it has a table, view, index or trigger that this version did not create.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from surveyor.errors import SurveyError
 from surveyor.store.directory import damaged
 
 VFS = "cksmvfs"
-RESERVED = 8  # bytes at the end of each page that hold its checksum
+RESERVED = 8  # bytes at the end of each page for its checksum
 BUSY = 5000  # milliseconds to wait for another process
 READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
 def connect(path: Path, *, write: bool, verify: bool = True) -> apsw.Connection:
-    """Open a file; without `verify`, also pages whose checksums are wrong are read.
+    """Open a file; without `verify`, pages with wrong checksums are read as well.
 
-    A read-only folder has no room for what readers share, but no process can be writing there.
+    A read-only folder has no room for the shared-memory file of readers, but no process can be writing there.
     """
     _load()
     where = path.absolute().as_uri()
@@ -65,7 +65,7 @@ def _prepare(connection: apsw.Connection, *, verify: bool) -> None:
     connection.set_busy_timeout(BUSY)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # `accept` ends it: a damaged log stays as it is
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # `accept` ends this: a damaged log is left unchanged
     if verify:
         connection.execute("PRAGMA cell_size_check = ON").fetchall()
     else:
@@ -74,19 +74,19 @@ def _prepare(connection: apsw.Connection, *, verify: bool) -> None:
 
 
 def accept(connection: apsw.Connection) -> None:
-    """Let SQLite clear the log when the last connection closes, as it does by default."""
+    """Let SQLite checkpoint the log when the last connection closes, as it does by default."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def has_checksums(connection: apsw.Connection) -> bool:
-    """Return whether pages have checksums: a flip in the header of the file could turn them off."""
+    """Return whether pages have checksums; a bit flip in the file header could turn them off."""
     return connection.reserve_bytes() == RESERVED
 
 
 def check_size(path: Path, connection: apsw.Connection) -> None:
-    """Refuse a file that ends early: SQLite would read zeros there, without a checksum.
+    """Refuse a truncated file: SQLite would read zeros there, without a checksum.
 
-    With a log that is not empty a file may be shorter than its header says: the log has the rest.
+    With a non-empty log a file may be shorter than its header states: the log has the rest.
     """
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
@@ -97,7 +97,7 @@ def check_size(path: Path, connection: apsw.Connection) -> None:
 
 
 def add_checksums(connection: apsw.Connection) -> None:
-    """Give every page a checksum; a file that has pages already is written anew, in one transaction."""
+    """Add a checksum to every page; a file that already has pages is rewritten in one transaction."""
     if has_checksums(connection):
         return
     connection.reserve_bytes("main", RESERVED)
@@ -106,7 +106,7 @@ def add_checksums(connection: apsw.Connection) -> None:
 
 
 def check_layout(path: Path, connection: apsw.Connection, statements: Sequence[str]) -> None:
-    """Refuse a file whose schema is not what these statements make."""
+    """Refuse a file whose schema is not the one that these statements create."""
     found, expected = _layout(connection), expected_layout(tuple(statements))
     if strange := sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)):
         raise damaged(path, f"{strange[0]!r} in its schema is not what a journal has")
@@ -114,7 +114,7 @@ def check_layout(path: Path, connection: apsw.Connection, statements: Sequence[s
 
 @cache
 def expected_layout(statements: tuple[str, ...]) -> dict[str, str]:
-    """Return the type and definition of each thing that statements make."""
+    """Return the type and definition of each object that statements create."""
     connection = apsw.Connection(":memory:")
     try:
         for statement in statements:
@@ -131,7 +131,7 @@ def _layout(connection: apsw.Connection) -> dict[str, str]:
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Keep all that happens inside, or nothing."""
+    """Run a block as one transaction: all of it is committed, or nothing."""
     connection.execute("BEGIN")
     try:
         yield
@@ -143,7 +143,7 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 @cache
 def _load() -> None:
-    """Register the checksum VFS, once in a process."""
+    """Register the checksum VFS once per process."""
     from apsw import sqlite_extra
 
     connection = apsw.Connection(":memory:")

@@ -1,15 +1,15 @@
-"""A survey: a folder that holds all of one crawl, and can be closed, copied, killed and gone on with.
+"""A survey: a folder with all data of one crawl, which can be closed, copied, interrupted and resumed.
 
-    survey.toml       seeds, settings and where each came from, versions, random seed: what a reviewer needs
-    journal.sqlite    every outcome (`journal.py`); all else in the folder follows from it
-    journal.head      the last commit of the journal, so that missing ones are noticed (`head.py`)
-    warc/             what servers answered, if it is kept (`warc.py`)
-    checkpoint/       arrays that save a replay from the start (`checkpoint.py`); may be deleted at any time
-    lock              which process writes to the survey now
+    survey.toml       seeds, settings and their origins, versions, random seed: what a reviewer needs
+    journal.sqlite    every outcome (`journal.py`); everything else in the folder is derived from it
+    journal.head      the last commit of the journal, so that missing commits are detected (`head.py`)
+    warc/             server responses, if they are kept (`warc.py`)
+    checkpoint/       arrays that avoid a replay from the start (`checkpoint.py`); may be deleted at any time
+    lock              the process that is writing to the survey
 
-One process writes; others may read meanwhile (`write=False`). The lock is held by the operating system, so it ends
-with the process, however that ends. (Processes forked from it share it.) `commit` first waits for the disk to have
-what servers answered, then tells the journal: the journal never speaks of a page that is not there.
+One process writes; others may read at the same time (`write=False`). The operating system holds the lock, so it is
+released when the process ends for any reason. (Forked processes share it.) `commit` first flushes the server responses
+to disk and then commits to the journal, so the journal never refers to a record that does not exist.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FORMAT, VERSION = "surveyor-survey", 1
 ELSEWHERE, VOUCHED = "elsewhere", "trusted survey"  # origins of settings that came with a survey
 FIRST_LINE = "# A survey made by surveyor. Run the same command again to go on with it.\n"
 BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-ADVICE = {  # what SQLite says, in the terms of a user
+ADVICE = {  # SQLite errors in terms of the user
     apsw.SQLITE_READONLY: "cannot be written",
     apsw.SQLITE_CANTOPEN: "cannot be opened",
     apsw.SQLITE_PERM: "cannot be opened",
@@ -66,41 +66,41 @@ DAMAGE = {apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What `survey.toml` says."""
+    """The contents of `survey.toml`."""
 
     seeds: tuple[str, ...]
     rng: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)  # setting -> "default", "flag", a file, …
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
-    surveyor: str = surveyor.__version__  # that began it
-    replay: Mapping[str, Any] = field(default_factory=dict)  # what a replay needs of a strategy that is somebody's code
-    signature: str = field(default="", compare=False)  # of whoever wrote it last, see `signed`
-    authentic: bool = field(default=True, compare=False)  # whether that was this user: false for one from elsewhere
+    surveyor: str = surveyor.__version__  # version that created the survey
+    replay: Mapping[str, Any] = field(default_factory=dict)  # replay data of a user-defined strategy
+    signature: str = field(default="", compare=False)  # of the last writer, see `signed`
+    authentic: bool = field(default=True, compare=False)  # whether this user signed it: false for one from elsewhere
 
     def signed(self, journal: str) -> Manifest:
-        """Return it with this user's signature, for the survey whose journal has this identity."""
+        """Return a copy with this user's signature for the survey whose journal has this identity."""
         return replace(self, signature=keys.sign("survey", self._message(journal)), authentic=True)
 
     def verified(self, journal: str) -> Manifest:
-        """Return it, authentic only if this user signed just this for the survey of this journal."""
+        """Return a copy that is authentic only if this user signed exactly this content for this journal."""
         return replace(self, authentic=keys.is_signed("survey", self._message(journal), self.signature))
 
     @property
     def own_patterns(self) -> bool:
-        """Whether this user wrote, or vouched for, all patterns of the scope."""
+        """Whether this user wrote, or vouched for, all scope patterns."""
         return self.authentic and ELSEWHERE not in (self.origins.get("include"), self.origins.get("exclude"))
 
     def setting(self, name: str) -> Any:
-        """Return a setting; the default if the manifest, which may come from elsewhere, has none of this name."""
+        """Return a setting, or its default if the manifest, which may come from elsewhere, does not have it."""
         return self.settings.get(name, getattr(Settings(), name))
 
     def foreign_origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the origin of those settings that came from elsewhere, for whoever keeps them in a manifest."""
+        """Return the origins of those settings that came from elsewhere, to be recorded in another manifest."""
         return {name: ELSEWHERE for name in names if not self.authentic or self.origins.get(name) == ELSEWHERE}
 
     def _message(self, journal: str) -> bytes:
-        settings = {name: value for name, value in self.settings.items() if value is not None}  # as TOML has them
+        settings = {name: value for name, value in self.settings.items() if value is not None}  # TOML has no null
         parts = [
             journal.partition(".")[0], list(self.seeds), self.rng, settings, self.origins,
             self.created.isoformat(), self.surveyor, self.replay,
@@ -108,48 +108,48 @@ class Manifest:
         return json.dumps(parts, sort_keys=True, default=list).encode()
 
     def to_toml(self) -> str:
-        """Write it out."""
+        """Return the manifest as TOML."""
         about = {"format": FORMAT, "version": VERSION, "surveyor": self.surveyor, "created": self.created}
         signature = {"signature": self.signature} if self.signature else {}
-        told = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
+        body = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
         replay = {"replay": self.replay} if self.replay else {}
-        return FIRST_LINE + toml({**about, **signature, **told, **replay})
+        return FIRST_LINE + toml({**about, **signature, **body, **replay})
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """Read it, and refuse what is damaged or newer; it is not authentic until `verified`."""
+        """Read a manifest and refuse one that is damaged or newer; it is not authentic until `verified`."""
         from surveyor.store.validation import check_manifest
 
         try:
-            told = tomllib.loads(read_inside(path.parent, path.name).decode())
-            if told["format"] == FORMAT and told["version"] > VERSION:
+            table = tomllib.loads(read_inside(path.parent, path.name).decode())
+            if table["format"] == FORMAT and table["version"] > VERSION:
                 raise SurveyError(
-                    f"{path.parent} was made by a newer surveyor (version {told['version']}; "
+                    f"{path.parent} was made by a newer surveyor (version {table['version']}; "
                     f"this one reads up to {VERSION})",
                     hint="pip install --upgrade surveyor",
                 )
-            if told["format"] != FORMAT or not isinstance(told["created"], datetime):
-                raise ValueError(f"it describes a {told['format']}")
-            check_manifest(told)
+            if table["format"] != FORMAT or not isinstance(table["created"], datetime):
+                raise ValueError(f"it describes a {table['format']}")
+            check_manifest(table)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
             raise SurveyError(f"{path} is damaged ({why})", hint="fix it, or restore it from a copy") from error
         return cls(
-            seeds=tuple(told["seeds"]), rng=told["rng"], settings=told["settings"], origins=told["origins"],
-            created=told["created"], surveyor=str(told.get("surveyor", "")), replay=told.get("replay", {}),
-            signature=str(told.get("signature", "")), authentic=False,
+            seeds=tuple(table["seeds"]), rng=table["rng"], settings=table["settings"], origins=table["origins"],
+            created=table["created"], surveyor=str(table.get("surveyor", "")), replay=table.get("replay", {}),
+            signature=str(table.get("signature", "")), authentic=False,
         )  # fmt: skip
 
 
 class Folder:
-    """One crawl on disk, open."""
+    """An open survey folder."""
 
     def __init__(
         self, folder: Path, manifest: Manifest, journal: Journal, archive: Archive | None, held: ExitStack
     ) -> None:
         self.folder, self.manifest, self.journal, self._archive = folder, manifest, journal, archive
         self._held = held
-        self.notices: list[str] = []  # what whoever opened it should know
+        self.notices: list[str] = []  # for the user who opened it
 
     @classmethod
     def create(
@@ -161,7 +161,7 @@ class Folder:
         sync: Sync = "normal",
         fill: Callable[[Journal], None] | None = None,
     ) -> Folder:
-        """Make a survey, at once or not at all, with what `fill` writes into it; `keep` what servers answer."""
+        """Create a survey atomically, with what `fill` writes into it; `keep` stores server responses."""
         from surveyor.store.journal import Journal
 
         if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
@@ -187,7 +187,7 @@ class Folder:
     def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal", from_last_good: bool = False) -> Folder:
         """Open a survey to resume it, or without `write` to read it while another process may be writing.
 
-        With `from_last_good`, a damaged journal is first cut back to the commits before the damage (`rescue.py`).
+        With `from_last_good`, a damaged journal is first truncated to the commits before the damage (`rescue.py`).
         """
         from surveyor.store.journal import Journal
 
@@ -219,7 +219,7 @@ class Folder:
             return cls(folder, manifest, journal, archive, held.pop_all())
 
     def close(self) -> None:
-        """Close all files and free the lock."""
+        """Close all files and release the lock."""
         self._held.close()
 
     def __enter__(self) -> Folder:
@@ -230,7 +230,7 @@ class Folder:
 
     @property
     def archive(self) -> Archive:
-        """The files that keep what servers answered."""
+        """The WARC files with server responses."""
         if self._archive is None:
             raise UsageError(f"{self.folder} does not keep what servers answered", hint="begin a survey that does")
         return self._archive
@@ -243,14 +243,14 @@ class Folder:
         robots: Iterable[RobotsFile] = (),
         events: Iterable[Event] = (),
     ) -> None:
-        """Keep outcomes for good: first what servers answered, then the journal."""
+        """Store outcomes durably: first the server responses, then the journal."""
         if self._archive is not None:
             outcomes = [_archived(self._archive, outcome) for outcome in outcomes]
             self._archive.flush()
         self.journal.commit(outcomes, new_urls, robots=robots, events=events)
 
     def note(self, kind: str, **detail: Any) -> None:
-        """Keep an event."""
+        """Record an event."""
         from surveyor.outcome import Event
 
         self.journal.commit([], events=[Event(kind, time.time(), detail)])
@@ -263,7 +263,7 @@ class Folder:
         origins: Mapping[str, str] | None = None,
         replay: Mapping[str, Any] | None = None,
     ) -> None:
-        """Give the survey other seeds, settings, origins of settings or needs of a replay; the journal keeps when."""
+        """Change seeds, settings, origins of settings or replay data; the change is recorded in the journal."""
         given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not self.manifest.authentic:  # first: the signature does not cover what others wrote into the journal
@@ -272,7 +272,7 @@ class Folder:
         self.note("change", **changes)
 
     def sign(self) -> None:
-        """Sign the manifest as it is: this user vouches for all that it says."""
+        """Sign the manifest as it is: this user vouches for all of its content."""
         vouched = {name: VOUCHED if origin == ELSEWHERE else origin for name, origin in self.manifest.origins.items()}
         self._sign(replace(self.manifest, origins=vouched))
 
@@ -283,25 +283,25 @@ class Folder:
         self.manifest = signed
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
-        """Yield each page that is known: its id, its URL and the latest visit to it."""
+        """Yield the id, URL and latest visit of each known page."""
         return self.journal.pages()
 
     def save_checkpoint(self, arrays: Arrays, about: Mapping[str, Any] | None = None) -> bool:
-        """Save what the journal so far has led to; false if the disk does not take it."""
+        """Save the state at the current journal position; return False if the disk cannot take it."""
         from surveyor.store import checkpoint
 
         here = self.folder / "checkpoint"
         return checkpoint.save(here, arrays, position=self.journal.position, key=self.journal.identity, about=about)
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """Return the latest state that was saved and is sound, if any; a replay goes on from its position."""
+        """Return the latest valid checkpoint, if any; a replay continues from its position."""
         from surveyor.store import checkpoint
 
         here = self.folder / "checkpoint"
         return checkpoint.load(here, position=self.journal.position, key=self.journal.identity)
 
     def delete_host(self, host: str) -> int:
-        """Delete for good what the pages of a host held; return how many pages it has. After a crash: do it again."""
+        """Permanently delete the data of a host; return its number of pages. Repeat the call after a crash."""
         pages = [page for page, url in enumerate(self.journal.urls()) if urlsplit(url).hostname == host]
         wanted = set(pages)
         if self._archive is not None:
@@ -314,10 +314,10 @@ class Folder:
         return len(pages)
 
     def size(self) -> int:
-        """Return the bytes that the folder takes on disk."""
+        """Return the size of the folder on disk in bytes."""
         total = 0
         for path in self.folder.rglob("*"):
-            with suppress(FileNotFoundError):  # another process may just have removed it
+            with suppress(FileNotFoundError):  # another process may have removed it
                 total += path.stat().st_size if path.is_file() else 0
         return total
 
@@ -326,7 +326,7 @@ class Folder:
 
 
 def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:
-    """Finish a rescue that was interrupted; with `from_last_good` begin one if the journal is damaged."""
+    """Finish an interrupted rescue; with `from_last_good`, start one if the journal is damaged."""
     from surveyor.store import rescue
     from surveyor.store.journal import Journal
 
@@ -344,14 +344,14 @@ def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:
 
 
 def _archived(archive: Archive, outcome: Outcome) -> Outcome:
-    """Put what went over the wire into the archive, and say where it lies."""
+    """Write the HTTP exchange of an outcome to the archive; return the outcome with its location."""
     exchange = getattr(outcome, "exchange", None)
     return outcome if exchange is None else replace(outcome, warc=archive.write(exchange), exchange=None)  # type: ignore[call-arg]
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a survey, or say who holds it."""
+    """Hold the lock of a survey; raise an error that names the holder if it is taken."""
     with open_inside(folder, "lock", "a+b") as file:
         if not _lock(file.fileno()):
             file.seek(0)
@@ -371,7 +371,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(file: int) -> bool:
-    """Take the lock that the operating system frees when this process ends."""
+    """Take the lock; the operating system releases it when this process ends."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -390,21 +390,21 @@ def _lock(file: int) -> bool:
 
 
 def _clock(at: float) -> str:
-    """Say when, with the day unless it is today."""
+    """Format a time, with the date unless it is today."""
     then, now = datetime.fromtimestamp(at), datetime.now()
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Say in one sentence what the disk or SQLite met with."""
+    """Turn errors of the disk or SQLite into one-sentence errors."""
     try:
         yield
     except (apsw.Error, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, UnicodeDecodeError):  # text that is none
+        if isinstance(error, UnicodeDecodeError):  # not valid text
             raise damaged(path, error) from error
         if isinstance(error, apsw.Error) and not getattr(error, "result", 0):
-            raise  # a mistake of ours
+            raise  # a bug in surveyor
         raise _sentence(path, error) from error
 
 
@@ -428,7 +428,7 @@ def _plain_words(error: Exception) -> object:
 
 
 def damaged(path: Path, why: object) -> SurveyError:
-    """Say that a journal is not what it should be."""
+    """Return the error for a damaged journal."""
     folder = shlex.quote(str(path.parent))
     return SurveyError(
         f"{path} is damaged, or not the journal of a survey ({why})",
@@ -438,7 +438,7 @@ def damaged(path: Path, why: object) -> SurveyError:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file by another, at once or not at all."""
+    """Replace a file atomically."""
     with aside(path) as draft, open_inside(draft.parent, draft.name, "xb") as file:
         file.write(text.encode())
         file.flush()
@@ -447,7 +447,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk knows the names in a folder."""
+    """Flush the directory entries of a folder to disk."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -457,7 +457,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def toml(table: Mapping[str, Any], path: str = "") -> str:
-    """Write values, lists of values and tables as TOML; settings that are None are left out."""
+    """Format values, lists of values and tables as TOML; settings that are None are omitted."""
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
     lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
     for key, value in table.items():

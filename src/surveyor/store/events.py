@@ -1,6 +1,6 @@
-"""What events of a journal must hold: whoever sends a survey has written them, and others rely on them.
+"""Validation of journal events: a survey may come from elsewhere, and other code relies on its events.
 
-Only what surveyor reads is listed; an event of another kind is shown as it is and never obeyed.
+Only kinds that surveyor reads are listed; events of other kinds are displayed as they are and never acted on.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SHAPES: Mapping[str, Mapping[str, Test]] = {
 
 
 def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> None:
-    """Raise ValueError unless an event of a journal with so many pages holds what it must."""
+    """Raise ValueError unless an event of a journal with this many pages has valid details."""
     if not is_time(at):
         raise ValueError(f"an event {kind[:50]!r} without a time")
     for name, test in SHAPES.get(kind, {}).items():

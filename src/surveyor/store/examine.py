@@ -1,4 +1,4 @@
-"""Whether everything in a survey is as it was written: what `surveyor doctor SURVEY` reports."""
+"""Integrity check of a survey: what `surveyor doctor SURVEY` reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from surveyor.store.journal import Journal
 from surveyor.store.rescue import extent
 from surveyor.store.warc import Archive
 
-SHOWN = 3  # damaged records that are named
+SHOWN = 3  # damaged records listed by name
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One part of a survey."""
+    """The result for one part of a survey."""
 
     name: str
     value: str
@@ -30,9 +30,9 @@ class Check:
 
 
 def examine(folder: Path) -> Iterator[Check]:
-    """Read all of a survey and verify all checksums; damage is a finding, not an error.
+    """Read a whole survey and verify all checksums; damage is a finding, not an error.
 
-    A survey that is not made of plain files is not opened: SQLite would write to what links lead to.
+    A survey that is not made of plain files is not opened: SQLite would write to the targets of links.
     """
     try:
         check_survey(folder)
@@ -58,7 +58,7 @@ def _manifest(folder: Path) -> Check:
 
 
 def _journal(path: Path) -> Check:
-    """Verify all pages and commits; name the last good commit."""
+    """Verify all pages and commits; report the last good commit."""
     problem = ""
     try:
         with closing(Journal.open(path, write=False)) as journal:

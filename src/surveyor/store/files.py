@@ -1,11 +1,11 @@
-"""Files inside a survey, which may have come from elsewhere: plain files and folders, never what links lead to.
+"""Access to files inside a survey, which may come from elsewhere: plain files and folders, never link targets.
 
-An archive that somebody sends may hold symbolic links, pipes and devices under the names of the files of a survey.
-To open one of these could truncate a file outside the folder, read one that is private, or wait forever. So
-all entries of a survey are checked before it is opened (`check_survey`), and the files that surveyor writes in place
-are opened without following links, and only if no other name leads to them (a hard link would share its content).
-SQLite opens its files by itself and maps the index of its log into memory even to read: a survey in which one of these
-has another name is refused for reading as well.
+An archive from elsewhere may contain symbolic links, pipes and devices under the file names of a survey. Opening one
+could truncate a file outside the folder, read a private file, or block forever. Therefore all entries of a survey are
+checked before it is opened (`check_survey`), and files that surveyor writes in place are opened without following
+links, and only if they have a single name (a hard link would share its content). SQLite opens its files itself and
+maps the index of its log into memory even for reading: a survey in which one of these has another name is refused for
+reading as well.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ FOLDERS = {
     "checkpoint": 2,
     "journal.rescued": 1,
     "journal.rescued-draft": 1,
-}  # and how many levels of files there are in each
-WRITTEN = ("journal.", "crawl.log", "lock", "report.html")  # how the names of files begin that are written in place
-NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # to open a pipe must not wait
+}  # folder -> levels of files in it
+WRITTEN = ("journal.", "crawl.log", "lock", "report.html")  # name prefixes of files that are written in place
+NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
 BINARY = getattr(os, "O_BINARY", 0)
 LONGEST = 100_000_000  # bytes of a text file that is read whole
 SHARED = "has another name (a hard link), and what is written here would change there too"
 
 
 def check_survey(folder: Path) -> None:
-    """Refuse a survey that holds anything but plain files and folders, or files to write that have other names."""
+    """Refuse a survey with anything but plain files and folders, or with hard links among the files to write."""
     for path, kind in _used(folder):
         try:
             about = path.lstat()
@@ -55,14 +55,14 @@ def check_survey(folder: Path) -> None:
         if written and stat.S_ISREG(mode) and about.st_nlink > 1:
             raise _refused(path, SHARED)
     rest = folder / f"{JOURNAL}-journal"
-    if os.path.lexists(rest):  # SQLite would obey it, and may remove a file that it names, wherever that lies
+    if os.path.lexists(rest):  # SQLite would obey it, and may remove a file that it names, anywhere
         raise _refused(rest, "is a rollback journal, which surveyor never writes")
 
 
 def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
-    """Open a plain file of a folder, never what a link leads to.
+    """Open a plain file of a folder, never a link target.
 
-    Modes: `rb`, `xb` (must be new), `r+b` (must be there) and `a+b`; those that write refuse a file with several names.
+    Modes: `rb`, `xb` (must be new), `r+b` (must exist) and `a+b`; modes that write refuse a file with hard links.
     """
     flags = {
         "rb": os.O_RDONLY, "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
@@ -92,12 +92,12 @@ def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
 
 
 def read_inside(folder: Path, name: str, longest: int = LONGEST) -> bytes:
-    """Return what a plain file of a folder holds."""
+    """Return the contents of a plain file of a folder."""
     return load_inside(folder, name, longest).tobytes()
 
 
 def load_inside(folder: Path, name: str, longest: int) -> ByteArray:
-    """Return what a plain file of a folder holds, in memory that can be written to."""
+    """Return the contents of a plain file of a folder in writable memory."""
     with open_inside(folder, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size > longest:
@@ -106,7 +106,7 @@ def load_inside(folder: Path, name: str, longest: int) -> ByteArray:
 
 
 def _used(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what lies in a survey and in its own folders, and what it must be."""
+    """Yield each entry of a survey and of its own folders, with the type it must have."""
     for path in _entries(folder):
         if path.name in FOLDERS:
             yield path, "folder"
@@ -119,7 +119,7 @@ def _below(folder: Path, levels: int) -> Iterator[tuple[Path, str]]:
     if folder.is_symlink() or not folder.is_dir():
         return  # the caller refuses it
     for path in _entries(folder):
-        inner = levels > 1 and path.is_dir()  # what a link leads to is not looked at: the link itself is refused
+        inner = levels > 1 and path.is_dir()  # links are not followed: the link itself is refused
         yield path, "folder" if inner else "file"
         if inner:
             yield from _below(path, levels - 1)

@@ -1,16 +1,16 @@
-"""The state of a crawl as arrays and a short description, and back: what a checkpoint is made of.
+"""Conversion of crawl state to arrays and a short description, and back: the contents of a checkpoint.
 
-`freeze` walks the attributes of a few objects that know each other (graph, ledger, strategy, frontier) and of all
-that they hold; `thaw` gives the same attributes to objects just made and begun. What was one thing before is one
-thing after: objects that the caller names, lists, dicts, generators of chance, and memory that arrays share (`bits`
-is another view of `residual`). Layout and read-only flags stay, or kernels would be compiled anew.
+`freeze` walks the attributes of a few objects that refer to each other (graph, ledger, strategy, frontier) and of
+everything they hold; `thaw` sets the same attributes on newly constructed objects. Identity is preserved: of the
+objects that the caller names, lists, dicts, random generators, and memory that arrays share (`bits` is a view of
+`residual`). Memory layout and read-only flags are preserved, as kernels would be recompiled otherwise.
 
-It works for anyone's strategy whose attributes are numbers, text, arrays, lists, dicts, tuples, NamedTuples,
-`np.random.Generator` or plain objects of such. Nothing else (a file, a function, a set, whose order depends on how it
-was filled) is guessed at: `freeze` returns None and the journal is replayed. No code is stored and none is run.
+Any strategy is supported whose attributes are numbers, text, arrays, lists, dicts, tuples, NamedTuples,
+`np.random.Generator` or plain objects of these. For anything else (a file, a function, a set, whose order depends on
+how it was filled) `freeze` returns None and the journal is replayed. No code is stored and none is run.
 
-Freeze between two batches: a page that is leased then would never be asked for again. Arrays are kept whole, with
-their spare room; freezing copies none of them.
+Freeze only between two batches: a page that is leased at that time would never be requested again. Arrays are stored
+whole, with their spare capacity; freezing does not copy them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from surveyor.store.fingerprint import NUMBERS, Objects, Strange, attributes, fi
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 CHANCES = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-LONG = 1 << 256  # larger integers are written in hexadecimal: Python reads only so many decimals
+LONG = 1 << 256  # larger integers are written in hexadecimal: Python limits decimal conversion
 DAMAGE = (
     *(AttributeError, ImportError, IndexError, KeyError, RecursionError, TypeError, ValueError),
     *(MemoryError, OverflowError, BufferError),
@@ -40,25 +40,25 @@ DAMAGE = (
 
 
 def freeze(objects: Objects) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
-    """Return the arrays, as views of what goes on changing, and what else there is; None if it is not clear."""
+    """Return views of the arrays, which may still change, and a description of the rest; None if unsupported."""
     ice = _Ice(objects)
     try:
-        told = {name: ice.attributes(thing, name) for name, thing in objects.items()}
-        return ice.blocks(), {"made": fingerprint(objects), "objects": told, "things": ice.things}
+        described = {name: ice.attributes(thing, name) for name, thing in objects.items()}
+        return ice.blocks(), {"made": fingerprint(objects), "objects": described, "things": ice.things}
     except (Strange, RecursionError):
         return None
 
 
 def thaw(objects: Objects, arrays: Arrays, about: Mapping[str, Any]) -> None:
-    """Set the attributes of objects just made and begun; the arrays are theirs from now on.
+    """Set the attributes of newly constructed objects, which take ownership of the arrays.
 
-    Raises ValueError, and changes nothing, if the objects were made in another way or differ in their attributes.
+    Raises ValueError, and changes nothing, if the objects were constructed differently or have other attributes.
     """
     if about.get("made") != fingerprint(objects):
         raise ValueError("frozen from objects of other classes, settings or code")
     try:
         water = _Water(objects, arrays, about["things"])
-        values = {name: {key: water.value(told) for key, told in about["objects"][name].items()} for name in objects}
+        values = {name: {key: water.value(item) for key, item in about["objects"][name].items()} for name in objects}
     except DAMAGE as error:
         raise ValueError(f"not what was frozen: {type(error).__name__}: {error}") from error
     for name, thing in objects.items():
@@ -71,21 +71,21 @@ def thaw(objects: Objects, arrays: Arrays, about: Mapping[str, Any]) -> None:
 
 
 class _Ice:
-    """A table of all things met, each once."""
+    """Describes values; each object is described once."""
 
     def __init__(self, objects: Objects) -> None:
         self.things: list[Any] = []
         self._homes = _homes(objects)
         self._names = {id(thing): name for name, thing in objects.items()}
-        self._met: dict[int, tuple[int, object]] = {}  # by id; holds the things, or an id might be used again
+        self._met: dict[int, tuple[int, object]] = {}  # by id; keeps the objects alive so that ids are not reused
         self._arrays: dict[int, tuple[AnyArray, str]] = {}
 
     def attributes(self, thing: object, path: str) -> dict[str, Any]:
         """Describe the attributes of a plain object."""
-        return {name: self.told(value, f"{path} {name}") for name, value in attributes(thing).items()}
+        return {name: self.describe(value, f"{path} {name}") for name, value in attributes(thing).items()}
 
-    def told(self, value: object, path: str) -> Any:
-        """Describe a value: itself, or [kind, what]."""
+    def describe(self, value: object, path: str) -> Any:
+        """Return the description of a value: itself, or [kind, content]."""
         if value is None or type(value) in (bool, str):
             return value
         if type(value) is int:
@@ -113,32 +113,35 @@ class _Ice:
         if cls is bytes:
             return ["bytes", value.hex()]
         if cls in (list, tuple):
-            return [cls.__name__, [self.told(item, path) for item in value]]
+            return [cls.__name__, [self.describe(item, path) for item in value]]
         if cls is dict:
-            return ["dict", [[self.told(key, path), self.told(item, f"{path} {key}")] for key, item in value.items()]]
+            return [
+                "dict",
+                [[self.describe(key, path), self.describe(item, f"{path} {key}")] for key, item in value.items()],
+            ]
         if cls.__bases__ == (tuple,) and hasattr(cls, "_fields"):
             fields = zip(cls._fields, value, strict=True)
             return [
                 "record",
                 _findable(cls, self._homes),
-                [self.told(item, f"{path} {field}") for field, item in fields],
+                [self.describe(item, f"{path} {field}") for field, item in fields],
             ]
         if cls is np.random.Generator:
-            return ["generator", self.told(value.bit_generator, path)]
+            return ["generator", self.describe(value.bit_generator, path)]
         if isinstance(value, np.random.BitGenerator) and cls.__name__ in CHANCES:
-            return ["chance", cls.__name__, self.told(value.seed_seq, path), self.told(value.state, path)]
+            return ["chance", cls.__name__, self.describe(value.seed_seq, path), self.describe(value.state, path)]
         if cls is np.random.SeedSequence:
-            return ["sequence", self.told(value.state, path)]
+            return ["sequence", self.describe(value.state, path)]
         return ["plain", _findable(cls, self._homes), self.attributes(value, path)]
 
     def blocks(self) -> dict[str, AnyArray]:
-        """Return the memory of all arrays: one block for those that overlap."""
+        """Return the memory of all arrays: one block per group of overlapping arrays."""
         together: list[list[int]] = []
         end = 0
         for low, high, number in sorted((*byte_bounds(array), n) for n, (array, _) in self._arrays.items()):
             if low >= end:
                 together.append([])
-            if low < high:  # an empty array shares nothing
+            if low < high:  # an empty array shares no memory
                 together[-1].append(number)
             end = max(end, high)
         blocks: dict[str, AnyArray] = {}
@@ -152,18 +155,18 @@ class _Ice:
 
 
 class _Water:
-    """Makes each thing when it is first asked for."""
+    """Reconstructs values; each object is made on first use."""
 
     def __init__(self, objects: Objects, arrays: Arrays, things: list[Any]) -> None:
         self._objects, self._things, self._homes = objects, things, _homes(objects)
         self._blocks = {name: block if block.flags.writeable else block.copy() for name, block in arrays.items()}
         self._made: dict[int, Any] = {}
 
-    def value(self, told: Any) -> Any:
-        """Return what a description stands for."""
-        if not isinstance(told, list):
-            return told
-        kind, what = told
+    def value(self, description: Any) -> Any:
+        """Return the value of a description."""
+        if not isinstance(description, list):
+            return description
+        kind, what = description
         if kind == "thing":
             if what not in self._made:
                 self._make(what, *self._things[what])
@@ -172,7 +175,7 @@ class _Water:
 
     def _make(self, number: int, kind: str, *what: Any) -> None:
         made: Any
-        if kind == "list":  # first, for this and the next two may hold themselves
+        if kind == "list":  # first: this and the next two may contain themselves
             made = self._made[number] = []
             made.extend(map(self.value, what[0]))
         elif kind == "dict":
@@ -214,7 +217,7 @@ class _Water:
 
 
 def _memory(arrays: list[AnyArray]) -> tuple[AnyArray, int]:
-    """Return the memory that arrays lie in, as one of them if it spans all, and where it begins."""
+    """Return the memory that spans the arrays, as one of them if it covers all, and its address."""
     bounds = [byte_bounds(array) for array in arrays]
     low, high = min(first for first, _ in bounds), max(last for _, last in bounds)
     bases = [base for array in arrays for base in _bases(array)]
@@ -232,12 +235,12 @@ def _bases(array: AnyArray) -> list[AnyArray]:
 
 
 def _homes(objects: Objects) -> frozenset[str]:
-    """Return the packages whose classes may be made again: surveyor, and those of the objects themselves."""
+    """Return the packages whose classes may be instantiated: surveyor and those of the objects themselves."""
     return frozenset({"surveyor", *(type(thing).__module__.partition(".")[0] for thing in objects.values())})
 
 
 def _findable(cls: type, homes: frozenset[str]) -> str:
-    """Return the name of a class, if it can be found by it."""
+    """Return the qualified name of a class if it can be looked up by it."""
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
         if _class(name, homes) is cls:
@@ -248,10 +251,10 @@ def _findable(cls: type, homes: frozenset[str]) -> str:
 
 
 def _class(name: str, homes: frozenset[str]) -> Any:
-    """Find a class in a module that is there already: nothing is imported for it.
+    """Look up a class in a loaded module; nothing is imported.
 
-    A checkpoint may come from elsewhere. No class of another package is made from it, nor one that does something when
-    it is thrown away: with attributes of somebody's choice it could, for instance, remove a file.
+    A checkpoint may come from elsewhere. No class of another package is instantiated, nor one with a finaliser: with
+    attributes of an attacker's choice it could, for instance, remove a file.
     """
     module, _, path = name.partition(":")
     if module.partition(".")[0] not in homes:

@@ -1,15 +1,15 @@
-"""The head of a journal: how far it has come, kept in a file of its own.
+"""The head of a journal: its last commit, stored in a separate file.
 
-SQLite drops the frames of a write-ahead log from the first bad one on, as if they had never been written: only by
-what is kept elsewhere can a reader know that commits are missing. `journal.head` has two slots of 64 bytes that are
-written in turn, after each commit: magic, edition, commit number, digest of the chain (`chain.py`), CRC-32.
+SQLite silently drops the frames of a write-ahead log from the first bad one on, so missing commits can only be
+detected from data stored elsewhere. `journal.head` has two slots of 64 bytes that are written alternately, after each
+commit: magic, edition, commit number, digest of the chain (`chain.py`), CRC-32.
 
     journal behind its head     commits are missing: damage
     journal ahead of its head   the process was killed between commit and head, or one slot is damaged: no damage
                                 if the chain of the journal contains the head
 
-Each slot has the edition of the journal. What rewrites the past (the deletion of a host) first writes the new head
-into one slot and then commits, so that one of the slots is right whenever the process is killed.
+Each slot has the edition of the journal. An operation that rewrites history (deletion of a host) first writes the new
+head into one slot and then commits, so that one of the slots is right whenever the process is killed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Head:
     """The last commit of a journal."""
 
     edition: int
-    number: int  # of commits so far
+    number: int  # number of commits so far
     digest: bytes
 
     def to_bytes(self) -> bytes:
-        """Return a slot."""
+        """Return the bytes of a slot."""
         return _sealed(LAYOUT.pack(MAGIC, self.edition, self.number, self.digest, 0))
 
 
@@ -46,7 +46,7 @@ def _sealed(slot: bytes) -> bytes:
 
 
 def head_path(journal: Path) -> Path:
-    """Return where the head of a journal lies."""
+    """Return the path of the head of a journal."""
     return journal.with_suffix(".head")
 
 
@@ -66,7 +66,7 @@ def read_heads(path: Path) -> list[Head]:
 
 
 class HeadFile:
-    """The file, open for writing."""
+    """The head file, open for writing."""
 
     def __init__(self, path: Path, *, full_sync: bool = False) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS | getattr(os, "O_NONBLOCK", 0), 0o666)
@@ -77,12 +77,12 @@ class HeadFile:
             raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name (a hard link)", str(path))
 
     def write(self, head: Head, *, both: bool = False) -> None:
-        """Write the head into the slot whose turn it is, or into both."""
+        """Write the head into the next slot, or into both."""
         for slot in (0, 1) if both else (head.number % 2,):
             self._put(slot, head)
 
     def announce(self, head: Head, number: int) -> None:
-        """Write a head that is right after the next commit, and leave the one of commit `number` alone."""
+        """Write a head that is valid after the next commit, and keep the one of commit `number`."""
         self._put((number + 1) % 2, head)
         os.fsync(self._file)
 

@@ -1,31 +1,31 @@
-"""The journal of a survey: every outcome of a crawl in one SQLite file, appended, never changed.
+"""The journal of a survey: every outcome of a crawl in one SQLite file, append-only.
 
-    urls      id, url                     page ids are given from 0 upwards, in the order of discovery
+    urls      id, url                     page ids are assigned from 0 upwards, in order of discovery
     visits    visit, page, kind, …        one row per outcome, in the order in which they counted
     robots    origin, …, body             the latest robots.txt of each origin
-    events    event, visit, at, kind, …   what else happened (retry, wait, robots, requests, offline, closed, …)
-    meta      key, value                  the version of this layout, and what names this journal
-    commits   number, visit, …, digest    how far each commit reached, and a digest of it and all before (`chain.py`)
+    events    event, visit, at, kind, …   other events (retry, wait, robots, requests, offline, closed, …)
+    meta      key, value                  the schema version and the identity of this journal
+    commits   number, visit, …, digest    the last rows of each commit, and a digest of all up to it (`chain.py`)
     history   (a view)                    the visits with URLs and dates, for people
 
-**What lasts.** `commit` is one transaction: all of a batch is kept, or nothing. Once it returns, the batch survives
-the death of the process at any moment. With `sync="normal"` a power cut may take the last batches, never anything
-older, and never leaves half of one; with `sync="full"` (one wait for the disk per commit) it takes nothing.
+**Durability.** `commit` is one transaction: all of a batch is stored, or nothing. Once it returns, the batch survives
+the death of the process at any moment. With `sync="normal"` a power cut may lose the last batches, but nothing
+older, and never part of one; with `sync="full"` (one disk sync per commit) it loses nothing.
 
-**Damage** is reported, never read over: every page of the file has a checksum that is verified when it is read
-(`database.py`), and `open` verifies the last commits and compares them with the head (`head.py`), which is kept in a
-file of its own. `check` verifies everything; `rescue.py` makes a journal of the commits before the first bad one.
+**Damage** is always reported: every page of the file has a checksum that is verified when it is read
+(`database.py`), and `open` verifies the last commits and compares them with the head (`head.py`), which is stored in
+a separate file. `check` verifies everything; `rescue.py` recovers the commits before the first bad one.
 
-**Links** are lists of page ids, in the order of the page, packed (`lists.py`). Empty values are NULL.
+**Links** are lists of page ids, in page order, packed (`lists.py`). Empty values are NULL.
 
-**Deletion.** A host whose data must go keeps its rows, so that a replay goes through: each visit turns into *blocked*,
-reason *deleted*, and holds nothing else; pages never visited get such a row too, so that they are not asked again.
-URLs stay, as others link to them. `identity` changes: no earlier checkpoint is used. Freed space is overwritten, and
-the digests of all commits are computed anew.
+**Deletion.** A host whose data is deleted keeps its rows, so that a replay still works: each visit becomes *blocked*
+with reason *deleted* and holds nothing else; pages never visited get such a row too, so that they are not requested
+again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
+overwritten, and the digests of all commits are recomputed.
 
-A journal of an earlier version is brought up to date when it is opened for writing (`MIGRATIONS`).
+A journal of an earlier version is migrated when it is opened for writing (`MIGRATIONS`).
 """
-# ruff: noqa: S608  # statements are put together from names of columns; values are always bound
+# ruff: noqa: S608  # statements are built from column names only; values are always bound
 
 from __future__ import annotations
 
@@ -92,23 +92,23 @@ BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 
 
 class Journal:
-    """What remembers a crawl; one writer, any number of readers."""
+    """The record of a crawl: one writer, any number of readers."""
 
     def __init__(self, path: Path, connection: apsw.Connection, last: Commit, head: HeadFile | None = None) -> None:
         self.path, self._connection, self._head = path, connection, head
         self._last, self._edition = last, _edition(connection)
-        self.position = self.url_count = 0  # the number of the last visit; the id of the next page
+        self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
-        """Open a journal, or make one that must not exist yet; without `write`, beside another that writes."""
+        """Open a journal, or create one that must not exist yet; without `write`, another process may be writing."""
         if path.exists() == create:
             state, hint = ("exists already", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
         write = write or create
         with explained(path):
-            heads = read_heads(head_path(path))  # first: a journal that is written to meanwhile is ahead of them
+            heads = read_heads(head_path(path))  # first: a journal that is being written to is ahead of them
             connection = connect(path, write=write)
             head: HeadFile | None = None
             try:
@@ -135,7 +135,7 @@ class Journal:
                 raise
 
     def close(self) -> None:
-        """Close the file; what was committed stays committed."""
+        """Close the file; committed data stays committed."""
         self._connection.close()
         if self._head is not None:
             self._head.close()
@@ -149,8 +149,8 @@ class Journal:
         robots: Iterable[RobotsFile] = (),
         events: Iterable[Event] = (),
     ) -> None:
-        """Keep outcomes in this order, and the URLs of the pages that became known with them: all, or nothing."""
-        visits, known = _told(outcomes), self.url_count + len(new_urls)
+        """Commit outcomes in this order and the URLs of newly discovered pages, in one transaction."""
+        visits, known = _as_visits(outcomes), self.url_count + len(new_urls)
         lists = [ids for visit in visits for ids in (visit.links, visit.out_of_scope, visit.nofollow)]
         goals = [visit.target if visit.kind == "moved" else max(visit.page, visit.target) for visit in visits]
         named = np.concatenate([NO_LINKS, [visit.page for visit in visits], goals, *lists])
@@ -179,7 +179,7 @@ class Journal:
         self._reached(last)
 
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
-        """Yield the outcomes after a position, in the order in which they counted: all that a replay needs."""
+        """Yield the outcomes after a position in the order in which they counted: all that a replay needs."""
         columns = "visit, page, kind, reason, target, links, fetched_at"
         for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", since):
             lists = self._links(rows, 5)
@@ -187,8 +187,8 @@ class Journal:
             if not {type(row[6]) for row in rows} <= {float, type(None)}:
                 raise damaged(self.path, "a visit whose time is no number")
             for (_, page, kind, reason, target, _, at), links in zip(rows, lists, strict=True):
-                told = page, kind, links, reason or "", -1 if target is None else target
-                yield Visit(*told, fetched_at=at) if at and kind == "blocked" else Outcome(*told)  # see `was_asked`
+                values = page, kind, links, reason or "", -1 if target is None else target
+                yield Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values)  # see `was_asked`
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""
@@ -202,7 +202,7 @@ class Journal:
         return next(self._visits(self._ask(query, page, kind, before)), None)
 
     def urls(self, since: int = 0) -> Iterator[str]:
-        """Yield the URLs of the pages from this id on."""
+        """Yield the URLs of pages from this id on."""
         for rows in self._chunks("SELECT id, url FROM urls", "id", since - 1):
             urls = [url for _, url in rows]
             with self._sound():
@@ -210,7 +210,7 @@ class Journal:
             yield from urls
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
-        """Yield each page: its id, its URL and the latest visit to it."""
+        """Yield the id, URL and latest visit of each page."""
         query = f"""SELECT id, url, {COLUMNS} FROM urls LEFT JOIN visits
             ON visit = (SELECT max(visit) FROM visits WHERE page = id)"""
         for rows in self._chunks(query, "id", -1):
@@ -220,11 +220,11 @@ class Journal:
             yield from ((row[0], row[1], None if row[2] is None else next(visits)) for row in rows)
 
     def kinds(self) -> dict[str, int]:
-        """Count the visits of each kind; reads them all."""
+        """Count the visits of each kind; read all of them."""
         return dict(self._ask("SELECT kind, count(*) FROM visits GROUP BY kind ORDER BY kind"))
 
     def blocked(self) -> Iterator[Outcome]:
-        """Yield the pages whose latest visit, up to this position, was blocked, and why."""
+        """Yield the pages whose latest visit up to this position was blocked, with the reason."""
         query = """SELECT page, reason FROM visits WHERE kind = 'blocked' AND visit <= ?1 AND visit =
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         rows = self._ask(query, self.position)
@@ -232,7 +232,7 @@ class Journal:
         return (Outcome(page, "blocked", reason=reason or "") for page, reason in rows)
 
     def read_for(self, reason: str) -> list[int]:
-        """Return the pages whose latest visit, up to this position, read them and recorded this reason."""
+        """Return the pages whose latest visit up to this position fetched them and recorded this reason."""
         query = """SELECT page FROM visits WHERE kind = 'read' AND reason = ?2 AND visit <= ?1 AND visit =
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         pages = [page for (page,) in self._ask(query, self.position, reason)]
@@ -241,9 +241,9 @@ class Journal:
         return pages
 
     def cost(self) -> tuple[int, int, int]:
-        """Count how often a page was read, the bytes that came over the wire, and the requests; reads all visits.
+        """Count the page fetches, the bytes transferred and the requests; read all visits.
 
-        Each visit that was asked for stands for one request; the others (robots.txt, retries) are in events.
+        Each visit that was requested counts as one request; the others (robots.txt, retries) are in events.
         """
         asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
         pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
@@ -261,12 +261,12 @@ class Journal:
         return RobotsFile(*found[0]) if found else None
 
     def expire_robots(self) -> None:
-        """Let every robots.txt be fetched again before it is used."""
+        """Expire every robots.txt, so that it is fetched again before it is used."""
         with explained(self.path), transaction(self._connection):
             self._connection.executemany("UPDATE robots SET expires_at = 0.0", [()])
 
     def asked(self, since: int = 0) -> IdArray:
-        """Return the pages that were asked for after a position, each as often as it was; not those only refused."""
+        """Return the pages requested after a position, once per request; pages that were only blocked are omitted."""
         query = "SELECT page FROM visits WHERE visit > ? AND (kind != 'blocked' OR fetched_at IS NOT NULL)"
         pages = [page for (page,) in self._ask(query, since)]
         with self._sound():
@@ -274,7 +274,7 @@ class Journal:
             return np.array(pages, np.int32)
 
     def events(self, kind: str | None = None) -> Iterator[Event]:
-        """Yield the events, or those of one kind, in the order in which they happened."""
+        """Yield the events, or those of one kind, in chronological order."""
         query = "SELECT visit, at, kind, detail FROM events WHERE kind = ?1 OR ?1 IS NULL ORDER BY event"
         rows, known = self._ask(query, kind), self._ask(URLS)[0][0]  # in this order: another process may be writing
         for visit, at, which, detail in rows:
@@ -286,26 +286,26 @@ class Journal:
             yield event
 
     def closings(self) -> list[int]:
-        """Return after how many visits no page was left, each time; see `visit.News`."""
+        """Return the visit counts at which no page was left to crawl; see `visit.News`."""
         found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
         with self._sound():
             check_counts("the visit of an event", found)
         return found
 
     def answered(self) -> Iterator[str]:
-        """Yield the origins that have answered when asked for their robots.txt."""
+        """Yield the origins that answered a request for their robots.txt."""
         origins = [origin for (origin,) in self._ask("SELECT origin FROM robots WHERE status > 0")]
         with self._sound():
             check_texts("an origin", origins)
         return iter(origins)
 
     def visited_since(self, page: int, position: int) -> bool:
-        """Say whether there was a visit to a page after a position."""
+        """Return whether a page was visited after a position."""
         return bool(self._ask("SELECT 1 FROM visits WHERE page = ? AND visit > ? LIMIT 1", page, position))
 
     @property
     def identity(self) -> str:
-        """What names this journal and changes when its past does: a checkpoint of another one is worthless."""
+        """The identity of this journal, which changes when its history is rewritten; checkpoints are bound to it."""
         marks = [mark for (mark,) in self._ask(IDENTITY)]
         with self._sound():
             check_texts("a name of the journal", marks)
@@ -313,7 +313,7 @@ class Journal:
 
     @property
     def hash_key(self) -> bytes:
-        """The secret under which texts of this survey are hashed; a random one if none is stored yet."""
+        """The secret key for hashes of texts of this survey; a random one if none is stored yet."""
         found = self._ask("SELECT value FROM meta WHERE key = 'hash_key'")
         if found and not re.fullmatch("[0-9a-f]{32}", str(found[0][0])):
             raise damaged(self.path, "its hash key is not one")
@@ -321,7 +321,7 @@ class Journal:
 
     @property
     def archived(self) -> tuple[str, int] | None:
-        """The last WARC file that visits refer to, and where in it the last record ends."""
+        """The last WARC file that visits refer to, and the end of the last record in it."""
         found = self._ask("SELECT value FROM meta WHERE key = 'archived'")
         if not found:
             return None
@@ -331,7 +331,7 @@ class Journal:
         return words[1], int(words[2])
 
     def delete_host(self, host: str, pages: Sequence[int]) -> None:
-        """Forget what the pages of a host held, and its robots.txt; their bodies in WARC files are not in here."""
+        """Delete the data of the pages of a host and its robots.txt; bodies in WARC files are not affected."""
         origins = [row for row in self._ask("SELECT origin FROM robots") if urlsplit(row[0]).hostname == host]
         each = [(int(page),) for page in pages]
         with explained(self.path), transaction(self._connection):
@@ -353,11 +353,11 @@ class Journal:
         self.refresh()
 
     def flush(self) -> None:
-        """Move all from the write-ahead log into the file, and wait for the disk."""
+        """Move the write-ahead log into the file and sync it to disk."""
         self._ask("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def vacuum(self) -> None:
-        """Give free space back to the disk; needs as much again while it works."""
+        """Return free space to the disk; needs the same amount of space again while it runs."""
         self._ask("VACUUM")
 
     def check(self) -> None:
@@ -375,24 +375,24 @@ class Journal:
                 raise damaged(self.path, error) from error
 
     def refresh(self) -> None:
-        """Find where the journal ends: for a reader, where it ends by now."""
+        """Read the position of the end of the journal: for a reader, the current one."""
         with explained(self.path), self._sound():
             self._last = chain.last(self._connection)
         self.position, self.url_count = self._last.visit, self._last.url
 
     @property
     def last_commit(self) -> Commit:
-        """The last commit: when this was opened or refreshed, or by this journal itself."""
+        """The last commit as of opening or refreshing, or made by this journal itself."""
         return self._last
 
     def restart(self) -> None:
-        """Find where the journal ends after rows were written by other means than `commit`, and write the head."""
+        """Read the end of the journal after rows were written other than by `commit`, and write the head."""
         self.refresh()
         self._edition = _edition(self._connection)
         self._reached(self._last, both=True)
 
     def _reached(self, last: Commit, *, both: bool = False) -> None:
-        """Record the last commit in the head; a disk that does not take it leaves the head behind, which is allowed."""
+        """Record the last commit in the head; if the write fails, the head stays behind, which is allowed."""
         self._last = last
         if self._head is not None:
             with suppress(OSError):
@@ -404,14 +404,14 @@ class Journal:
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Report what is wrong with values as damage."""
+        """Report invalid values as damage."""
         try:
             yield
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise damaged(self.path, error) from error
 
     def _chunks(self, query: str, key: str, since: int) -> Iterator[list[Any]]:
-        """Yield rows after a key, some at a time: a slow reader never keeps the log from being cleared."""
+        """Yield rows after a key in chunks, so that a slow reader does not block checkpoints of the log."""
         while rows := self._ask(f"{query} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}", since):
             if rows[-1][0] - since != len(rows):
                 raise damaged(self.path, f"rows with {key} after {since:,} are missing")
@@ -433,7 +433,7 @@ class Journal:
             )  # fmt: skip
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
-        """Refuse visits (page, kind, reason, target) and links that nobody can have committed."""
+        """Refuse visits (page, kind, reason, target) and links that cannot have been committed."""
         for page, kind, reason, target in rows:
             if type(page) is not int or kind not in KINDS or not isinstance(reason, str | None):
                 raise damaged(self.path, "a visit of no kind")
@@ -449,12 +449,12 @@ class Journal:
             return unpack([row[column] for row in rows])
 
 
-def _told(outcomes: Sequence[Outcome]) -> list[Visit]:
+def _as_visits(outcomes: Sequence[Outcome]) -> list[Visit]:
     return [o if isinstance(o, Visit) else Visit(o.page, o.kind, o.links, o.reason, o.target) for o in outcomes]
 
 
 def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
-    """Return the columns of each visit, empty values as None."""
+    """Return the columns of each visit, with empty values as None."""
     lists = (pack([getattr(visit, name) for visit in visits]) for name in ("links", "out_of_scope", "nofollow"))
     return [
         (
@@ -468,17 +468,17 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
 
 
 def _real(number: float) -> float | None:
-    """Return a number as SQLite gives it back: a digest is of what is read."""
+    """Return a number as SQLite reads it back: digests are computed over what is read."""
     return float(number) if number and number == number else None
 
 
 def _text(text: str) -> str | None:
-    """Return text that UTF-8 can hold: pages hold anything, and one of them must not end a crawl."""
+    """Return text that UTF-8 can encode: a page with invalid text must not end a crawl."""
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
 def _version(path: Path, connection: apsw.Connection, *, write: bool) -> int:
-    """Return the version of a journal that this one can read, after checking that its schema is that of the version."""
+    """Return the version of a journal, after checking that it is supported and that the schema matches it."""
     _check_schema(path, connection)
     marks = dict(ask(connection, "SELECT key, value FROM meta"))
     version = whole_number(marks.get("schema", ""))
@@ -500,7 +500,7 @@ def _statements(version: int) -> list[str]:
 
 
 def _migrate(path: Path, connection: apsw.Connection, version: int) -> Head:
-    """Make a journal, or bring an earlier version up to date; return its head, which is on the disk already."""
+    """Create a journal, or migrate an earlier version; return its head, which is already on disk."""
     with transaction(connection):
         for statement in _statements(VERSION)[len(_statements(version)) :]:
             connection.execute(statement)
@@ -520,7 +520,7 @@ def _migrate(path: Path, connection: apsw.Connection, version: int) -> Head:
 
 
 def _check_schema(path: Path, connection: apsw.Connection) -> None:
-    """Refuse what runs by itself in a journal from elsewhere: triggers, virtual tables, views in place of tables."""
+    """Refuse anything executable in an untrusted journal: triggers, virtual tables, views in place of tables."""
     for kind, name, statement in ask(connection, "SELECT type, name, sql FROM sqlite_schema"):
         virtual = kind == "table" and re.match(r"\s*CREATE\s+VIRTUAL\b", str(statement), re.IGNORECASE)
         if kind == "trigger" or virtual or (kind == "view" and name != "history"):
@@ -528,7 +528,7 @@ def _check_schema(path: Path, connection: apsw.Connection) -> None:
 
 
 def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *, write: bool) -> Commit:
-    """Verify the end of a journal and that it has come as far as its head says; return its last commit."""
+    """Verify the end of a journal and that it has reached its head; return its last commit."""
     _version(path, connection, write=write)
     check_size(path, connection)
     try:
@@ -549,7 +549,7 @@ def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *,
 
 
 def missing(path: Path, last: Commit, number: int) -> SurveyError:
-    """Say which commits are missing."""
+    """Return the error for missing commits."""
     lost = f"commits {last.number + 1:,} to {number:,}" if number > last.number + 1 else f"commit {number:,}"
     return damaged(path, f"{lost} of {number:,} cannot be read; the last good one ends with visit {last.visit:,}")
 
@@ -560,5 +560,5 @@ def _edition(connection: apsw.Connection) -> int:
     return -1 if number is None else number
 
 
-LAYOUTS = (VERSION_1, VERSION_2, COMMITS)  # what each version added; a new journal is made in the same way
+LAYOUTS = (VERSION_1, VERSION_2, COMMITS)  # what each version added; a new journal is created the same way
 VERSION = len(LAYOUTS)

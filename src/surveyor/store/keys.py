@@ -1,9 +1,9 @@
 """The secret key of this user, which signs surveys and checkpoints.
 
-A survey from elsewhere is data. Who owns a file proves nothing, as an unpacked archive belongs to whoever unpacks it; a
-signature made with a key that never leaves this account does. The key is a file of 32 random bytes beside the user's
-config.toml, readable by the user alone, made when first needed. Without a home folder that can be written there is no
-key: nothing is signed then, and nothing counts as signed.
+A survey from elsewhere is untrusted data. File ownership proves nothing, as an unpacked archive belongs to whoever
+unpacks it; a signature made with a key that never leaves this account does. The key is a file of 32 random bytes beside
+the user's config.toml, readable by the user only and created on first use. Without a writable home folder there is no
+key: nothing is signed, and no signature is valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIZE = 32  # bytes of the key
 
 
 def user_key(environ: Mapping[str, str] | None = None, *, create: bool = False) -> bytes | None:
-    """Return the user's secret key; None if there is none, or with `create` if none can be made."""
+    """Return the user's secret key; None if there is none, or with `create` if none can be created."""
     path = user_folder(environ)[0] / "key"
     found = read_user_file(path)
     if found is None and create and path.is_absolute():
@@ -32,7 +32,7 @@ def user_key(environ: Mapping[str, str] | None = None, *, create: bool = False) 
 
 
 def sign(purpose: str, message: bytes, *, create: bool = True) -> str:
-    """Return a signature of a message for one purpose; empty if there is no key."""
+    """Return a signature of a message for one purpose; an empty string if there is no key."""
     key = user_key(create=create)
     return "" if key is None else hmac.new(key, purpose.encode() + b"\0" + message, hashlib.sha256).hexdigest()
 
@@ -44,7 +44,7 @@ def is_signed(purpose: str, message: bytes, signature: str) -> bool:
 
 
 def _make(path: Path) -> None:
-    """Write a new key, whole or not at all; if another process was faster, its key stays."""
+    """Write a new key atomically; if another process was faster, its key is kept."""
     draft = path.with_name(f".key-{secrets.token_hex(8)}")
     with suppress(OSError):
         make_user_folder(path.parent)
@@ -57,6 +57,6 @@ def _make(path: Path) -> None:
                 os.link(draft, path)  # unlike a rename, this never replaces a key
             except OSError:
                 if not path.exists():
-                    draft.rename(path)  # a file system without links
+                    draft.rename(path)  # a file system without hard links
         finally:
             draft.unlink(missing_ok=True)

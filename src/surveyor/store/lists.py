@@ -1,6 +1,6 @@
-r"""Lists of page ids as bytes: differences between neighbours, zigzag, seven bits a byte; an empty list is None.
+r"""Lists of page ids as bytes: zigzag-encoded deltas, seven bits per byte; an empty list is None.
 
-That is the LEB128 of Protocol Buffers and WebAssembly, so that any language can read a journal.
+The encoding is the LEB128 of Protocol Buffers and WebAssembly, so that any language can read a journal.
 
     >>> pack([np.array([300, 301], np.int32), NO_LINKS])
     [b'\xd8\x04\x02', None]
@@ -18,7 +18,7 @@ from surveyor.outcome import NO_LINKS
 
 
 def pack(lists: Sequence[IdArray]) -> list[bytes | None]:
-    """Turn lists of ids into bytes, all at once."""
+    """Encode lists of ids as bytes, all at once."""
     ends = np.cumsum([ids.size for ids in lists])
     numbers = np.concatenate([*lists, NO_LINKS]).astype(np.int64)
     steps = np.diff(numbers, prepend=0)
@@ -34,7 +34,7 @@ def pack(lists: Sequence[IdArray]) -> list[bytes | None]:
 
 
 def unpack(lists: Sequence[bytes | None]) -> list[IdArray]:
-    """Turn bytes into lists of ids again; ValueError if they cannot be."""
+    """Decode bytes to lists of ids; raise ValueError if they are invalid."""
     raw = np.frombuffer(b"".join(item or b"" for item in lists), np.uint8)
     bytes_before = np.cumsum([0, *(len(item or b"") for item in lists)])
     last = np.flatnonzero(raw < 128)

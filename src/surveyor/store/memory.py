@@ -6,11 +6,11 @@ from surveyor.outcome import News, Outcome
 
 
 class MemoryJournal:
-    """Keeps outcomes in a list, in the order in which they were committed."""
+    """A list of outcomes in commit order."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
 
     def commit(self, news: News) -> None:
-        """Keep outcomes."""
+        """Append outcomes."""
         self.outcomes.extend(news.outcomes)

@@ -1,13 +1,13 @@
-"""A journal of the commits before the first bad one, made from a damaged journal: `--from-last-good`.
+"""Recovery of a damaged journal up to its last good commit: `--from-last-good`.
 
-What is damaged stays beside it: `journal.sqlite.damaged`, with its log and head, and from each WARC file what followed
-the last page that is still known. The new journal is complete, in a folder `journal.rescued`, before anything is
-replaced; whoever finds this folder finishes the replacement (`finish`), so that it may be interrupted at any time.
-A survey may come from elsewhere: only new files are written, under names at which nothing lies, not even a link.
+The damaged files are kept: `journal.sqlite.damaged`, with its log and head, and from each WARC file what followed
+the last page that is still known. The new journal is completed in a folder `journal.rescued` before anything is
+replaced; any later run that finds this folder finishes the replacement (`finish`), so it may be interrupted at any
+time. A survey may come from elsewhere: only new files are written, under names that are unused, also by links.
 
-The checksums of pages are not asked here: a commit is good if the chain confirms all its rows (`chain.py`).
+Page checksums are not used here: a commit is good if the chain confirms all its rows (`chain.py`).
 """
-# ruff: noqa: S608  # statements consist of names of tables and columns; values are always bound
+# ruff: noqa: S608  # statements are built from table and column names only; values are always bound
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from surveyor.store.journal import Journal
 from surveyor.store.rows import whole_number
 
 RESCUED = "journal.rescued"
-AT_ONCE = 200  # commits copied in one transaction
+AT_ONCE = 200  # commits copied per transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of a journal is good."""
+    """The good part of a journal."""
 
     last_good: Commit
-    recorded: int  # the number of the last commit that the journal or its head has
-    problem: str = ""  # what is wrong with the next one
+    recorded: int  # number of the last commit according to the journal or its head
+    problem: str = ""  # the error in the next commit
     readable: bool = True  # whether it is a journal at all
 
     @property
     def lost(self) -> int:
-        """How many commits are not good."""
+        """The number of commits that are lost."""
         return max(self.recorded - self.last_good.number, 0)
 
 
 def extent(path: Path) -> Extent:
-    """Verify every commit of a journal, and find the last good one; never raises because of damage."""
+    """Verify every commit of a journal and find the last good one; never raise because of damage."""
     recorded = max((head.number for head in read_heads(head_path(path))), default=0)
     good, problem, readable = EMPTY, "", False
     try:
@@ -70,7 +70,7 @@ def extent(path: Path) -> Extent:
 
 
 def rescue(path: Path) -> Extent:
-    """Replace a damaged journal by one of its good commits; the caller holds the lock of the survey."""
+    """Replace a damaged journal by one with its good commits; the caller holds the lock of the survey."""
     finish(path)
     with explained(path):
         found = extent(path)
@@ -94,7 +94,7 @@ def rescue(path: Path) -> Extent:
 
 
 def finish(path: Path) -> None:
-    """Put a rescued journal in its place, if there is one; each step may be repeated."""
+    """Move a rescued journal into place, if there is one; each step may be repeated."""
     source = path.with_name(RESCUED)
     if not source.is_dir() or source.is_symlink():
         return
@@ -112,7 +112,7 @@ def finish(path: Path) -> None:
 
 
 def _kept(path: Path) -> Path:
-    """Copy a journal with its log and head to names that are not taken; return that of the journal."""
+    """Copy a journal with its log and head to unused names; return the path of the copied journal."""
     copy = _free(path, "damaged", ("", "-wal", "-shm", "-journal", "-head"))  # SQLite uses all but the last
     for source, suffix in ((path.name, ""), (f"{path.name}-wal", "-wal"), (head_path(path).name, "-head")):
         if os.path.lexists(path.with_name(source)):
@@ -125,13 +125,13 @@ def _kept(path: Path) -> Path:
 
 
 def _free(path: Path, ending: str, suffixes: Sequence[str] = ("",)) -> Path:
-    """Return a name beside a file at which, also with each suffix, nothing lies: no link either."""
+    """Return a path beside a file that is unused, also with each suffix and also by links."""
     names = (path.with_name(f"{path.name}.{ending}{again or ''}") for again in range(1 << 20))
     return next(name for name in names if not any(os.path.lexists(f"{name}{suffix}") for suffix in suffixes))
 
 
 def _copy(damaged: Path, made: Journal, last: Commit) -> None:
-    """Copy the good commits, what names the journal, and what is known of robots.txt."""
+    """Copy the good commits, the identity of the journal and the known robots.txt files."""
     target = made._connection
     with closing(connect(damaged, write=False, verify=False)) as source:
         before, batch = EMPTY, list[Commit]()
@@ -167,7 +167,7 @@ def _copy_commits(source: apsw.Connection, target: apsw.Connection, before: Comm
 
 
 def _robots(damaged: Path) -> Iterator[Any]:
-    """Yield the robots.txt files that lie in good pages; others are asked for again."""
+    """Yield the robots.txt files in good pages; others will be fetched again."""
     with suppress(apsw.Error), closing(connect(damaged, write=False)) as source:
         yield from _readable(source, "SELECT * FROM robots")
 
@@ -184,10 +184,10 @@ def _archived(path: Path) -> tuple[str, int] | None:
 
 
 def _keep_tail(folder: Path, archived: tuple[str, int] | None) -> None:
-    """Copy what follows the last known page of a WARC file: going on with the file cuts it off."""
+    """Copy what follows the last known page of a WARC file: resuming truncates the file there."""
     if archived is None or not os.path.lexists(path := folder / archived[0]):
         return
-    with open_inside(folder, archived[0]) as file:  # refuses a name that leads out of the folder
+    with open_inside(folder, archived[0]) as file:  # refuses a name outside the folder
         file.seek(archived[1])
         if not file.read(1):
             return

@@ -1,6 +1,6 @@
-"""What rows of a journal must hold: SQLite keeps values of any type in any column, and anybody may have written them.
+"""Validation of journal rows: SQLite stores values of any type in any column, and the file may come from elsewhere.
 
-Each function raises ValueError with what is wrong; the journal reports it as damage.
+Each function raises ValueError with the problem; the journal reports it as damage.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Test = Callable[[Any], bool]
-LAST_SECOND = 253_402_300_799  # of the year 9999: later times are no dates
-LARGEST = 1 << 53  # counts that a floating point number still holds exactly
-LONGEST_NAME = 255  # of a file
+LAST_SECOND = 253_402_300_799  # of the year 9999: later times are not valid dates
+LARGEST = 1 << 53  # largest count that a float64 represents exactly
+LONGEST_NAME = 255  # characters of a file name
 
 
 def is_time(value: Any) -> bool:
@@ -44,7 +44,7 @@ def _name(value: Any) -> bool:
     return type(value) is str and len(value) <= LONGEST_NAME
 
 
-VISIT: dict[str, tuple[int, Test]] = {  # place in `chain.VISIT`; links, kind and target are checked with the pages
+VISIT: dict[str, tuple[int, Test]] = {  # index in `chain.VISIT`; links, kind and target are checked with the pages
     "status": (5, _status),
     "fetched_at": (6, is_time),
     "seconds": (7, _seconds),
@@ -56,7 +56,7 @@ VISIT: dict[str, tuple[int, Test]] = {  # place in `chain.VISIT`; links, kind an
     "warc_file": (15, _name),
     "size": (18, _count),
 }
-PLACE = slice(15, 18)  # of a record in the archive
+PLACE = slice(15, 18)  # columns of a location in the archive
 ROBOTS: dict[str, Test] = {
     "origin": _text,
     "fetched_at": is_time,
@@ -80,7 +80,7 @@ def check_visits(rows: Sequence[Sequence[Any]]) -> None:
 
 
 def check_robots(row: Sequence[Any]) -> None:
-    """Check what is known of a robots.txt."""
+    """Check the columns of a robots.txt."""
     for (name, test), value in zip(ROBOTS.items(), row, strict=True):
         if not test(value):
             raise ValueError(f"a robots.txt whose {name} is {str(value)[:50]!r}")
@@ -101,6 +101,6 @@ def check_counts(what: str, values: Sequence[Any]) -> None:
 
 
 def whole_number(value: Any) -> int | None:
-    """Return the number that a text holds; None if it holds none, or one of more than 18 digits."""
+    """Return the integer that a text holds; None if it holds none, or one of more than 18 digits."""
     text = str(value)
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None

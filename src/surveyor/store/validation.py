@@ -1,7 +1,7 @@
-"""What a `survey.toml` may say: whoever sends a survey has written it, so every value is checked before it is used.
+"""Validation of `survey.toml`: a survey may come from elsewhere, so every value is checked before it is used.
 
-Nothing is imported because of it: of a strategy that is a class of somebody's, the manifest keeps the numbers that a
-replay needs (`replay`), and only its spelling is checked.
+Nothing is imported because of it: for a user-defined strategy class the manifest stores the numbers that a replay
+needs (`replay`), and only the syntax of its name is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPLAY: dict[str, type] = {"closure": float, "eager": bool, "rereads": bool}
 
 
 def check_manifest(table: Mapping[str, Any]) -> None:
-    """Raise ValueError, with what is wrong, unless seeds, rng, settings, origins and replay make sense together."""
+    """Raise ValueError with the problem unless seeds, rng, settings, origins and replay are valid and consistent."""
     seeds, settings = table["seeds"], table["settings"]
     _check_seeds(seeds)
     if type(table["rng"]) is not int or not 0 <= table["rng"] < 1 << 64:

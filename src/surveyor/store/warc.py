@@ -1,17 +1,17 @@
-"""What servers answered, kept in WARC files (ISO 28500, version 1.1) that any archive tool can read.
+"""Server responses in WARC files (ISO 28500, version 1.1) that any archive tool can read.
 
-Each fetch is two records, *response* and *request*, with the head as the server sent it and the body as it came over
-the wire (its content coding untouched, its transfer coding undone: `head` says so under `X-Crawler-`). Each record is
-a gzip member of its own, so that one can be read without the rest. A `Place` names both records of a fetch; the
-response comes first. Files are numbered, begin with a *warcinfo* record, and a new one is begun when one is full.
+Each fetch is two records, *response* and *request*, with the header as the server sent it and the body as transferred
+(content coding kept, transfer coding decoded: `head` records this under `X-Crawler-`). Each record is a separate gzip
+member, so that it can be read by itself. A `Place` locates both records of a fetch; the response comes first. Files
+are numbered, begin with a *warcinfo* record, and a new one is started when one is full.
 
-**What lasts.** `flush` waits for the disk and comes before the journal commits the places. What the journal does not
-know does not count: `Archive.open` cuts off whatever follows the last record that the journal knows, whole or torn,
-and sets later files aside as `.unfinished`. A file that is shorter than the journal says, or was taken away, is left
-alone, and writing goes on in a new one.
+**Durability.** `flush` syncs to disk before the journal commits the locations. Only records that the journal refers to
+count: `Archive.open` truncates whatever follows the last record that the journal knows, complete or torn, and renames
+later files to `.unfinished`. A file that is shorter than the journal states, or missing, is left unchanged, and
+writing continues in a new one.
 
 **Deletion**: `erase` overwrites both records of a fetch, in place, with one short *metadata* record in a gzip member
-of the same length, so that all other places stay true.
+of the same length, so that all other locations stay valid.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from surveyor.outcome import Exchange, Place
 from surveyor.store.directory import damaged, explained, sync_folder
 from surveyor.store.files import open_inside
 
-LIMIT = 1 << 30  # bytes after which a new file is begun
-LARGEST = 1 << 48  # bytes: no offset in a file is larger
-MOST_UNPACKED = 1 << 30  # bytes of one record
-SHORTEST = 400  # bytes of two records: what is shorter has no room for the one that erases them
-BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends round
+LIMIT = 1 << 30  # bytes after which a new file is started
+LARGEST = 1 << 48  # bytes: maximum offset in a file
+MOST_UNPACKED = 1 << 30  # bytes of one record after decompression
+SHORTEST = 400  # bytes of two records: shorter ones have no room for the record that erases them
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would convert line ends
 NAME = re.compile(r"([0-9]{5,12})\.warc\.gz")
 ERASED = (
     "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{}>\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"
@@ -54,7 +54,7 @@ class Archive:
     def __init__(self, folder: Path, number: int, *, write: bool, limit: int, software: str) -> None:
         self.folder = folder
         self._next, self._limit, self._software = number, limit, software
-        self._file, self._end = -1, 0  # the file that is being written, and how far
+        self._file, self._end = -1, 0  # the file being written, and its length
         self._writer: Any = _warcio().WARCWriter(None, gzip=False, warc_version="1.1") if write else None
 
     @classmethod
@@ -67,7 +67,7 @@ class Archive:
         limit: int = LIMIT,
         software: str = "surveyor",
     ) -> Archive:
-        """Open the files of a folder, of which the journal knows the last one up to some place."""
+        """Open the files of a folder; `known` is the last file and the offset up to which the journal refers to it."""
         last = -1 if known is None else _number(known[0])
         if known is not None and (last < 0 or not 0 <= known[1] <= LARGEST):
             raise SurveyError(
@@ -83,11 +83,11 @@ class Archive:
                 if _number(path.name) > last:
                     path.replace(_aside(path))
             if known is not None:
-                archive._go_on(known[0], known[1])
+                archive._resume(known[0], known[1])
         return archive
 
     def write(self, exchange: Exchange) -> Place:
-        """Append the records of one fetch; they are safe after the next `flush`."""
+        """Append the records of one fetch; they are durable after the next `flush`."""
         if self._writer is None:
             raise UsageError(f"{self.folder} is open for reading only", hint="open the survey for writing")
         records = _records(exchange)
@@ -99,13 +99,13 @@ class Archive:
         return place
 
     def flush(self) -> None:
-        """Wait until all that was written is on the disk."""
+        """Sync everything written to disk."""
         if self._file >= 0:
             with explained(self.folder):
                 os.fsync(self._file)
 
     def read(self, place: Place) -> Exchange:
-        """Read one fetch back, and verify its digest."""
+        """Read one fetch and verify its digest."""
         path = self._path(place)
         lost = SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
         with explained(path), open_inside(self.folder, place.file) as file:
@@ -129,27 +129,27 @@ class Archive:
         return Exchange(about("WARC-Target-URI"), request, first + end, body, at, ip, truncated)
 
     def erase(self, places: Iterable[Place]) -> None:
-        """Overwrite the records of fetches for good; places of files that were taken away are passed over."""
+        """Overwrite the records of fetches permanently; locations in missing files are skipped."""
         for place in places:
             path = self._path(place)
             if path.is_file():
                 with explained(path), open_inside(self.folder, place.file, "r+b") as file:
                     if place.length < SHORTEST or place.offset + place.length > os.fstat(file.fileno()).st_size:
-                        continue  # there is no such record, and what lies there is another's
+                        continue  # there is no such record; these bytes belong to another
                     file.seek(place.offset)
                     file.write(_filler(place.length))
                     file.flush()
                     os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Wait for the disk and close the file."""
+        """Sync to disk and close the file."""
         if self._file >= 0:
             self.flush()
             os.close(self._file)
             self._file = -1
 
     def _path(self, place: Place) -> Path:
-        """Return the file that a place names; the journal may have come from elsewhere, and name anything."""
+        """Return the path of the file of a location; an untrusted journal may name any file."""
         numbers = place.offset, place.length
         if not isinstance(place.file, str) or _number(place.file) < 0 or any(type(n) is not int for n in numbers):
             raise damaged(self.folder, f"the journal names {place.file!r} as a file of it")
@@ -157,8 +157,8 @@ class Archive:
             raise damaged(self.folder, f"the journal names a record at {place.offset} of {place.length} bytes")
         return self.folder / place.file
 
-    def _go_on(self, name: str, end: int) -> None:
-        """Cut a file back to what the journal knows and append to it, unless something is wrong with it."""
+    def _resume(self, name: str, end: int) -> None:
+        """Truncate a file to what the journal knows and append to it, unless it is missing or too short."""
         path = self.folder / name
         if path.is_file() and path.stat().st_size >= end:
             with open_inside(self.folder, name, "r+b") as file:
@@ -167,7 +167,7 @@ class Archive:
             os.lseek(self._file, end, os.SEEK_SET)
 
     def _begin(self) -> None:
-        """Begin the next file."""
+        """Start the next file."""
         self.close()
         name = _name(self._next)
         about = {"software": self._software, "format": "WARC File Format 1.1"}
@@ -180,7 +180,7 @@ class Archive:
         sync_folder(self.folder)
 
     def _append(self, data: bytes) -> None:
-        """Write all, or leave the file as it was: half a record must not stand before the next one."""
+        """Write all bytes, or restore the file: a partial record must not precede the next one."""
         rest = memoryview(data)
         try:
             while rest:
@@ -193,7 +193,7 @@ class Archive:
 
 
 def _records(exchange: Exchange) -> bytes:
-    """Return both records of a fetch, packed."""
+    """Return both records of a fetch, compressed."""
     date = datetime.fromtimestamp(exchange.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     about = f"WARC-Date: {date}\r\nWARC-Target-URI: {exchange.url}\r\n"
     about += f"WARC-IP-Address: {exchange.ip}\r\n" if exchange.ip else ""
@@ -205,7 +205,7 @@ def _records(exchange: Exchange) -> bytes:
 
 
 def _record(kind: str, name: str, about: str, head: bytes, body: bytes) -> bytes:
-    """Return a record as warcio writes it, in half the time; a request has no payload to sum up."""
+    """Return a record as warcio writes it, in half the time; a request has no payload digest."""
     payload = f"WARC-Payload-Digest: {_digest(body)}\r\n" if kind == "response" else ""
     first = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {name}\r\n{about}"
@@ -223,7 +223,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _packed(record: bytes) -> bytes:
-    """Return a record as a gzip member; ISA-L packs ten times faster than zlib, and as tightly."""
+    """Return a record as a gzip member; ISA-L is ten times faster than zlib at the same ratio."""
     from isal import isal_zlib
 
     packed: bytes = isal_zlib.compress(record, 2, 31)
@@ -231,7 +231,7 @@ def _packed(record: bytes) -> bytes:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Return what gzip members hold; `zlib.error` if a checksum is wrong, of which warcio would only warn."""
+    """Return the contents of gzip members; raise `zlib.error` on a wrong checksum, where warcio only warns."""
     parts, rest, room = list[bytes](), data, 2 * MOST_UNPACKED
     while rest:
         member = zlib.decompressobj(31)
@@ -244,7 +244,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _filler(length: int) -> bytes:
-    """Return a gzip member of just this length that holds a record without content, as stored blocks."""
+    """Return a gzip member of exactly this length that holds a record without content, as stored blocks."""
     blocks = -(-(length - 18) // 65540)
     size = length - 18 - 5 * blocks
     start = ERASED.format(uuid.uuid4(), 0).encode()
@@ -262,13 +262,13 @@ def _name(number: int) -> str:
 
 
 def _number(name: str) -> int:
-    """Return the number of a file, -1 if it is none of ours."""
+    """Return the number of a file, -1 if it is not one of ours."""
     match = NAME.fullmatch(name)
     return int(match[1]) if match else -1
 
 
 def _aside(path: Path) -> Path:
-    """Return a name for a file that does not count, one that is not taken."""
+    """Return an unused name for a file that is set aside."""
     names = (path.with_name(f"{path.name}.unfinished{again or ''}") for again in range(1 << 20))
     return next(name for name in names if not os.path.lexists(name))
 

@@ -1,16 +1,16 @@
-"""Webs made from a seed that stand in for real crawls.
+"""Synthetic webs, generated from a random seed, as substitutes for real crawls.
 
     >>> web = synthetic_web("small")
     >>> web.graph.name(0)
     'https://www.site0.example/'
 
-Pages are grouped in sites and sites in domains, with power-law sizes; ids are in the order of hosts, as in a
+Pages are grouped in sites and sites in domains, with power-law sizes; ids are in host order, as in a
 crawl sorted by URL. Links are mostly inside a site (menus, sections, neighbours, copied lists); the others
-prefer sites of the same topic and popular ones. Link farms and link exchanges are planted and labelled.
-The model and how well it fits real graphs is told in `docs/explanation/synthetic-webs.md`.
+prefer popular sites and sites of the same topic. Link farms and link exchanges are planted and labelled.
+The model and its fit to real graphs are described in `docs/explanation/synthetic-webs.md`.
 
-Same shape, size and seed give the same bytes for any number of threads. Memory without a folder is
-4 bytes a link; with a folder it is bounded by the builder, plus about 40 bytes a page.
+The same shape, size and seed give the same bytes for any number of threads. Memory without a folder is
+4 bytes per link; with a folder it is bounded by the builder, plus about 40 bytes per page.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "PRESETS", "SyntheticWeb", "WebShape", "rmat", "synthetic_web"]
 
 KINDS = ("ordinary", "hub", "dangling", "dead", "farm", "boosted", "exchange")  # as numbered in the kernels
-BATCH = 1 << 15  # pages whose links are written at a time
-SAMPLE = 100_000  # pages whose links predict the number of all links
-NAMED = 100_000  # pages: webs up to this size get names unless told otherwise
-MEMORY = 1 << 29  # bytes of links that a build into a folder holds
+BATCH = 1 << 15  # pages whose links are generated at a time
+SAMPLE = 100_000  # pages whose links are used to predict the total number of links
+NAMED = 100_000  # pages: webs up to this size get names by default
+MEMORY = 1 << 29  # bytes of links in memory when building into a folder
 
 
 @dataclass(frozen=True)
 class SyntheticWeb:
-    """A graph and the truth about it that real graphs do not tell."""
+    """A graph with its ground truth, which real graphs do not have."""
 
     graph: Graph
-    kind: ByteArray  # of each page; `KINDS` names the numbers
-    first_page: IntArray  # of each site, and the number of pages at the end
+    kind: ByteArray  # of each page, an index into `KINDS`
+    first_page: IntArray  # of each site; the last entry is the number of pages
     site_domain: IntArray  # site -> domain
     site_topic: IntArray  # site -> topic
     farms: tuple[IntArray, ...]  # sites of each farm; the home page of the first is the one it boosts
@@ -94,10 +94,10 @@ def synthetic_web(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> SyntheticWeb:
-    """Make a web; `links` asks for about that many, `folder` writes the graph there in bounded memory.
+    """Generate a web; with `links`, of about that many links; with `folder`, written there in bounded memory.
 
-    Names are made for webs of up to 100,000 pages unless `names` says otherwise; they take a second and
-    60 MB per million pages.
+    Webs of up to 100,000 pages get names unless `names` is set; names take a second and 60 MB per million
+    pages.
     """
     from surveyor.graph.synthetic.sites import urls
     from surveyor.kernels.synthetic import IN_FARM
@@ -136,9 +136,9 @@ def synthetic_web(
 
 
 def rmat(scale: int, links_per_page: int, *, rng: int = 7, threads: int | None = None) -> Graph:
-    """Make an R-MAT graph of 2 ** scale pages: no sites, no locality, the adverse case of benchmarks.
+    """Generate an R-MAT graph of 2 ** scale pages: no sites, no locality, the adverse case of benchmarks.
 
-    Probabilities are 0.57, 0.19, 0.19 and 0.05 (Graph 500); ids are shuffled; repeats merge.
+    Probabilities are 0.57, 0.19, 0.19 and 0.05 (Graph 500); ids are shuffled; duplicates are merged.
     """
     from surveyor.kernels.rmat import rmat_links
 
@@ -165,7 +165,7 @@ def _shape(preset: str | WebShape) -> WebShape:
 
 
 def _plan(shape: WebShape, seed: Any) -> tuple[Sites, IntArray, Rates]:
-    """Lay out the sites, their domains, and the rates at which links are drawn."""
+    """Generate the sites, their domains, and the rates at which links are drawn."""
     from surveyor.graph.synthetic.sites import lay_out
     from surveyor.kernels.synthetic import Rates, mark_quiet
 
@@ -178,7 +178,7 @@ def _plan(shape: WebShape, seed: Any) -> tuple[Sites, IntArray, Rates]:
 
 
 def _scaled(shape: WebShape, links: int, seed: Any) -> WebShape:
-    """Change the number of pages until a sample of them promises this many links."""
+    """Adjust the number of pages until a sample of them predicts this many links."""
     from surveyor.kernels.synthetic_links import count_links
 
     one_site = shape.smallest_site == shape.pages
@@ -237,7 +237,7 @@ def _gather(
     provenance: Mapping[str, Any],
     progress: Progress,
 ) -> Graph:
-    """Put all rows into one graph in memory."""
+    """Collect all rows into one graph in memory."""
     indptr = np.zeros(pages + 1, np.int64)
     done, rows = 0, []
     for degrees, targets in batches:
@@ -258,7 +258,7 @@ def _stream(
     threads: int | None,
     progress: Progress,
 ) -> Graph:
-    """Pass all rows through a builder into a graph folder; they come sorted, so it only has to write them."""
+    """Stream all rows through a builder into a graph folder; they are already sorted, so no sort is needed."""
     done = 0
     with Builder(memory=MEMORY, scratch=folder.parent, threads=threads) as builder:
         for degrees, targets in batches:

@@ -1,6 +1,6 @@
-"""What a synthetic web looks like, and five shapes with names.
+"""Parameters of synthetic webs, and five named presets.
 
-The presets were fitted to real graphs and are frozen: experiments use them as they are, so that no result is
+The presets were fitted to real graphs and are frozen: experiments use them unchanged, so that no result is
 tuned by the generator. A better model gets a new name.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebShape:
-    """What a synthetic web looks like; shares are between 0 and 1."""
+    """Parameters of a synthetic web; shares are between 0 and 1."""
 
-    pages: int  # about how many; the last site is cut short
+    pages: int  # approximately; the last site is truncated
     smallest_site: int = 1  # pages
     largest_site: int = 1 << 16  # pages, and at most a twentieth of the web unless all sites are this large
     site_exponent: float = 1.7  # power law of site sizes: smaller means more large sites
@@ -30,7 +30,7 @@ class WebShape:
     copying: float = 0.5  # share of content links copied from a page just before
     content: float = 1.0  # scale of the number of content links of a page
     content_exponent: float = 1.85  # its power law
-    most_links: int = 1000  # and its end
+    most_links: int = 1000  # and its maximum
     sidebars: float = 0.5  # share of sections whose pages all link to each other
     chains: float = 0.2  # share of sections of "next" and "previous" pages
     sealed: float = 0.04  # share of sections that link only to themselves
@@ -51,13 +51,13 @@ PRESETS: dict[str, WebShape] = {
     ),
     # a crawl of many sites
     "web": WebShape(pages=1_500_000),
-    # domains that link to domains: every site is one page
+    # domain graph: every site is one page
     "domains": WebShape(
         pages=400_000, smallest_site=1, largest_site=1, chapter=1, menu=0.0, content=1.0,
         content_exponent=1.5, most_links=4_000, topics=16, same_topic=0.5, popularity=0.9, mutual=0.5,
         dangling=0.75, sealed=0.0,
     ),
-    # the same at a tenth of the size of IRLbot's crawl of 2007, with its mean degree (20) and its skew: the best known
+    # the same at a tenth of the size of IRLbot's crawl of 2007, with its mean degree (20) and skew: the most popular
     # domain has links from 3 % of all
     "domains-2007": WebShape(
         pages=9_200_000, smallest_site=1, largest_site=1, chapter=1, menu=0.0, content=0.45,

@@ -1,6 +1,6 @@
-"""The sites of a synthetic web: their sizes, domains, topics, popularity, farms and exchanges, and names.
+"""The sites of a synthetic web: sizes, domains, topics, popularity, farms, exchanges and names.
 
-All of it is drawn per site, so it takes a few dozen bytes a site and no time beside the links.
+Everything is drawn per site, so it takes a few dozen bytes per site and negligible time compared with the links.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surveyor.graph.synthetic.shapes import WebShape
     from surveyor.kernels.synthetic import Sites
 
-# What a draw per site is for; the seed is changed first, so that page draws never meet site draws.
+# Purpose of a draw per site; the seed is changed first, so that page draws and site draws never coincide.
 SIZE, DOMAIN, TOPIC, FAME, CHAPTER, MENU, MEMBER, GROUP = range(1, 9)
 SITE_DRAWS = 0x5EED
 SMALL = 64  # pages: only sites up to this size join a farm, as real ones are cheap
@@ -37,7 +37,7 @@ def lay_out(shape: WebShape, seed: int) -> tuple[Sites, IntArray]:
     count = sizes.size
     first = np.concatenate([[0], np.cumsum(sizes)])
     domain = _domains(shape, seed, count)
-    # A topic of rank r has a share in proportion to about r ** -0.5: none is empty, none is everything.
+    # The share of a topic of rank r is proportional to about r ** -0.5: none is empty, none dominates.
     topic = (shape.topics * _luck(seed, TOPIC, count)[domain] ** 2).astype(np.int64).clip(0, shape.topics - 1)
     chapter = _power(_luck(seed, CHAPTER, count), 1.8, shape.chapter, 16 * shape.chapter)
     menu = (-shape.menu * np.log(_luck(seed, MENU, count))).astype(np.int64)
@@ -75,7 +75,7 @@ def lay_out(shape: WebShape, seed: int) -> tuple[Sites, IntArray]:
 
 
 def urls(sites: Sites, domain: IntArray, *, whole_domains: bool) -> Iterator[str]:
-    """Make up a name per page: URLs under names reserved for examples, or domains alone."""
+    """Generate a name per page: URLs under names reserved for examples, or domains alone."""
     before, host = -1, 0
     for site in range(domain.size):
         host = host + 1 if domain[site] == before else 0
@@ -108,7 +108,7 @@ def _power(luck: FloatArray, exponent: float, low: int, high: int) -> IntArray:
 
 
 def _sizes(shape: WebShape, seed: int) -> IntArray:
-    """Draw sites until they hold all pages; the last is cut."""
+    """Draw site sizes until they sum to all pages; the last is truncated."""
     low, high = shape.smallest_site, shape.largest_site
     if low < high:
         high = max(low, min(high, shape.pages // 20))
@@ -125,7 +125,7 @@ def _sizes(shape: WebShape, seed: int) -> IntArray:
 
 
 def _domains(shape: WebShape, seed: int, count: int) -> IntArray:
-    """Number the domain of each site: runs of hosts, most of one, some of many, none a tenth of the web."""
+    """Assign a domain number to each site: most domains have one host, some have many, none over a tenth of them."""
     if shape.largest_site == 1:
         return np.arange(count)
     hosts = _power(_luck(seed, DOMAIN, count), 2.3, 1, max(1, min(200, count // 10)))

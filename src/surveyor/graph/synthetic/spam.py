@@ -1,11 +1,11 @@
-"""Spam planted into a domain graph, so that it is known which domains are bad.
+"""Plant spam in a domain graph, so that the bad domains are known.
 
-Each function returns a new graph and the ids of the domains it planted; a domain that was there keeps its id, new
-ones come after it. What attackers do, by what it costs them:
+Each function returns a new graph and the ids of the planted domains; existing domains keep their ids, new ones
+follow. Attacks, by what they cost:
 
-- a *clique*: k domains that all link to each other: k - 1 in-links each, nobody at two steps;
-- an *exchange*: each of k domains swaps links with some others: few in-links each, but all the others at two steps;
-- a *farm*: domains that link to one target; or, aimed at two steps, to go-betweens that link to it;
+- *clique*: k domains that all link to each other: k - 1 in-links each, no domain at distance two;
+- *exchange*: each of k domains swaps links with some others: few in-links each, but all the others at distance two;
+- *farm*: domains that link to one target; or, to gain supporters at distance two, to intermediaries that link to it;
 - *bought links*: links to a target from domains that are honest otherwise.
 """
 
@@ -20,11 +20,11 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 
-LOW = 0.5  # the share of domains, by in-links, that pass as low
+LOW = 0.5  # share of domains, by in-degree, that count as low
 
 
 def plant_clique(graph: Graph, count: int, rng: np.random.Generator, *, new: bool = True) -> tuple[Graph, IntArray]:
-    """Let so many domains, new or low ones that are there, all link to each other."""
+    """Make this many domains, new or existing low ones, all link to each other."""
     members = _members(graph, count, rng, new=new)
     one, other = np.nonzero(~np.eye(members.size, dtype=np.bool_))
     return _with_links(graph, members[one], members[other], "clique"), members
@@ -33,13 +33,13 @@ def plant_clique(graph: Graph, count: int, rng: np.random.Generator, *, new: boo
 def plant_exchange(
     graph: Graph, count: int, partners: int, rng: np.random.Generator, *, new: bool = True
 ) -> tuple[Graph, IntArray]:
-    """Let each of so many domains swap links with some others: the same number for each, drawn at random."""
+    """Make each of this many domains swap links with `partners` others, the same number for each, drawn at random."""
     if not 0 < partners < count or partners % 2:
         raise UsageError(
             f"{partners} partners in an exchange of {count}", hint="give an even number below that of the members"
         )
     members = _members(graph, count, rng, new=new)
-    # Steps round a circle of members in random order: everybody has the same number of partners.
+    # Steps round a circle of members in random order: all members have the same number of partners.
     steps = 1 + rng.choice((count - 1) // 2, partners // 2, replace=False)
     one = np.tile(np.arange(count), steps.size)
     other = (one + np.repeat(steps, count)) % count
@@ -48,9 +48,10 @@ def plant_exchange(
 
 
 def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, through: int = 0) -> tuple[Graph, IntArray]:
-    """Let new domains link to a target, a new one unless told; the target comes first among the planted.
+    """Add new domains that link to a target, a new one by default; the target is the first planted domain.
 
-    With `through` as many of the new domains are go-betweens: the others link to all of these, and they to the target.
+    With `through`, that many of the new domains are intermediaries: the others link to all of them, and they link to
+    the target.
     """
     if not 0 <= through < boosters:
         raise UsageError(f"a farm of {boosters} domains, {through} of them go-betweens", hint="more must link to them")
@@ -69,7 +70,7 @@ def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, throug
 
 
 def buy_links(graph: Graph, sellers: Sequence[AnyIntArray]) -> tuple[Graph, IntArray]:
-    """Let domains that are there link to new ones: each group of sellers to one target; these are the planted."""
+    """Add one new target for each group of sellers, existing domains that link to it; the targets are the planted."""
     targets = np.arange(graph.pages, graph.pages + len(sellers))
     sources = np.concatenate([np.empty(0, np.int64), *sellers])
     return _with_links(graph, sources, np.repeat(targets, [len(group) for group in sellers]), "bought"), targets
@@ -93,7 +94,7 @@ def _members(graph: Graph, count: int, rng: np.random.Generator, *, new: bool) -
 
 
 def _with_links(graph: Graph, sources: IntArray, targets: IntArray, kind: str) -> Graph:
-    """Return a graph with more links; new domains are named by kind and id."""
+    """Return a graph with additional links; new domains are named by kind and id."""
     pages = 1 + int(max(graph.pages - 1, sources.max(initial=-1), targets.max(initial=-1)))
     names = None
     if graph.names is not None:

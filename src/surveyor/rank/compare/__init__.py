@@ -1,1 +1,1 @@
-"""How far two rankings of the same pages agree."""
+"""Agreement of two rankings of the same pages."""

@@ -1,7 +1,7 @@
-"""Which pages outside a community matter most to it, if the rank of all is known: the best order to read them in.
+"""Impact of pages outside a community on it, given the ranks of all pages: the best order in which to read them.
 
-The impact of page j outside the local pages L is the chance that a surfer is on j and follows a link into L:
-rank of j · links of j into L / links of j. Experiments judge by it how pages were chosen; a crawl cannot
+The impact of page j outside the local pages L is the probability that a surfer is on j and follows a link into L:
+rank of j · links of j into L / links of j. Experiments use it to evaluate how pages were selected; a crawl cannot
 know it.
 """
 
@@ -16,7 +16,7 @@ from surveyor.graph.csr import Graph
 
 
 def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -> FloatArray:
-    """Return the impact of each page on the local ones, given as ids or as one truth value per page; 0 for these.
+    """Return the impact of each page on the local pages (ids or a boolean mask); 0 for the local pages.
 
     >>> graph = Graph.from_edges([("home", "out"), ("out", "home"), ("out", "more"), ("more", "out")])
     >>> impact(graph, [0.25, 0.5, 0.25], np.array([0])).tolist()

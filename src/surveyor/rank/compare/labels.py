@@ -1,11 +1,11 @@
-"""Lists of known domains, bad or good: read in the forms in which they are published, and found in a graph.
+"""Lists of known bad or good domains: parse the formats in which they are published, and match them with a graph.
 
-- one domain a line, with or without `www.`, `*.` or a whole URL;
-- hosts files: an address and the names that lead there (`0.0.0.0 bad.example`);
-- CSV and TSV, with a head that names the columns or without one, and perhaps a column of labels.
+- one domain per line, with or without `www.`, `*.` or a whole URL;
+- hosts files: an address and the names that resolve to it (`0.0.0.0 bad.example`);
+- CSV and TSV, with or without a header row, and optionally a column of labels.
 
-`#` and `!` begin a comment. A file may be packed. Names become registrable domains: the only thing a domain graph
-knows. A list that means one host (`ads.news.example`) does not mean its domain, however: with `hosts=False` names
+`#` and `!` begin a comment. A file may be compressed. Names are mapped to registrable domains, the nodes of a domain
+graph. A list that means one host (`ads.news.example`) does not mean its domain, however: with `hosts=False` names
 below a domain, other than `www`, are left out and counted.
 """
 
@@ -42,16 +42,16 @@ Column = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Which domains of a list a graph holds."""
+    """The domains of a list that a graph contains."""
 
-    ids: IntArray  # in the graph, rising
+    ids: IntArray  # in the graph, ascending
     labels: tuple[str, ...]  # of each
-    listed: int  # domains in the list
+    listed: int  # number of domains in the list
     source: str
 
     @property
     def warning(self) -> str:
-        """One sentence if the list says nothing about the graph, else nothing."""
+        """A one-sentence warning if no listed domain is in the graph, otherwise empty."""
         if self.ids.size:
             return ""
         return f"none of the {self.listed:,} domains in {self.source} is in the graph"
@@ -59,15 +59,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Domains and what a list says of each; a plain list says nothing but that they are in it."""
+    """Domains and their labels; in a plain list the labels are empty."""
 
     domains: Mapping[str, str]  # domain -> label
     source: str
-    unread: int = 0  # names that are no domains
-    below: int = 0  # hosts below a domain that were left out
+    unread: int = 0  # names that are not domains
+    below: int = 0  # subdomains that were left out
 
     def labelled(self, *labels: str) -> Labels:
-        """Return the domains that carry one of these labels."""
+        """Return the domains with one of these labels."""
         kept = {domain: label for domain, label in self.domains.items() if label in labels}
         if not kept:
             known = ", ".join(sorted(set(self.domains.values()))[:12])
@@ -77,7 +77,7 @@ class Labels:
         return Labels(kept, self.source, self.unread, self.below)
 
     def among(self, names: Names) -> Found:
-        """Find the domains of the list in a graph, by its names."""
+        """Find the domains of the list in a graph by its names."""
         places = sorted((place, label) for domain, label in self.domains.items()
                         if (place := names.find(domain)) is not None)  # fmt: skip
         ids = np.array([place for place, _ in places], np.int64)
@@ -89,9 +89,9 @@ def read_labels(path: str | Path, *, domain: Column = None, label: Column = None
 
     Parameters
     ----------
-    domain, label : columns by name, or by number from 0; found by their usual names unless told. Without a head the
-        domain is the first cell that looks like one, and there are no labels.
-    hosts : let a host stand for its domain; if not, hosts below a domain are left out.
+    domain, label : columns by name, or by number from 0; detected by their usual names by default. Without a header
+        row the domain is the first cell that looks like one, and there are no labels.
+    hosts : count a host as its domain; if false, hosts below a domain are left out.
     """
     path = Path(path)
     known: dict[str, str] = {}
@@ -113,7 +113,7 @@ def read_labels(path: str | Path, *, domain: Column = None, label: Column = None
 
 
 def host_of(name: str) -> str | None:
-    """Return the host that a list means, in one spelling; None for addresses and names without a dot.
+    """Return the normalised host of a list entry; None for addresses and names without a dot.
 
     >>> host_of("||Bad.Example^"), host_of("http://www.bad.example:8080/x"), host_of("localhost"), host_of("0.0.0.0")
     ('bad.example', 'www.bad.example', None, None)
@@ -157,7 +157,7 @@ def _entries(path: Path, domain: Column, label: Column) -> Iterator[tuple[str, s
 
 
 def _column(path: Path, head: Sequence[str], asked: Column, usual: Sequence[str], *, headed: bool) -> int | None:
-    """Return the place of a column that was asked for, or that has one of the usual names."""
+    """Return the index of the requested column, or of one with a usual name."""
     if isinstance(asked, str):
         if not headed or asked.lower() not in head:
             there = ", ".join(head)[:200] if headed else "not named"
@@ -171,12 +171,12 @@ def _column(path: Path, head: Sequence[str], asked: Column, usual: Sequence[str]
 
 
 def _separator(path: Path, lines: Sequence[str]) -> str | None:
-    """Return what stands between the cells of a table; None for a list or a hosts file."""
+    """Return the cell separator of a table; None for a list or a hosts file."""
     if not lines:
         return None
-    told = SEPARATORS.get(plain_suffix(path))
-    if told is not None:
-        return told
+    separator = SEPARATORS.get(plain_suffix(path))
+    if separator is not None:
+        return separator
     first = lines[0].split()[0]
     if _ADDRESS.fullmatch(first):
         return None

@@ -1,18 +1,18 @@
 """Compare the order of two score vectors over the same pages.
 
-- `kendall`: of all pairs of pages, how many more are in the same order than in opposite order; from -1 to 1.
+- `kendall`: concordant minus discordant pairs of pages, as a share of all pairs; from -1 to 1.
   Ties count as in Kendall's tau-b: with n pairs in all, of which t are tied in one vector and u in the other,
   τ = (concordant - discordant) / √((n - t)(n - u)). Pages are sorted by one vector; the discordant pairs are
   then the inversions of the other, counted by merge sort (Knight 1966): O(n log n), exact integers.
 - `kendall_a` divides by n instead, as papers often do: it cannot exceed 1 - `tie_share`.
-- `weighted_tau`: every pair counts 1/p + 1/q, where p and q are the positions of its two pages, 1 for the best
-  (Vigna 2015, additive hyperbolic). So the top decides. Positions are taken from one vector, ties broken by the
-  other, then the other way round; the answer is the mean of both. Ties as in tau-b; O(n log n).
+- `weighted_tau`: every pair has weight 1/p + 1/q, where p and q are the positions of its two pages, 1 for the best
+  (Vigna 2015, additive hyperbolic). So the top dominates. Positions are taken from one vector, with ties broken by the
+  other, and vice versa; the result is the mean of both. Ties as in tau-b; O(n log n).
 
-Scores must be finite. Kendall weighs all pairs alike: on a long tail of nearly equal scores it is dominated by
-pages that nobody asks for. There, scores that should be equal differ in their last digits, by the order in
-which sums were taken: all but `kendall` round to 12 significant digits first, if not told otherwise. Two scores
-that are closer may still lie on both sides of an edge.
+Scores must be finite. Kendall's tau weighs all pairs alike: on a long tail of nearly equal scores it is dominated by
+unimportant pages. There, scores that should be equal differ in their last digits, depending on the order of
+summation: all functions but `kendall` round to 12 significant digits first by default. Two scores that are closer
+may still be rounded differently.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import numpy.typing as npt
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 
-DIGITS = 12  # significant ones
-LEAST = -290  # power of ten of the smallest scores that are rounded to so many
+DIGITS = 12  # significant digits
+LEAST = -290  # power of ten of the smallest scores that are rounded to this many digits
 TENS = np.array([float(f"1e{power}") for power in range(309)])  # a table: equal powers are equal to the last bit
 
 
 def kendall(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
     """Return Kendall's tau-b, 1 for the same order and -1 for the opposite one.
 
-    If one vector is constant it orders nothing and the answer is 0; if both are (or with fewer than two
-    pages) they agree on everything there is, and it is 1.
+    If one vector is constant it orders nothing and the result is 0; if both are (or with fewer than two
+    pages) they agree trivially, and it is 1.
 
     >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
@@ -46,7 +46,7 @@ def kendall(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
 
 
 def kendall_a(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None = DIGITS) -> float | None:
-    """Return Kendall's tau-a; None if a vector is constant, or has fewer than two pages: it orders nothing.
+    """Return Kendall's tau-a; None if a vector is constant or has fewer than two pages.
 
     >>> kendall_a([1, 2, 3, 3], [1, 2, 4, 3])
     0.8333333333333334
@@ -57,7 +57,7 @@ def kendall_a(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None = 
 
 
 def weighted_tau(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None = DIGITS) -> float | None:
-    """Return Vigna's weighted tau; None if a vector is constant, or has fewer than two pages.
+    """Return Vigna's weighted tau; None if a vector is constant or has fewer than two pages.
 
     >>> weighted_tau([4, 3, 2, 1], [4, 3, 1, 2]) > 0 > weighted_tau([4, 3, 2, 1], [1, 3, 2, 4])
     True
@@ -70,7 +70,7 @@ def weighted_tau(one: npt.ArrayLike, other: npt.ArrayLike, *, digits: int | None
 
 
 def tie_share(one: npt.ArrayLike, other: npt.ArrayLike | None = None, *, digits: int | None = DIGITS) -> float:
-    """Return the share of pairs that are tied, or, of two vectors, tied in either; 0 without pairs.
+    """Return the share of tied pairs; of two vectors, those tied in either; 0 without pairs.
 
     >>> tie_share([1, 1, 2]), tie_share([1, 1, 2], [1, 2, 2])
     (0.3333333333333333, 0.6666666666666666)
@@ -83,7 +83,7 @@ def tie_share(one: npt.ArrayLike, other: npt.ArrayLike | None = None, *, digits:
 
 
 def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
-    """Return scores rounded to so many significant digits; the order of two is never turned round.
+    """Return scores rounded to this many significant digits; the order of two scores is never reversed.
 
     >>> rounded(np.array([0.1 + 0.2, 0.3, 12345.6789]), 3).tolist()
     [0.3, 0.3, 12300.0]
@@ -96,9 +96,9 @@ def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
     powers = np.log10(size, out=np.full(size.shape, float(LEAST)), where=size > TENS[1] ** LEAST)
     grain = np.floor(powers).astype(np.int64) + 1 - digits
     scale = TENS[np.abs(grain)]
-    with np.errstate(over="ignore"):  # both are worked out, and one is taken
+    with np.errstate(over="ignore"):  # both branches are computed, and one is selected
         steps = np.rint(np.where(grain < 0, scores * scale, scores / scale))
-        full = np.abs(steps) == TENS[digits]  # rounded up to the next power: written as that one is
+        full = np.abs(steps) == TENS[digits]  # rounded up to the next power of ten: written as that power
         steps[full] /= 10
         scale = TENS[np.abs(grain + full)]
         values: FloatArray = np.where(grain + full < 0, steps / scale, steps * scale)
@@ -106,7 +106,7 @@ def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
 
 
 def comparable(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return both as vectors; refuse those that cannot be compared."""
+    """Return both as vectors; raise an error if they cannot be compared."""
     left, right = np.asarray(one, np.float64), np.asarray(other, np.float64)
     if left.ndim != 1 or left.shape != right.shape:
         raise UsageError(
@@ -119,7 +119,7 @@ def comparable(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, Fl
 
 
 def _balance(left: FloatArray, right: FloatArray) -> tuple[int, int, int, int]:
-    """Return all pairs, those tied in one vector and in the other, and those that agree less those that do not."""
+    """Return the number of all pairs, of those tied in each vector, and concordant minus discordant pairs."""
     from surveyor.kernels.kendall import count_inversions
 
     (ranks, tied_left), (others, tied_right) = _dense_ranks(left), _dense_ranks(right)
@@ -131,7 +131,7 @@ def _balance(left: FloatArray, right: FloatArray) -> tuple[int, int, int, int]:
 
 
 def _weighted(ranks: IntArray, others: IntArray) -> float:
-    """Return the weighted tau with positions by `ranks`, ties broken by `others`; both order something."""
+    """Return the weighted tau with positions by `ranks`, ties broken by `others`; neither is constant."""
     from surveyor.kernels.kendall import weigh_inversions
 
     keys = _keys(ranks, others)
@@ -139,7 +139,7 @@ def _weighted(ranks: IntArray, others: IntArray) -> float:
     ranks, others = np.divmod(keys, keys.size)
     both = np.cumsum(np.diff(keys, prepend=keys[0]) != 0)
     total = (keys.size - 1) * weights.sum()
-    # A page is in as many pairs of its group as the group has others.
+    # A page is in as many pairs of its group as the group has other members.
     tied, tied_other, tied_both = (
         float(((np.bincount(group) - 1) * np.bincount(group, weights)).sum()) for group in (ranks, others, both)
     )
@@ -149,12 +149,12 @@ def _weighted(ranks: IntArray, others: IntArray) -> float:
 
 
 def _keys(ranks: IntArray, others: IntArray) -> IntArray:
-    """Return both ranks of each page as one number, rising: by one vector, ties by the other."""
+    """Return both ranks of each page as one sort key: by one vector, ties by the other."""
     return np.sort(ranks * ranks.size + others)
 
 
 def _dense_ranks(scores: FloatArray) -> tuple[IntArray, int]:
-    """Number the distinct scores from the smallest; return each page's number, and how many pairs are tied."""
+    """Number the distinct scores from the smallest; return each page's number and the number of tied pairs."""
     order = np.argsort(scores)
     new = scores[order[1:]] != scores[order[:-1]]
     ranks = np.zeros(scores.size, np.int64)

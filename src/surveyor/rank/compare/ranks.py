@@ -1,11 +1,11 @@
-"""Compare two score vectors over the same pages: distance, order, and the best.
+"""Compare two score vectors over the same pages: distance, order and top pages.
 
-- `l1`: Σ |a - b|. Between two distributions it runs from 0 to 2, and half of it is the share misplaced.
+- `l1`: Σ |a - b|. Between two distributions it ranges from 0 to 2, and half of it is the misplaced share.
   `l2` and `l_inf` are √Σ (a - b)² and the largest |a - b|.
-- `overlap`: the share of pages that the best of both have in common. It says nothing of their order.
-- `compare_ranks`: these and how alike the order is (`order.py`), as one `Comparison`.
+- `overlap`: the share of pages that the two top lists have in common, whatever their order.
+- `compare_ranks`: these and the rank correlations (`order.py`), as one `Comparison`.
 
-L1 weighs pages by their score, and `overlap` sees the best alone; Kendall weighs all pairs alike.
+L1 weighs pages by their score, and `overlap` depends on the top pages only; Kendall's tau weighs all pairs alike.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from surveyor.rank.compare.order import comparable, kendall_a, tie_share, weight
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far scores are from the truth, and how alike the order is."""
+    """Distances of estimated scores from the true ones, and rank correlations."""
 
-    l1: float  # between two distributions from 0 to 2: twice the share misplaced
+    l1: float  # between two distributions from 0 to 2: twice the misplaced share
     l2: float
     l_inf: float
-    kendall: float | None  # tau-a of scores rounded to 12 digits; None if either orders nothing
-    weighted: float | None  # the same with the top weighing most
-    overlap: dict[int, float]  # of the best so many pages, the share in both lists
-    ties: float  # share of pairs that either leaves tied: `kendall` is at most 1 less this
+    kendall: float | None  # tau-a of scores rounded to 12 digits; None if either is constant
+    weighted: float | None  # the same, weighted towards the top
+    overlap: dict[int, float]  # top k -> share of pages in both lists
+    ties: float  # share of pairs tied in either: `kendall` is at most 1 minus this
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values; keys of `overlap` as text."""
+        """Return all figures as plain values, with the keys of `overlap` as text."""
         return asdict(self) | {"overlap": {str(count): share for count, share in self.overlap.items()}}
 
 
 def compare_ranks(estimate: npt.ArrayLike, truth: npt.ArrayLike, top: Sequence[int] = (10, 100)) -> Comparison:
-    """Compare estimated scores with the true ones, page by page; distances are of the scores as they are given.
+    """Compare estimated scores with the true ones; distances use the scores as given.
 
-    >>> told = compare_ranks([0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.1, 0.2], top=(1, 3))
-    >>> told.kendall, told.overlap, told.ties
+    >>> comparison = compare_ranks([0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.1, 0.2], top=(1, 3))
+    >>> comparison.kendall, comparison.overlap, comparison.ties
     (0.6666666666666666, {1: 1.0, 3: 0.6666666666666666}, 0.0)
     """
     left, right = comparable(estimate, truth)
@@ -84,7 +84,7 @@ def l_inf(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
 
 
 def overlap(one: npt.ArrayLike, other: npt.ArrayLike, count: int) -> float:
-    """Return the share of pages that the best `count` of both have in common; ties are broken by id.
+    """Return the share of pages that the two top `count` lists have in common; ties are broken by id.
 
     >>> overlap([0.4, 0.3, 0.2, 0.1], [0.4, 0.1, 0.2, 0.3], 2)
     0.5

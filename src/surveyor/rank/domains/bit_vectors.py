@@ -1,23 +1,23 @@
-"""How many domains are two links away, from bit vectors (BV: Becchetti and others 2008).
+"""Estimate the number of domains at distance two from bit vectors (BV: Becchetti et al. 2008).
 
 In a round of density p each domain sets each of its 64 bits with probability p, and balls are grown by OR along the
 in-links. Of the bits that the ball of level 1 (the domain itself and its in-neighbours) leaves clear, one stays clear
-at level 2 with probability (1 - p)^S, where S domains are at exactly level 2. So the paper on domain reputation counts
-too, which keeps the vectors of level 1. To estimate the whole ball and subtract the known in-degree is never better at
-the same density: its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
+at level 2 with probability (1 - p)^S, where S domains are at exactly level 2. The paper on domain reputation, which
+keeps the vectors of level 1, counts this way too. Estimating the whole ball and subtracting the known in-degree is
+never better at the same density: its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
 
-**Rounds.** Densities halve from 1/2 to about 1 / domains; to be exact, p = 1 - 2^-(2^-k). A single round gives the
+**Rounds.** Densities halve from 1/2 to about 1 / domains; exactly, p = 1 - 2^-(2^-k). A single round has the
 relative variance (1 - q) / (64 q ln² q) where a bit stays clear with probability q: at best 1.544 / 64, a standard
-deviation of 15.5 %. The paper keeps for each domain the first round with fewer than 0.89 · 64 ones. But all rounds have
-been paid for, so here all of them count, by maximum likelihood (`kernels/likelihood.py`): the information of densities
-that halve adds up to π² / (6 ln 2) = 2.37 a bit, a standard deviation of 8.1 %. It is larger where the in-degree is not
-small beside S, where S is below 4, or within a factor of 4 of all domains: there some of the rounds are missing.
+deviation of 15.5 %. The paper uses for each domain the first round with fewer than 0.89 · 64 ones. As all rounds have
+been computed anyway, all of them are used here, by maximum likelihood (`kernels/likelihood.py`): the information of
+halving densities sums to π² / (6 ln 2) = 2.37 per bit, a standard deviation of 8.1 %. It is larger where the in-degree
+is not small relative to S, where S is below 4, or within a factor of 4 of all domains: there some rounds are missing.
 
-**Top list.** Large counts are told by small densities. With `top` the rounds begin with the smallest, and end as soon
-as the domain at that place has had its best round (S · p = 1.59): 2 to 3 rounds in the paper, here the first eight.
+**Top list.** Large counts are estimated from small densities. With `top` the rounds begin with the smallest, and end as
+soon as the domain at that rank has had its best round (S · p = 1.59): 2 to 3 rounds in the paper, here the first eight.
 
-Cost: `depth` readings of the in-links for eight rounds, a line of the cache for each link; 128 bytes a domain for two
-levels of vectors, and 2 for each density. Same seed, same bytes, on any number of threads.
+Cost: `depth` passes over the in-links for eight rounds, one cache line per link; 128 bytes per domain for two levels of
+vectors, and 2 for each density. The same seed gives the same bytes on any number of threads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from surveyor.stopping import Progress, silent
 if TYPE_CHECKING:
     from surveyor.kernels.hyperball import Links
 
-BEST = 1.59  # expected ones a bit at which a round tells most
+BEST = 1.59  # expected ones per bit at which a round has most information
 
 
 def bit_vectors(
@@ -54,13 +54,13 @@ def bit_vectors(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Reputation:
-    """Estimate how many domains are at exactly this distance from every domain, against the links.
+    """Estimate the number of domains at exactly this distance from every domain, along in-links.
 
     Parameters
     ----------
-    rounds : densities to use at most, from the smallest; all by default. Small counts need the large ones.
-    top : stop as soon as so many of the best domains are settled; the others are then less sure.
-    words : of 64 bits, in each round; four times as many halve the error.
+    rounds : maximum number of densities, from the smallest; all by default. Small counts need the large ones.
+    top : stop as soon as this many of the best domains are settled; the others are then less precise.
+    words : number of 64-bit words in each round; four times as many halve the error.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
     >>> round(bit_vectors(graph).score("c"))
@@ -90,7 +90,7 @@ def bit_vectors(
 
 
 class _Vectors:
-    """Bits of all domains, and what the rounds so far have counted."""
+    """The bit vectors of all domains, and the counts of the rounds so far."""
 
     def __init__(self, graph: Graph, densities: int, rng: int, crew: Crew) -> None:
         from surveyor.kernels import bits as kernels
@@ -107,7 +107,7 @@ class _Vectors:
         self.estimate, self.grain = np.zeros(domains, np.float32), np.zeros(domains, np.float32)
 
     def run(self, levels: list[int], depth: int) -> None:
-        """Do a round in each lane: its level tells its density."""
+        """Run a round in each lane; its level determines its density."""
         self._each(self.kernels.sow, self.seed, self._digits(levels), self.turn, self.outer)
         for _ in range(depth):
             self.inner, self.outer = self.outer, self.inner
@@ -121,7 +121,7 @@ class _Vectors:
         self._each(self.kernels.solve_block, self.counts, self.slope, self.estimate, self.grain)
 
     def settled(self, top: int, level: int) -> bool:
-        """Tell whether so many domains have had their best round, the densest being of this level."""
+        """Return whether `top` domains have had their best round, `level` being the densest."""
         self.solve()
         least = np.partition(self.estimate, -top)[-top] if top else 0.0
         return bool(least * math.ldexp(self.kernels.UNIT, -level) >= BEST)

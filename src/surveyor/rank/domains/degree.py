@@ -1,11 +1,11 @@
-"""Scores that one pass over the links gives: IN, WIN and QVS.
+"""Scores from one pass over the links: IN, WIN and QVS.
 
-    in    how many domains link here
+    in    in-degree
     win   each domain has one vote and splits it among those it links to: Σ 1 / (links of the linking domain)
     qvs   paths of two links that end here: Σ (in-links of the linking domain)
 
-QVS counts a domain as often as paths lead from it, and the domain itself and its direct supporters too, so it
-overstates level-2 supporters, often several times; it is what counting them costs, though: each path is looked at once.
+QVS counts a domain once per path from it, and includes the domain itself and its direct supporters, so it overstates
+level-2 supporters, often several times. It equals the cost of counting them, in which each path is visited once.
 
     >>> graph = Graph.from_edges([("a", "b"), ("c", "b"), ("c", "a"), ("b", "d")])
     >>> [scores(graph).score("b") for scores in (in_degree, weighted_in_degree, paths)]
@@ -27,13 +27,13 @@ ROUNDING = 2.0**-52  # of one addition of numbers up to 1
 
 
 def in_degree(graph: Graph) -> Reputation:
-    """Count the domains that link to each."""
+    """Count the domains that link to each domain."""
     into = graph.in_links.degrees()
     return Reputation("in", into, in_indptr=graph.in_links.indptr, names=graph.names)
 
 
 def weighted_in_degree(graph: Graph, *, threads: int | None = None) -> Reputation:
-    """Sum the split votes of the domains that link to each; exact but for rounding, whose bound it states."""
+    """Sum the split votes of the domains that link to each; exact up to rounding, whose bound is given."""
     into = graph.in_links.degrees()
     sums = gathered(graph, graph.share_per_link, threads)
     error = float(into.max(initial=0)) * ROUNDING * float(sums.max(initial=0.0))

@@ -1,19 +1,19 @@
-"""How many domains lead to each one, level by level, from HyperLogLog counters (HyperBall, Boldi and Vigna 2013).
+"""Estimate how many domains reach each domain, level by level, with HyperLogLog (HyperBall, Boldi and Vigna 2013).
 
 The ball of level t holds the domains from which a domain can be reached in t links or fewer. Each domain keeps a
-counter of m registers of a byte; the counter of its next ball is the maximum over those of its in-neighbours, and
-domains whose in-neighbours did not change have nothing to do. The harmonic centrality, sum of 1 / distance over all
-that lead to it, is the sum of S_t / t where S_t domains are at exactly the level t.
+counter of m one-byte registers; the counter of its next ball is the maximum over those of its in-neighbours, and
+domains whose in-neighbours did not change are skipped. The harmonic centrality, the sum of 1 / distance over all
+domains that reach it, is the sum of S_t / t where S_t domains are at exactly level t.
 
 **Estimate.** S_1 is the in-degree: exact. HyperBall takes each further S_t as the difference of two estimated balls,
-of which each is off by 1.04 / √m of the whole ball. Here S_t is estimated from the registers that changed, given those
-before (`kernels/likelihood.py`): what was known to be in the ball does not blur what came in. The errors of different
-levels are then uncorrelated, and their variances add up; the sd of S_t is about √(1.39 S_t · B_t / m) while S_t is a
+each with a standard error of 1.04 / √m of the whole ball. Here S_t is estimated from the registers that changed, given
+the previous ones (`kernels/likelihood.py`), so the known part of the ball adds no noise. The errors of different levels
+are then uncorrelated, and their variances add up; the sd of S_t is about √(1.39 S_t · B_t / m) while S_t is a
 small part of the ball B_t, and 1.04 / √m of S_t where it is nearly all of it.
 
-Cost: a level reads the in-links once, as a stream, and a counter for each link from a domain that changed; memory is
-2 m bytes a domain and 27 more. Levels go on until no counter changes: as many as the longest shortest path.
-Same seed, same bytes, on any number of threads.
+Cost: a level reads the in-links once, sequentially, and a counter for each link from a domain that changed; memory is
+2 m + 27 bytes per domain. Levels are grown until no counter changes: as many as the longest shortest path.
+The same seed gives the same bytes on any number of threads.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 Estimates = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]  # and their grains
 LEAST, MOST = 16, 1024  # registers
-LINE = 64  # bytes of a line of the cache, at which counters begin
+LINE = 64  # bytes of a cache line, to which counters are aligned
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Balls:
-    """How many domains lead to each domain: at the levels asked for, and summed up as harmonic centrality."""
+    """The number of domains that reach each domain, at the requested levels and as harmonic centrality."""
 
     graph: Graph
-    levels: int  # that were grown
+    levels: int  # number of levels grown
     complete: bool  # no counter would change at a further level
     reach: tuple[float, ...]  # pairs of domains at a distance of 0, 1, 2, … up to the last level
     totals: FloatArray  # harmonic centrality of each domain
@@ -59,13 +59,13 @@ class Balls:
         object.__setattr__(self, "totals", read_only(self.totals))
 
     def harmonic(self) -> Reputation:
-        """Return the sum of 1 / distance over the domains that lead to each, up to the last level grown."""
+        """Return the sum of 1 / distance over the domains that reach each domain, up to the last level grown."""
         law = Grained(self.grain, most=max(self.graph.pages - 1.0, 0.0))
         how = {**self.method, "levels": self.levels, "complete": self.complete}
         return self._reputation("harmonic", self.totals, law, how)
 
     def supporters(self, depth: int) -> Reputation:
-        """Return how many domains are at exactly this distance; the level must have been kept."""
+        """Return the number of domains at exactly this distance; the level must have been kept."""
         if depth == 1:
             degrees = self.graph.in_links.degrees()
             return self._reputation("hyperball", degrees, None, {**self.method, "depth": 1})
@@ -101,9 +101,9 @@ def hyperball(
 
     Parameters
     ----------
-    registers : of each counter, a power of two from 16 to 1024; four times as many halve the error.
-    memory : bytes that all counters may take; as many registers as fit, instead of `registers`.
-    keep : levels whose estimates to keep, for `Balls.supporters`; 8 bytes a domain each.
+    registers : per counter, a power of two from 16 to 1024; four times as many halve the error.
+    memory : maximum bytes of all counters; as many registers as fit, instead of `registers`.
+    keep : levels whose estimates to keep, for `Balls.supporters`; 8 bytes per domain each.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
     >>> balls = hyperball(graph, registers=1024, keep=[2])
@@ -142,7 +142,7 @@ def harmonic(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Reputation:
-    """Estimate the harmonic centrality of every domain: the sum of 1 / distance over all that lead to it.
+    """Estimate the harmonic centrality of every domain: the sum of 1 / distance over all domains that reach it.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
     >>> score = harmonic(graph, registers=1024)
@@ -164,7 +164,7 @@ def ball_supporters(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Reputation:
-    """Estimate how many domains are at exactly this distance from every domain, against the links.
+    """Estimate the number of domains at exactly this distance from every domain, along in-links.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
     >>> round(ball_supporters(graph, 3).score("d"))
@@ -176,7 +176,7 @@ def ball_supporters(
 
 
 class _Growing:
-    """Counters of all domains in two buffers that take turns."""
+    """The counters of all domains, double-buffered."""
 
     def __init__(self, graph: Graph, registers: int, rng: int, crew: Crew) -> None:
         from surveyor.kernels import hyperball as kernels
@@ -211,12 +211,12 @@ class _Growing:
         self.reach.append(float(self.found.newest.sum(dtype=np.float64)))
 
     def newest(self) -> Estimates:
-        """Return what the last level found."""
+        """Return the estimates of the last level."""
         self._each(self.kernels.slack_block, self.links, self.before, self.found.grain, self.level)
         return self.found.newest.copy(), self.found.grain.copy()
 
     def nothing(self, level: int) -> Estimates:
-        """Return what a level would find after one that found nothing."""
+        """Return the estimates of a level after one that found nothing."""
         self.level = level
         self.found.newest.fill(0)
         self.found.grain.fill(-1)
@@ -228,14 +228,14 @@ class _Growing:
 
 
 def counters(size: int) -> ByteArray:
-    """Return zeros that begin at a line of the cache: a counter of 64 bytes is then one line, not parts of two."""
+    """Return zeros aligned to a cache line: a counter of 64 bytes is then one line, not parts of two."""
     room = np.zeros(size + LINE, np.uint8)
     start = -room.ctypes.data % LINE
     return room[start : start + size]
 
 
 def _registers(graph: Graph, registers: int, memory: int | None) -> int:
-    """Check the number of registers, or find what fits in the memory."""
+    """Check the number of registers, or compute how many fit in the memory."""
     if memory is not None:
         registers = MOST
         while registers > LEAST and 2 * registers * graph.pages > memory:

@@ -1,13 +1,13 @@
-"""How far an estimate may be from the truth, by the way in which it was made.
+"""Confidence intervals of scores, by estimator.
 
     Exact       counted, not estimated
-    Within      no score is off by more than a proven bound (PageRank)
+    Within      a proven bound on the error of every score (PageRank)
     Counted     a count among sampled domains: Binomial(truth, p)
     Relative    an estimate whose relative standard deviation is known
-    Grained     an estimate as sure as a count of grains, whose size is known for each domain (bit vectors, HyperLogLog)
+    Grained     an estimate with the precision of a count of grains of known size per domain (bit vectors, HyperLogLog)
 
-Each gives intervals that hold the truth with the confidence it states, for each domain taken by itself. Errors of
-different domains are not independent: all were estimated from the same sample.
+The stated confidence holds for each domain by itself. Errors of different domains are not independent: all were
+estimated from the same sample.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Interval = tuple[FloatArray, FloatArray]
 
 
 class Certainty(Protocol):
-    """What is known of the error of each score."""
+    """The error model of scores."""
 
     @property
     def confidence(self) -> float:
-        """How often an interval holds the truth; 1 if it is proven."""
+        """The coverage of an interval; 1 if it is proven."""
 
     def intervals(self, scores: FloatArray) -> Interval:
-        """Return the lower and upper ends for these scores."""
+        """Return the lower and upper bounds for these scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Counted, not estimated."""
+    """A score that was counted, not estimated."""
 
     confidence: float = 1.0
 
@@ -50,19 +50,19 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """No score is off by more than `error`: proven."""
+    """A score with a proven bound `error` on its error."""
 
     error: float
     confidence: float = 1.0
 
     def intervals(self, scores: FloatArray) -> Interval:
-        """Return the scores less and plus the bound, never below 0."""
+        """Return the scores minus and plus the bound, never below 0."""
         return np.maximum(scores - self.error, 0.0), scores + self.error
 
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """Off by a factor: the estimate is the truth times 1 + sd · z, with z about normal."""
+    """A relative error: the estimate is the truth times 1 + sd · z, with z approximately normal."""
 
     sd: float
     confidence: float = CONFIDENCE
@@ -78,16 +78,16 @@ class Relative:
 class Counted:
     """A count among domains of which each was sampled with probability p, divided by p.
 
-    The ends are the truths N for which Binomial(N, p) is so high, or so low, only in half of the cases that the
-    interval may miss: exact, so it never covers too little. Where 1,000 and more were counted, and as many left out,
-    they are the ends of the score interval, (c - N p)² = z² N p (1 - p), which agree to a thousandth.
+    The bounds are the truths N for which Binomial(N, p) is so high, or so low, with half of the allowed probability of
+    a miss: exact, so coverage is never too low. Where at least 1,000 were counted, and as many left out, they are
+    the bounds of the score interval, (c - N p)² = z² N p (1 - p), which agree to a thousandth.
     """
 
     p: float
     confidence: float = CONFIDENCE
 
     def intervals(self, scores: FloatArray) -> Interval:
-        """Return the ends, worked out once for each distinct count."""
+        """Return the bounds, computed once for each distinct count."""
         from surveyor.kernels.binomial import trials
 
         if self.p >= 1:
@@ -99,17 +99,17 @@ class Counted:
         return low[place], high[place]
 
     def relative(self, score: float) -> float:
-        """Return the relative standard deviation of the estimate of so large a score."""
+        """Return the relative standard deviation of the estimate of a score of this size."""
         return math.sqrt((1 - self.p) / (self.p * score)) if score > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grained:
-    """An estimate whose variance is the truth times a grain, which differs from domain to domain.
+    """An estimate whose variance is the truth times a grain, which differs between domains.
 
-    That is the law of a Poisson count of grains, and the ends are those of its score interval:
-    (estimate - N)² = z² N · grain. Where the estimate is 0 they go from 0 to z² grains. No truth is above
-    `most`; the ends of counts are rounded outwards to whole numbers.
+    This is the distribution of a Poisson count of grains, and the bounds are those of its score interval:
+    (estimate - N)² = z² N · grain. Where the estimate is 0 they are 0 and z² grains. No truth is above
+    `most`; the bounds of counts are rounded outwards to integers.
     """
 
     grain: npt.NDArray[np.float32]
@@ -118,11 +118,11 @@ class Grained:
     confidence: float = CONFIDENCE
 
     def at(self, domains: AnyIntArray) -> Grained:
-        """Return the law of some domains."""
+        """Return the error model of some domains."""
         return replace(self, grain=self.grain[domains])
 
     def intervals(self, scores: FloatArray) -> Interval:
-        """Return the ends for the scores of the domains this law is for, in their order."""
+        """Return the bounds for the scores of the domains of this model, in their order."""
         half = NormalDist().inv_cdf(0.5 + self.confidence / 2) ** 2 * self.grain.astype(np.float64) / 2
         reach = np.sqrt(half * (2 * scores + half))
         low, high = np.maximum(scores + half - reach, 0.0), scores + half + reach

@@ -1,15 +1,15 @@
-"""How much memory each score takes, and how much there is."""
+"""Memory requirements of the scores, and available memory."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-SHARE = 0.7  # of the memory that is free
+SHARE = 0.7  # of the free memory
 
 
 def needed(score: str, domains: int, links: int, threads: int) -> int:
-    """Return the bytes that a score takes at its peak, about; links that are read in order are not held."""
+    """Return the approximate peak memory of a score in bytes; links that are read sequentially are not held."""
     whole = 4 * links + 8 * domains
     return {
         "tse": whole + (12 * threads + 4) * domains,
@@ -24,7 +24,7 @@ def needed(score: str, domains: int, links: int, threads: int) -> int:
 
 
 def free_memory() -> int:
-    """Return the bytes that work may take: most of what the machine has to spare."""
+    """Return the bytes available for work: most of the free memory of the machine."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) << 10
@@ -37,7 +37,7 @@ def free_memory() -> int:
 
 
 def size_in_words(size: int) -> str:
-    """Write bytes for people."""
+    """Format a number of bytes for people."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6)):
         if size >= scale:
             return f"{size / scale:.3g} {unit}"

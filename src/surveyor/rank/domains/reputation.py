@@ -1,7 +1,7 @@
-"""The result of every domain score: one number per domain, how sure each is, and how it came about.
+"""The result of every domain score: one number per domain, its interval, and the method.
 
-Scores count through ranks: which domain stands above which. Ties are broken by the in-links, then by id; the ids of
-a condensed graph, and of Common Crawl's, follow the names read from the right (`org.example`).
+Only ranks matter: which domain is above which. Ties are broken by in-degree, then by id; the ids of a condensed
+graph, and of Common Crawl's, follow the names in reversed label order (`org.example`).
 
     >>> from surveyor.rank.domains.intervals import Counted
     >>> estimate = Reputation("tse", np.array([30, 0, 12], np.uint32), unit=100.0, certainty=Counted(0.01))
@@ -27,7 +27,7 @@ from surveyor.rank.domains.intervals import Certainty, Exact, Grained, Interval
 if TYPE_CHECKING:
     import polars
 
-AT_ONCE = 1 << 20  # scores looked at at a time: they may be a file larger than memory
+AT_ONCE = 1 << 20  # scores read at a time: they may be in a file larger than memory
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -36,23 +36,23 @@ class Reputation:
 
     kind: str  # the score: "tse", "supp", "in", …
     raw: npt.NDArray[Any]  # a number per domain, read-only; may be a memory map
-    unit: float = 1.0  # the score of a domain is its number times this
+    unit: float = 1.0  # the score of a domain is its raw number times this
     certainty: Certainty = field(default_factory=Exact)
     in_indptr: IntArray | None = None  # in-links of the graph, row by row, to break ties
     names: Names | None = None
-    method: Mapping[str, Any] = field(default_factory=dict)  # p, depth, rounds, seed, …: what makes it again
+    method: Mapping[str, Any] = field(default_factory=dict)  # p, depth, rounds, seed, …: enough to reproduce it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "raw", read_only(self.raw))
 
     @property
     def domains(self) -> int:
-        """How many domains there are."""
+        """The number of domains."""
         return int(self.raw.size)
 
     @property
     def scores(self) -> FloatArray:
-        """All scores; 8 bytes a domain."""
+        """All scores; 8 bytes per domain."""
         return self._scores(self.raw)
 
     def score(self, domain: int | str) -> float:
@@ -60,19 +60,19 @@ class Reputation:
         return float(self.raw[self.id_of(domain)]) * self.unit
 
     def interval(self, domain: int | str) -> tuple[float, float]:
-        """Return the ends between which the true score of a domain lies."""
+        """Return the interval of the score of a domain."""
         low, high = self.intervals(np.array([self.id_of(domain)]))
         return float(low[0]), float(high[0])
 
     def intervals(self, domains: AnyIntArray | None = None) -> Interval:
-        """Return the ends for some domains, or for all."""
+        """Return the intervals of some domains, or of all."""
         if domains is None:
             return self.certainty.intervals(self.scores)
         law = self.certainty.at(domains) if isinstance(self.certainty, Grained) else self.certainty
         return law.intervals(self._scores(self.raw[domains]))
 
     def top(self, count: int = 10) -> IntArray:
-        """Return the ids of the best domains, best first; ties go to the one with more in-links, then by id."""
+        """Return the ids of the best domains, best first; ties are broken by in-degree, then by id."""
         count = max(0, min(count, self.domains))
         if not count:
             return np.empty(0, np.int64)
@@ -83,16 +83,16 @@ class Reputation:
         return self._in_order(np.concatenate(found))[:count]
 
     def at(self, position: int) -> float:
-        """Return the score at a position of the list, 1 being the best; 0 if it has not so many."""
+        """Return the score at a position of the list, 1 being the best; 0 if it has fewer."""
         return float(self._at(position)) * self.unit if 0 < position <= self.domains else 0.0
 
     def position(self, domain: int | str) -> int:
-        """Return how many domains stand above this one, plus one (ties share the better position)."""
+        """Return the number of domains above this one, plus one (ties share the better position)."""
         mine = self.raw[self.id_of(domain)]
         return 1 + sum(int(np.count_nonzero(raw > mine)) for _, raw in self._blocks())
 
     def positions(self) -> IntArray:
-        """Return the place of each domain, all distinct: 1 is the best."""
+        """Return the position of each domain, all distinct: 1 is the best."""
         places = np.empty(self.domains, np.int64)
         places[self.top(self.domains)] = np.arange(1, self.domains + 1)
         return places
@@ -102,7 +102,7 @@ class Reputation:
         return str(domain) if self.names is None else self.names[domain]
 
     def to_dict(self, top: int = 10) -> dict[str, Any]:
-        """Return the best domains and how they were found as plain values."""
+        """Return the best domains and the method as plain values."""
         best = self.top(top)
         low, high = self.intervals(best)
         rows = zip(best.tolist(), low.tolist(), high.tolist(), strict=True)
@@ -133,7 +133,7 @@ class Reputation:
         return np.asarray(raw, np.float64) * self.unit
 
     def _blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield some numbers at a time, and where they begin; those of a file are given back."""
+        """Yield blocks of raw numbers with their start; memory of file pages is released."""
         for start in range(0, self.domains, AT_ONCE):
             yield start, self.raw[start : start + AT_ONCE]
             let_go(self.raw, start, min(start + AT_ONCE, self.domains))
@@ -147,7 +147,7 @@ class Reputation:
         return best.min()
 
     def _in_order(self, nodes: IntArray) -> IntArray:
-        """Return domains best first."""
+        """Return domains sorted, best first."""
         raw, into = self.raw[nodes], self.in_indptr
         falling = -raw.astype(np.int64) if raw.dtype.kind in "iu" else -raw
         fewer = np.zeros(nodes.size, np.int64) if into is None else into[nodes] - into[nodes + 1]

@@ -1,20 +1,20 @@
-"""Which domains deserve trust: any of the scores, or all side by side, over a graph in memory or on disk.
+"""Domain reputation: any of the scores, or several together, over a graph in memory or on disk.
 
-    tse        level-2 supporters, estimated over a sample; p for the error that was asked for
+    tse        level-2 supporters, estimated from a sample; p is chosen for the requested error
     supp       level-D supporters, counted
-    in, win    in-links; in-links weighted by what else the linking domain links to
+    in, win    in-degree; in-degree weighted by the out-degree of the linking domain
     pagerank   with a proven error
-    harmonic   Σ 1 / distance over all domains that lead here (HyperBall)
+    harmonic   Σ 1 / distance over all domains that reach it (HyperBall)
     bv         level-2 supporters from bit vectors
     qvs        paths of two links
 
-`memory` limits what the work may take. A graph folder that does not fit is read as a stream by TSE; the other scores
-read links as a stream anyhow, with a few numbers for each domain in memory, but for `supp`, which needs all links at
-hand. Other files are built into a folder first when `memory` is given.
+`memory` limits the memory used. TSE streams a graph folder that does not fit; the other scores read links
+sequentially in any case, with a few numbers per domain in memory, except `supp`, which needs all links in memory.
+Other files are first built into a folder if `memory` is given.
 
     >>> links = [(f"fan{k}.example", "hub.example") for k in range(9)] + [("hub.example", "star.example")]
-    >>> told = domains(Graph.from_edges(links))
-    >>> told["star.example"].position, told["star.example"].score, told.main.method["p"]
+    >>> result = domains(Graph.from_edges(links))
+    >>> result["star.example"].position, result["star.example"].score, result.main.method["p"]
     (1, 9.0, 1.0)
 """
 
@@ -45,20 +45,20 @@ from surveyor.rank.pagerank import pagerank
 from surveyor.stopping import Progress, silent
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
-SLOW = "supp"  # left out of "all" unless it is asked for by name
-LEAST = 50_000_000  # bytes that a sample may take, however little was allowed
+SLOW = "supp"  # not part of "all"; must be requested by name
+LEAST = 50_000_000  # bytes that a sample may take, whatever the limit
 
 
 class Condensable(Protocol):
-    """Something with a graph of domains, such as a survey."""
+    """An object with a graph of domains, such as a survey."""
 
     def domain_graph(self) -> Any:
-        """Return the graph as it is now, as `.graph`."""
+        """Return the current graph, as `.graph`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One domain, as the scores see it."""
+    """One domain and its scores."""
 
     name: str
     id: int
@@ -68,29 +68,29 @@ class Domain:
     high: float
     in_links: int
     out_links: int
-    trust: float | None = None  # from 0 to 100, log scale, as popularity
+    trust: float | None = None  # from 0 to 100, log scale, like popularity
     popularity: float | None = None
     spam_mass: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are known."""
-        told = {field: getattr(self, field) for field in self.__slots__}
-        return {name: value for name, value in told.items() if value is not None}
+        fields = {field: getattr(self, field) for field in self.__slots__}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """Scores of the domains of one graph; the first is the one that orders them."""
+    """Scores of the domains of one graph; the first score orders them."""
 
     graph: Graph
     scores: Mapping[str, Reputation]
     trust: Trust | None = None
-    mode: str = "in RAM"  # or "streamed", and what decided it
+    mode: str = "in RAM"  # or "streamed", with the reason
     _marks: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def main(self) -> Reputation:
-        """The score that was asked for first."""
+        """The score that was requested first."""
         return next(iter(self.scores.values()))
 
     def top(self, count: int = 10) -> list[Domain]:
@@ -140,11 +140,11 @@ def domains(
 
     Parameters
     ----------
-    score : one of `SCORES`, several of them, or "all" (but for `supp`).
+    score : one of `SCORES`, several of them, or "all" (except `supp`).
     top, error : TSE chooses p so that the relative standard deviation at rank `top` is `error`.
-    p : the chance of a domain to be sampled, instead.
-    trusted : domains that somebody vouches for: trust and spam mass are worked out too.
-    memory : bytes that the work may take; by default most of what is free.
+    p : the sampling probability of a domain, instead.
+    trusted : trusted domains; if given, trust and spam mass are computed too.
+    memory : maximum bytes to use; by default most of the free memory.
     """
     wanted = _wanted(score)
     scratch: list[Any] = []
@@ -156,19 +156,19 @@ def domains(
             raise UsageError(f"only supporters have a level {depth}", hint="choose --score tse, supp or bv")
         found = {name: count.by(name) for name in wanted}
         vouched = None if trusted is None else _trusted(count, trusted)
-        told = Domains(graph, found, vouched, count.mode)
+        result = Domains(graph, found, vouched, count.mode)
     except BaseException:
         for place in scratch:
             place.cleanup()
         raise
     for place in scratch:
-        weakref.finalize(told, place.cleanup)
-    return told
+        weakref.finalize(result, place.cleanup)
+    return result
 
 
 @dataclass(slots=True)
 class Count:
-    """How scores are worked out over one graph within some memory."""
+    """Computes scores over one graph within a memory limit."""
 
     graph: Graph
     folder: Path | None
@@ -184,7 +184,7 @@ class Count:
     mode: str = "in RAM"
 
     def by(self, score: str) -> Reputation:
-        """Work out one score."""
+        """Compute one score."""
         needs = needed(score, self.graph.pages, self.graph.links, self.threads or cores())
         if needs > self.limit:
             if score == "tse" and self.folder is not None and self.depth == 2:
@@ -212,7 +212,7 @@ class Count:
         return ways[score]()
 
     def _streamed(self) -> Reputation:
-        assert self.folder is not None  # noqa: S101  # by() has looked
+        assert self.folder is not None  # noqa: S101  # checked in by()
         place = tempfile.TemporaryDirectory(prefix="surveyor-")
         self.scratch.append(place)
         return streamed_supporters(
@@ -240,7 +240,7 @@ def _opened(
     source: Graph | Condensable | str | Path, wanted: list[str], memory: int | None, limit: int, threads: int | None,
     scratch: list[Any], progress: Progress,
 ) -> tuple[Graph, Path | None]:  # fmt: skip
-    """Return the graph and, if it lies in one, its folder."""
+    """Return the graph and its folder, if it is in one."""
     if isinstance(source, Graph):
         return source, None
     if not isinstance(source, str | Path):
@@ -249,7 +249,7 @@ def _opened(
     if (path / "graph.json").is_file():
         about = describe(path)
         streamed = wanted == ["tse"] and needed("tse", about["pages"], about["links"], threads or cores()) > limit
-        return Graph.open(path, verify=not streamed), path  # a stream is checked as it is read
+        return Graph.open(path, verify=not streamed), path  # a stream is verified as it is read
     if memory is None:
         return read_graph(source, threads=threads, progress=progress), None
     place = tempfile.TemporaryDirectory(prefix="surveyor-")

@@ -1,13 +1,13 @@
-"""TSE over a graph larger than memory: two passes over its files, in order, and p of them in memory.
+"""TSE over a graph larger than memory: two sequential passes over its files, with a share p of them in memory.
 
-Pass 1 runs over the links and keeps those of sampled domains (where few are sampled, it reads only theirs). Pass 2 runs
-over the in-links, some rows at a time: a sampled domain z supports x at level 2 if it links to one that links to x,
-and neither is x nor links to x itself. The counts go to a file as they come. They are those of `tse.py`, bit
-by bit: the same domains are sampled, and the same are counted.
+Pass 1 reads the links and keeps those of sampled domains (where few are sampled, it reads only theirs). Pass 2 reads
+the in-links in blocks of rows: a sampled domain z supports x at level 2 if it links to a domain that links to x,
+and neither is x nor links to x itself. The counts are written to a file as they are computed. They are
+bit-identical to those of `tse.py`: the same domains are sampled and counted.
 
-Memory: 16 bytes for each link of a sampled domain, a bit and a half for each domain, and what is under way: 4 MB a
+Memory: 16 bytes for each link of a sampled domain, a bit and a half for each domain, and work buffers: 4 MB per
 piece, or the longest row.
-Files are read with plain reads, not mapped: what was read does not stay with the process.
+Files are read with plain reads, not mapped, so what was read does not stay in the memory of the process.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from surveyor.stopping import Progress, silent
 ROWS = 1 << 18  # domains whose row ends are read at a time
 PIECE = 1 << 20  # links counted at a time, or one row if it is longer
 PER_LINK = 16  # bytes that a link of a sampled domain takes while the sample is read
-SIEVE = 32  # bits for each domain that matters: one link in so many is looked at twice
-SPARSE = 1 << 17  # bytes between two lists from which it is faster to skip than to read on
+SIEVE = 32  # bits for each relevant domain: one link in this many is checked twice
+SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading on
 
 
 class Column:
@@ -96,15 +96,15 @@ def streamed_supporters(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Reputation:
-    """Estimate the level-2 supporters of every domain of a graph folder; the counts go to `out`, a `.npy` file.
+    """Estimate the level-2 supporters of every domain of a graph folder; write the counts to `out`, a `.npy` file.
 
-    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further ones reach the error. A p
+    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further passes reach the error. A p
     whose sample takes more than `memory` bytes is refused.
     """
     folder, out = Path(folder), Path(out)
     about = describe(folder)
     domains = about["pages"]
-    graph = open_folder(folder)  # verifies all files, in one more reading of them
+    graph = open_folder(folder)  # verifies all files, in one additional pass
     wanted = check_p(p) if p is not None else PILOT
     if p is None:
         check_wanted(top, error)
@@ -113,27 +113,29 @@ def streamed_supporters(
         _check_memory(wanted, about["links"], memory)
         with aside(out) as draft:
             sampled = _count(folder, wanted, rng, draft, threads, progress)
-        told = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
+        method = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
         counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
-        estimate = Reputation("tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, told)
+        estimate = Reputation(
+            "tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, method
+        )
         found = estimate.at(min(top, domains)) * wanted
         further = wanted if p is not None else _further(wanted, found, error)
         if further <= wanted * 1.01 or wanted >= 1:
             reached = Counted(wanted).relative(found / wanted) if wanted < 1 else 0.0
-            told.update(top=min(top, domains), error=reached)
+            method.update(top=min(top, domains), error=reached)
             return estimate
         wanted = further
 
 
 def _further(p: float, found: float, error: float) -> float:
-    """Return the p that the error calls for, given what was found at the rank asked for."""
+    """Return the p that the error requires, given the score found at the requested rank."""
     if found < ENOUGH:
         return whole(p * min(10.0, 2 * ENOUGH / max(found, 1.0)))
     return chance_for(error, found / p)
 
 
 def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: Progress) -> int:
-    """Write the counts of all domains; return how many were sampled."""
+    """Write the counts of all domains; return the number of sampled domains."""
     from surveyor.kernels.streamed import count_rows
 
     with ExitStack() as stack:
@@ -165,7 +167,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
 
 
 def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Progress) -> Any:
-    """Read the links of the sampled domains and turn them round."""
+    """Read the links of the sampled domains and transpose them."""
     from surveyor.kernels.streamed import Linked, count_bits, gathered, places, set_bits
 
     numbers: list[Ids] = []
@@ -197,7 +199,7 @@ def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Pr
 
 
 def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
-    """Return bits that hold all domains that matter, in fewer words where they are few, and where each has its own."""
+    """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
     from surveyor.kernels.streamed import sieve_of
 
     size = max((SIEVE * matter).bit_length(), 15)
@@ -210,7 +212,7 @@ def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, An
 
 
 def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
-    """Yield the row ends of some domains at a time, and which of the sample are among them."""
+    """Yield the row ends of blocks of domains, and which of the sample are among them."""
     for start in range(0, rows.size - 1, ROWS):
         last = min(start + ROWS, rows.size - 1)
         first, end = np.searchsorted(sample, [start, last]).tolist()
@@ -221,7 +223,7 @@ def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, I
 
 
 def _lists(links: Column, wanted: list[tuple[int, int]]) -> Iterator[Ids]:
-    """Yield the lists between these ends, which rise; what lies between is skipped, or read where that is faster."""
+    """Yield the lists between these ascending ends; gaps are skipped, or read where that is faster."""
     run: list[tuple[int, int]] = []
     for first, last in wanted:
         if run and 4 * (first - run[-1][1]) > SPARSE:
@@ -239,7 +241,7 @@ def _run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
 
 
 def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArray]]:
-    """Yield all rows, some at a time: the first domain, where its rows end, and their links."""
+    """Yield all rows in blocks: the first domain, the ends of its rows, and their links."""
     for start in range(0, rows.size - 1, ROWS):
         ends = rows[start : min(start + ROWS, rows.size - 1) + 1]
         _check_ends(ends, links.size)
@@ -251,7 +253,7 @@ def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArra
 
 
 def _check(ids: Ids, domains: int) -> None:
-    """Refuse links that lead nowhere: kernels trust them, and the files were not read before."""
+    """Refuse links with invalid ids: kernels trust them, and the files were not read before."""
     if ids.size and int(ids.max()) >= domains:
         raise GraphError("the graph holds links that lead nowhere", hint="it is corrupt: build it again")
 
@@ -263,14 +265,14 @@ def _check_ends(ends: IntArray, links: int) -> None:
 
 @contextmanager
 def _counts_file(path: Path, size: int) -> Iterator[Any]:
-    """Write a `.npy` file of counts from its beginning to its end."""
+    """Write a `.npy` file of counts sequentially."""
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (size,)})
         yield lambda counts: file.write(counts.data)
 
 
 def _check_memory(p: float, links: int, memory: int | None) -> None:
-    """Refuse a sample that does not fit."""
+    """Refuse a sample that does not fit in memory."""
     if memory is not None and PER_LINK * p * links > memory:
         most, takes = memory / (PER_LINK * links), PER_LINK * p * links
         raise UsageError(
@@ -280,7 +282,7 @@ def _check_memory(p: float, links: int, memory: int | None) -> None:
 
 
 def _check_room(out: Path, size: int) -> None:
-    """Refuse to begin what the disk cannot hold."""
+    """Refuse to start if the disk cannot hold the counts."""
     free = shutil.disk_usage(out.parent if out.parent.is_dir() else Path.cwd()).free
     if size > free:
         raise UsageError(

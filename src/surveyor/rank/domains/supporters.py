@@ -1,12 +1,12 @@
-"""Level-D supporters, counted one by one: how many domains reach a domain in exactly D links, and not in fewer.
+"""Exact level-D supporters: the number of domains that reach a domain in exactly D links, and not in fewer.
 
 At level 1 these are the in-links. Level 2 is the score that kept spam out best in the study that proposed it: a
 spammer can register domains that link to his own, but hardly ones that many others link to. Level 3 reaches most of
-the web from anywhere and tells little.
+the web from anywhere and has little information.
 
-Cost: every path of D links is looked at once, Σ over all paths for D = 2, whatever the number of supporters. Threads
-walk back from separate domains, each with marks of its own: 8 bytes a domain and thread. `tse.py` estimates
-the same at a part p of the cost.
+Cost: every path of D links is visited once, Σ over all paths for D = 2, whatever the number of supporters. Threads
+walk back from separate domains, each with its own marks: 8 bytes per domain and thread. `tse.py` estimates
+the same at a share p of the cost.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("d", "b"), ("a", "c"), ("c", "a")])
     >>> supporters(graph).score("c"), supporters(graph, depth=3).score("b")  # d; d -> b is shorter, c -> a -> b not
@@ -31,8 +31,8 @@ from surveyor.kernels.crew import Crew
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.stopping import Progress, silent
 
-STEP = 1 << 16  # domains looked at at a time
-WORK = 1 << 24  # paths that a thread looks at before it comes back
+STEP = 1 << 16  # domains processed at a time
+WORK = 1 << 24  # paths that a thread visits per call
 
 
 def supporters(graph: Graph, depth: int = 2, *, threads: int | None = None, progress: Progress = silent) -> Reputation:
@@ -73,7 +73,7 @@ def supporters_of(
 
 
 def _paths(walk: Walks, nodes: npt.NDArray[np.uint32], threads: int | None) -> IntArray:
-    """Count the paths of two links that end at these domains: what counting their supporters costs."""
+    """Count the paths of two links that end at these domains: the cost of counting their supporters."""
     from surveyor.kernels.supporters import count_paths
 
     counts = np.empty(nodes.size, np.int64)
@@ -85,7 +85,7 @@ def _paths(walk: Walks, nodes: npt.NDArray[np.uint32], threads: int | None) -> I
 
 
 class Walks:
-    """One direction of a graph, and the marks of walks over it: each thread takes a set of its own."""
+    """One direction of a graph, and the visit marks of walks over it: each thread uses its own set."""
 
     def __init__(self, rows: Rows) -> None:
         self.indptr, self.indices = rows.indptr.view(np.uint64), rows.indices.view(np.uint32)
@@ -93,7 +93,7 @@ class Walks:
 
     @contextmanager
     def marks(self) -> Iterator[tuple[Any, Any]]:
-        """Lend marks that no walk with the same number was made with."""
+        """Lend visit marks and a queue; all walks over them must have distinct numbers."""
         size = self.indptr.size
         try:
             pair = self._free.get_nowait()
@@ -106,7 +106,7 @@ class Walks:
 
 
 def cuts(work: AnyIntArray | Any) -> list[tuple[int, int]]:
-    """Cut domains, given the work up to and with each, into ranges of like work."""
+    """Split domains into ranges of similar work, given the cumulative work."""
     if not work.size:
         return []
     edges = np.searchsorted(work, np.arange(WORK, float(work[-1]), WORK))
@@ -114,12 +114,12 @@ def cuts(work: AnyIntArray | Any) -> list[tuple[int, int]]:
 
 
 def check_ids(domains: AnyIntArray, count: int) -> None:
-    """Refuse ids that no domain has: kernels trust them."""
+    """Refuse invalid domain ids: kernels trust them."""
     if domains.size and not 0 <= int(domains.min()) <= int(domains.max()) < count:
         raise UsageError("ids that no domain has", hint=f"ids go from 0 to {count - 1}")
 
 
 def check_depth(depth: int) -> None:
-    """Refuse a level that nobody is on."""
+    """Refuse a depth below 1."""
     if depth < 1:
         raise UsageError(f"there are no level-{depth} supporters", hint="levels start at 1, the in-links; 2 is usual")

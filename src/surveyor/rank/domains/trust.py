@@ -1,19 +1,19 @@
-"""Trust from a list of domains that somebody vouches for, and how much of a domain's rank comes from elsewhere.
+"""Trust from a list of trusted domains, and spam mass: the share of a domain's rank that trust does not explain.
 
-    popularity   PageRank with jumps to all domains alike
-    trust        PageRank with jumps to the trusted domains only (TrustRank)
+    popularity   PageRank with uniform teleport
+    trust        PageRank with teleport to the trusted domains only (TrustRank)
     spam mass    1 - γ · trust / popularity, at least 0: the part of the popularity that trust does not explain
 
-γ is the share of the web that is good: trusted domains stand in for all good ones, so their jumps count γ of all. With
+γ is the share of the web that is good: trusted domains represent all good ones, so their jumps count γ of all. With
 the usual 0.85 a domain that is exactly as popular in the trusted web as in the whole has a spam mass of 0.15. A high
-mass says that the domain lives on links from domains that trust does not reach: a farm, or a corner of the web that
-the list forgot. It is a reason to look, not a verdict.
+mass means that the domain depends on links from domains that trust does not reach: a farm, or a part of the web that
+is missing from the list. It is a reason to investigate, not a verdict.
 
 Both ranks carry a proven error e, so the mass lies between 1 - γ (t + e) / (p - e) and 1 - γ (t - e) / (p + e).
 
     >>> links = [("good", "fine"), ("fine", "good"), ("farm1", "spam"), ("farm2", "spam"), ("spam", "farm1")]
-    >>> told = trust(Graph.from_edges(links), ["good"])
-    >>> round(told.mass(told.graph.page("fine")), 2), round(told.mass(told.graph.page("spam")), 2)
+    >>> result = trust(Graph.from_edges(links), ["good"])
+    >>> round(result.mass(result.graph.page("fine")), 2), round(result.mass(result.graph.page("spam")), 2)
     (0.0, 1.0)
 """
 
@@ -40,13 +40,13 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trust:
-    """Trust and popularity of the domains of one graph, and the spam mass that follows."""
+    """Trust, popularity and spam mass of the domains of one graph."""
 
     graph: Graph
     popularity: Ranking
     trust: Ranking
     good: float
-    known: int  # trusted domains that the graph holds
+    known: int  # number of trusted domains in the graph
 
     def mass(self, domain: int) -> float:
         """Return the spam mass of a domain, from 0 to 1."""
@@ -59,7 +59,7 @@ class Trust:
         return np.maximum(0.0, 1 - self.good * trust / all_in_all)
 
     def intervals(self, domains: AnyIntArray | None = None) -> Interval:
-        """Return the ends between which the spam mass lies: proven."""
+        """Return proven bounds of the spam mass."""
         which = slice(None) if domains is None else domains
         trust, all_in_all = self.trust.scores[which], self.popularity.scores[which]
         high = 1 - self.good * np.maximum(trust - self.trust.error, 0) / (all_in_all + self.popularity.error)
@@ -82,7 +82,7 @@ def trust(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> Trust:
-    """Rank from trusted domains, by name or id; those that the graph does not hold are left out."""
+    """Rank from trusted domains, by name or id; those that are not in the graph are ignored."""
     if not 0 < good <= 1:
         raise UsageError(f"a share of {good:g} of the web cannot be good", hint="choose one above 0 and up to 1")
     weights = np.zeros(graph.pages)
@@ -105,7 +105,7 @@ def trust(
 
 
 def as_reputation(kind: str, graph: Graph, ranking: Ranking) -> Reputation:
-    """Return a ranking as a score of domains."""
+    """Return a ranking as a domain score."""
     method = {"damping": ranking.damping, "error": ranking.error, "sweeps": ranking.sweeps}
     rows = graph.in_links.indptr
     return Reputation(kind, ranking.scores, 1.0, Within(ranking.error), rows, graph.names, method)

@@ -1,22 +1,22 @@
 """Top Supporters Estimation (TSE): level-D supporters counted over a sample of the domains.
 
 Each domain is in the sample Z with probability p. The count c of the sampled supporters of a domain with S of them is
-Binomial(S, p), so c / p is unbiased, with a relative standard deviation of √((1 - p) / (p · S)): the more supporters,
-the better, and the top of the list is what budgets ask for. Intervals: `rank/domains/intervals.py`.
+Binomial(S, p), so c / p is unbiased, with a relative standard deviation of √((1 - p) / (p · S)): more supporters
+give a better estimate, and budgets depend on the top of the list. Intervals: `rank/domains/intervals.py`.
 
-**Sampling** is by hash: a domain is in the sample if the hash of its id and the seed lies below p · 2⁶⁴. So a sample
-with a larger p holds all of a smaller one, parts can be counted apart and added, and both ways to count see the same.
+**Sampling** is by hash: a domain is in the sample if the hash of its id and the seed is below p · 2⁶⁴. So a sample
+with a larger p contains every smaller one, parts can be counted separately and added, and both methods use the same.
 
-**In memory** a walk of D levels goes forward from each sampled domain and adds one to all that it finds at the last.
-It touches p of what the exact count does, and nothing else: not even all links once. `streamed_tse.py` reads graphs
-that are larger than memory instead, as two sequential streams, and counts the same.
+**In memory** a walk of D levels goes forward from each sampled domain and adds one to all domains at the last level.
+It does a share p of the work of the exact count, and nothing else: it does not even read all links once.
+`streamed_tse.py` reads graphs larger than memory as two sequential streams, with the same counts.
 
-**Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known before, so a
-pilot with a small p estimates it, and the sample grows until the error at rank R is as small as asked for.
+**Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known in advance,
+so a pilot with a small p estimates it, and the sample grows until the error at rank R is as small as requested.
 
-**Who is ahead.** Errors of two domains come from the same sample, so what they share cancels:
-Var(ĉ_a - ĉ_b) = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are told
-apart far better than their intervals suggest (`outranks`).
+**Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel:
+Var(ĉ_a - ĉ_b) = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are
+distinguished far better than their intervals suggest (`outranks`).
 
     >>> graph = Graph.from_edges([(f"fan{k}", "hub") for k in range(300)] + [("hub", "star"), ("fan0", "niche")])
     >>> estimate = sampled_supporters(graph, p=0.5)
@@ -47,18 +47,18 @@ from surveyor.rank.domains.supporters import Walks, check_depth
 from surveyor.stopping import Progress, silent
 
 PILOT = 1e-4
-ENOUGH = 100  # sampled supporters at rank R that a pilot must find: it knows S_R to a tenth then
-FEW = 5000  # one in so many domains
+ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
+FEW = 5000  # one in this many domains
 SMALLEST = 2.0**-32  # p: no graph has more domains
-ALL = 0.9  # p from which to count all costs little more
-PATIENCE = 4  # times that a sample grows towards the error asked for
+ALL = 0.9  # p from which an exact count costs little more
+PATIENCE = 4  # maximum number of times that a sample grows towards the requested error
 TOP, ERROR = 1000, 0.01
 Ids = npt.NDArray[np.uint32]
 
 
 @dataclass(slots=True, eq=False)
 class Sample:
-    """Counts over the domains whose hash is below p; it can grow, and what was counted stays."""
+    """Counts over the domains whose hash is below p; the sample can grow, and its counts are kept."""
 
     graph: Graph
     depth: int = 2
@@ -67,7 +67,7 @@ class Sample:
     progress: Progress = silent
     p: float = 0.0
     drawn: int = 0  # domains in the sample
-    followed: int = 0  # links of the last level, which is nearly all of the work
+    followed: int = 0  # links of the last level: nearly all of the work
     counts: Ids = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,15 +75,15 @@ class Sample:
         self.counts = np.zeros(self.graph.pages, np.uint32)
 
     def grow(self, p: float) -> None:
-        """Count over the domains that a larger sample has and this one has not."""
+        """Count over the domains that a larger sample adds."""
         from surveyor.kernels.supporters import sponsor
 
         walks = Walks(Rows(self.graph.indptr, self.graph.indices))
         nodes = drawn_by(self.graph.pages, self.rng, self.p, p)
         rows = self.graph.indptr
-        sources = nodes[rows[nodes.astype(np.int64) + 1] > rows[nodes]]  # others support nobody
-        few = sources.size < self.graph.pages // FEW  # to add up counts of its own is all that a second thread would do
-        free: SimpleQueue[Ids] = SimpleQueue()  # counts that no thread is adding to now
+        sources = nodes[rows[nodes.astype(np.int64) + 1] > rows[nodes]]  # the others support no domain
+        few = sources.size < self.graph.pages // FEW  # too few for a second thread: summing its counts costs more
+        free: SimpleQueue[Ids] = SimpleQueue()  # counts that no thread is using
         free.put(self.counts)
         more: list[Ids] = []
 
@@ -109,17 +109,17 @@ class Sample:
         self.p, self.drawn = p, self.drawn + nodes.size
 
     def at_rank(self, rank: int) -> float:
-        """Return the estimate of the domain at this rank; 0 if there are not so many."""
+        """Return the estimate of the domain at this rank; 0 if there are fewer."""
         found = self.counts[self.counts > 0]
         return float(np.partition(found, -rank)[-rank]) / self.p if 0 < rank <= found.size else 0.0
 
     def reputation(self, **method: Any) -> Reputation:
         """Return the estimates."""
         graph = self.graph
-        told = {"p": self.p, "depth": self.depth, "seed": self.rng, "sampled": self.drawn, "memory": "in RAM"}
+        settings = {"p": self.p, "depth": self.depth, "seed": self.rng, "sampled": self.drawn, "memory": "in RAM"}
         return Reputation(
             "tse", self.counts, 1 / self.p, certainty_of(self.p), graph.in_links.indptr, graph.names,
-            {**told, **method},
+            {**settings, **method},
         )  # fmt: skip
 
 
@@ -138,8 +138,8 @@ def sampled_supporters(
 
     Parameters
     ----------
-    p : the chance of each domain to be sampled; chosen for `error` at rank `top` unless given.
-    error : relative standard deviation wanted at rank `top`; `method["error"]` tells what was reached.
+    p : the sampling probability of each domain; chosen for `error` at rank `top` by default.
+    error : requested relative standard deviation at rank `top`; `method["error"]` is the one reached.
     """
     sample = Sample(graph, depth, rng, threads, progress)
     if not graph.pages:
@@ -152,11 +152,11 @@ def sampled_supporters(
 
 
 def chosen(sample: Sample, top: int, error: float) -> Iterator[float]:
-    """Yield the p to grow a sample to, until its error at rank `top` is as small as wanted."""
+    """Yield the p to grow a sample to, until its error at rank `top` is as small as requested."""
     check_wanted(top, error)
     p = PILOT
     yield p
-    while p < 1 and (count := sample.at_rank(top) * p) < ENOUGH:  # too few to tell how many there are
+    while p < 1 and (count := sample.at_rank(top) * p) < ENOUGH:  # too few for an estimate
         p = whole(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
         yield p
     for _ in range(PATIENCE):
@@ -168,20 +168,20 @@ def chosen(sample: Sample, top: int, error: float) -> Iterator[float]:
 
 
 def chance_for(error: float, score: float) -> float:
-    """Return the p that estimates so large a score with this relative standard deviation."""
+    """Return the p that estimates a score of this size with this relative standard deviation."""
     return whole(1 / (1 + error**2 * score))
 
 
 def whole(p: float) -> float:
-    """Return p, or 1 where the rest costs little and makes the count exact."""
+    """Return p, or 1 where an exact count costs little more."""
     return p if p < ALL else 1.0
 
 
 def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | str) -> float:
-    """Return how sure it is that one domain has more supporters than another, from 0 to 1, given a TSE estimate.
+    """Return the confidence, from 0 to 1, that one domain has more supporters than another, given a TSE estimate.
 
-    The count behind it compares only supporters that the two do not share (see above); the normal law takes over
-    from there. It costs as much as counting the supporters of both.
+    It compares only sampled supporters that the two do not share (see above), with a normal approximation. It costs
+    as much as counting the supporters of both.
     """
     if estimate.kind != "tse":
         raise UsageError(f"a {estimate.kind} score has no sample to compare in", hint="estimate with TSE")
@@ -205,7 +205,7 @@ def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | st
 
 
 def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
-    """Return the domains that a sample of p has and one of `above` has not, rising."""
+    """Return the domains that are in a sample of p but not in one of `above`, ascending."""
     from surveyor.kernels.supporters import sample
 
     seed = np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0]
@@ -219,24 +219,24 @@ def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
 
 
 def threshold(p: float) -> int:
-    """Return the hashes of a sample of p: all below this."""
+    """Return the hash threshold of a sample of p: hashes below it are in the sample."""
     return 1 << 64 if p >= 1 else int(math.ldexp(p, 64))
 
 
 def certainty_of(p: float) -> Certainty:
-    """Return how sure counts over a sample of p are."""
+    """Return the error model of counts over a sample of p."""
     return Exact() if p >= 1 else Counted(p)
 
 
 def check_p(p: float) -> float:
-    """Refuse a chance that is none."""
+    """Refuse a sampling probability outside [SMALLEST, 1]."""
     if not SMALLEST <= p <= 1:
         raise UsageError(f"p = {p:g} is no chance to be sampled", hint="choose p above 0 and up to 1, such as 0.001")
     return p
 
 
 def check_wanted(top: int, error: float) -> None:
-    """Refuse an error that cannot be had."""
+    """Refuse a rank below 1 or an error outside (0, 1)."""
     if top < 1:
         raise UsageError(f"the best {top} domains are none", hint="ask for 1 or more")
     if not 0 < error < 1:
