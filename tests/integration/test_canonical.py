@@ -11,7 +11,7 @@ from attack import attack
 
 import surveyor as sv
 from pretend import Sites, Time, crawled, page
-from surveyor.fetch.http import Fetched
+from surveyor.fetch.http import Fetched, FetchRequest
 
 SITE = "http://a.org"
 HOME, COPY, OTHER, MAIN, END = f"{SITE}/", f"{SITE}/copy", f"{SITE}/other", f"{SITE}/main", f"{SITE}/end"
@@ -204,3 +204,64 @@ def test_of_pages_in_a_circle_one_is_read(path: Path) -> None:
     crawled(path, [HOME], Sites(Time(), {HOME: page(HOME, *names), **pages}))
     found = lives(path)
     assert sorted(found[name] for name in names) == ["moved"] * 4 + ["read"]
+
+
+@attack("canonical links and redirects in a circle, and a page beside it", area="redirects", must_hold="the crawl ends")
+def test_a_circle_made_by_a_redirect_ends(path: Path) -> None:
+    a, b, n, r, z = (f"{SITE}/{letter}" for letter in "abnrz")
+
+    def naming(url: str, goal: str) -> Fetched:
+        return page(url, extra=f'<link rel=canonical href="{goal}">')
+
+    pages = {HOME: page(HOME, a, b, z), a: naming(a, r), b: naming(b, a), z: page(z, n), n: naming(n, a)}
+    client = Sites(Time(), {**pages, r: Fetched(r, 301, target=b)})
+    assert crawled(path, [HOME], client, delay=0.0) == "empty"
+    found = lives(path)
+    assert "read" in (found[a], found[b])
+    assert "waiting" not in found.values()
+
+
+class Busiest(Sites):
+    """Counts how many requests are under way at once."""
+
+    now = most = 0
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await super().fetch(request)
+        finally:
+            self.now -= 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 4])
+def test_canonical_pages_count_for_the_concurrency(path: Path, concurrency: int) -> None:
+    client = Busiest(Time(), many().answers)
+    crawled(path, [HOME], client, scope="domain", delay=0.0, concurrency=concurrency)
+    assert client.most == concurrency
+    assert [url for url, _ in client.log].count(f"{ELSEWHERE}/c0") == 1
+
+
+def test_a_limit_of_depth_holds(path: Path) -> None:
+    pages = {HOME: page(HOME, f"{SITE}/x0")}
+    for number in range(20):
+        x, y = f"{SITE}/x{number}", f"{SITE}/y{number}"
+        pages |= {x: page(x, extra=f'<link rel=canonical href="{y}">'), y: page(y, f"{SITE}/x{number + 1}")}
+    client = Sites(Time(), pages)
+    crawled(path, [HOME], client, depth=1)
+    assert [url for url, _ in client.log] == [f"{SITE}/robots.txt", HOME, f"{SITE}/x0"]
+
+
+def test_a_budget_of_a_domain_holds(path: Path) -> None:
+    client = many()
+    crawled(path, [HOME], client, scope="domain", budget="10")
+    assert len([url for url, _ in client.log if not url.endswith("/robots.txt")]) == 10
+
+
+def test_a_page_at_the_end_of_redirects_is_fetched_once(path: Path) -> None:
+    pages = {HOME: page(HOME, COPY), COPY: page(COPY, extra=NAMES_MAIN), MAIN: Fetched(MAIN, 301, target=END)}
+    client = Sites(Time(), {**pages, END: page(END)})
+    crawled(path, [HOME], client, delay=0.0)
+    assert sorted(url for url, _ in client.log) == sorted([f"{SITE}/robots.txt", HOME, COPY, MAIN, END])
+    assert [lives(path)[url] for url in (COPY, MAIN, END)] == ["moved", "moved", "read"]

@@ -142,7 +142,8 @@ async def crawl(
         if state.can_gain(until):
             left = until.room(standing) if tally.exact else ENDLESS
             if source.to_begin or source.held:  # they come first, and need a place within the rule as well
-                source.begin(Batch(room=left - (source.under_way - source.to_begin)))
+                busy = source.under_way - source.to_begin
+                source.begin(Batch(room=min(left - busy, batch - busy + source.held)))
             rest = left - source.to_begin - source.held
             leased = state.frontier.take(min(batch, rest) - (source.under_way - source.to_begin - source.held))
             leased = replace(leased, room=None)

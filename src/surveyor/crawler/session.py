@@ -186,6 +186,7 @@ async def _leg(
             pause=settings.pause,
             last_visit=last_visit,
             is_readable=partial(_is_readable, state.crawl.ledger),
+            fetches_canonicals=not settings.budget,  # which only the frontier spends
             wait=wait,
             parser=parser,
         )

@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 
 from surveyor.fetch.http import MOST_REDIRECTS
 from surveyor.fetch.responses import Answer, Reader
+from surveyor.web.html import Page
 
-MOST, MOST_BYTES = 64, 16_000_000  # answers that are held, and bytes of their bodies
+MOST, MOST_BYTES, PER_LINK = 64, 16_000_000, 256  # answers that are held, and bytes of their bodies and links
 LONGEST = 60.0  # seconds
 REMEMBERED = 10_000  # canonical pages that could not be fetched
 
@@ -35,14 +36,20 @@ class _Held:
 
     @property
     def size(self) -> int:
-        return len(self.answer.fetched.body) + len(self.answer.fetched.raw)
+        """Bytes of memory, roughly."""
+        links = len(self.answer.parsed.links) if isinstance(self.answer.parsed, Page) else 0
+        return len(self.answer.fetched.body) + len(self.answer.fetched.raw) + PER_LINK * links
 
 
 class Canonicals:
     """The answers that are held."""
 
-    def __init__(self, reader: Reader, is_readable: Callable[[int], bool | None]) -> None:
-        """Hold answers; `is_readable` is None for pages that were not fetched yet."""
+    def __init__(self, reader: Reader, is_readable: Callable[[int], bool | None], *, fetches: bool = True) -> None:
+        """Hold answers; `is_readable` is None for pages that were not fetched yet.
+
+        If not `fetches`, no canonical page is fetched first: only those that were read before count.
+        """
+        self._fetches = fetches and not reader.counts_depth  # how deep an unknown page is depends on who names it
         self.wanted: dict[str, None] = {}  # canonical pages to fetch, in this order
         self._reader, self._is_readable = reader, is_readable
         self._held: dict[str, _Held] = {}  # by URL
@@ -59,6 +66,8 @@ class Canonicals:
             return [answer]
         depth = 1 + max((held.depth for held in self._held.values() if held.goal == url), default=0)
         held = _Held(answer, goal, now, depth)
+        if not self._fetches:
+            return [answer if self._look(held) else _as_itself(answer)]
         if self._is_circle(held) or depth > MOST_REDIRECTS or not self._has_room(held):
             return [_as_itself(answer)]
         self._held[url] = held
@@ -72,10 +81,20 @@ class Canonicals:
             found += self._decided(held, math.inf if everything else now)
         return found
 
-    def clear(self) -> None:
-        """Forget all answers; their pages are fetched again."""
+    def clear(self) -> int:
+        """Forget all answers, as their pages are fetched again; return the requests that they took."""
+        requests = sum(held.answer.fetched.requests for held in self._held.values())
         self._held.clear()
         self.wanted.clear()
+        return requests
+
+    def is_settled(self, url: str) -> bool:
+        """Return whether a canonical page was fetched meanwhile; then it is wanted no more."""
+        page = self._reader.find(url)
+        settled = page is not None and self._is_readable(page) is not None
+        if settled:
+            self.wanted.pop(url, None)
+        return settled
 
     def fail(self, url: str) -> None:
         """Note that a canonical page could not be fetched."""
@@ -106,17 +125,20 @@ class Canonicals:
             self._want(held.goal)
             self._prune(named)
             page = end
+            if self._is_circle(held):
+                return False
         if page == held.answer.page:
             return False
         exists = None if page is None else self._is_readable(page)
         return False if exists is None and held.goal in self._failed else exists
 
     def _is_circle(self, held: _Held) -> bool:
-        """Return whether pages that are held name each other, and this one closes the circle."""
-        goal = held.goal
-        while goal in self._held and goal != held.answer.fetched.url:
+        """Return whether this page, or one that it leads to, is part of a circle of pages that name each other."""
+        goal, seen = held.goal, {held.answer.fetched.url}
+        while goal in self._held and goal not in seen:
+            seen.add(goal)
             goal = self._held[goal].goal
-        return goal == held.answer.fetched.url
+        return goal in seen
 
     def _want(self, url: str) -> None:
         if url not in self._held:  # else it was fetched

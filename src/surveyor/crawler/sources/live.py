@@ -60,19 +60,21 @@ class LiveSource:
         pause: float = FIRST_PAUSE,
         last_visit: Callable[[int], Visit | None] = lambda _: None,
         is_readable: Callable[[int], bool | None] = lambda _: None,
+        fetches_canonicals: bool = True,
         wait: Wait | None = None,
         parser: Parser | None = None,
     ) -> None:
         """Fetch with a client; `place_of` gives the URL and the host of a page, `last_visit` what is known of it.
 
-        `is_readable` returns whether a page could be read, None for one that was not fetched yet.
+        `is_readable` returns whether a page could be read, None for one that was not fetched yet. With
+        `fetches_canonicals`, pages that are named as canonical are fetched before those that name them are reported.
         The second try of a page comes after `pause` seconds. `wait` waits for an event until some time. Pages that may
         take long to parse go to a `parser`; without one they are parsed here.
         """
         self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
         self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
         self._parser = parser
-        self._canonicals = Canonicals(reader, is_readable)
+        self._canonicals = Canonicals(reader, is_readable, fetches=fetches_canonicals)
         self._fetching: set[str] = set()  # URLs of pages under way, until they are reported or held
         self._leased: set[str] = set()  # those that the frontier leased
         self._tasks: set[asyncio.Task[None]] = set()
@@ -177,12 +179,14 @@ class LiveSource:
     async def news_within(self, seconds: float) -> News:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
         self._hops.clear()
-        self._canonicals.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._something.wait()
         self._something.set()
-        return await self.news(0.0)
+        news = await self.news(0.0)
+        if dropped := self._canonicals.clear():
+            news.events.append(Event("requests", self._hosts.clock(), {"count": dropped}))
+        return news
 
     async def close(self) -> None:
         """Give up what is under way."""
@@ -246,7 +250,7 @@ class LiveSource:
         for url in list(self._canonicals.wanted):
             if room <= 0:
                 return
-            if url in self._fetching:
+            if url in self._fetching or self._canonicals.is_settled(url):
                 continue
             host, origin = hosts.number(host_of(url)), origin_of(url)
             step = hosts.step(host, origin)
