@@ -1,4 +1,4 @@
-"""The array types that signatures speak of, and what NumPy does not do with arrays."""
+"""Array type aliases, and array functions that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_PAGES = 2**31 - 1  # page ids are int32
 
 
 def read_only(array: npt.NDArray[Any]) -> Any:
-    """Return a view of the array that cannot be written through."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def marked(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
-    """Return pages, given as ids or as one truth value per page, as the latter; kernels trust it."""
+    """Return a boolean mask of pages that are given as ids or as a mask; validated, because kernels do not check it."""
     given = np.asarray(pages)
     if given.dtype == np.bool_:
         if given.shape != (count,):
@@ -50,16 +50,16 @@ def marked(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
 
 
 def save(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write a `.npy` file; `np.save` does not notice when a full disk takes only the beginning."""
+    """Write a `.npy` file; unlike `np.save`, raise if a full disk truncates it."""
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(np.ascontiguousarray(array).data)
 
 
 def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:
-    """Give the memory of some entries back, if they are mapped from a file; what the system has cached stays cached.
+    """Release the memory of entries first to last of a memory-mapped array; the page cache of the system is unaffected.
 
-    A stream over a file larger than memory would otherwise count as memory of this process until others need it.
+    Otherwise streaming a file larger than memory would count towards the memory of this process until others need it.
     """
     owner: Any = array
     while owner is not None and not isinstance(owner, mmap.mmap):

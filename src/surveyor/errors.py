@@ -1,4 +1,4 @@
-"""Every error that surveyor raises on purpose, and the exit code of each.
+"""Exceptions that surveyor raises, and their exit codes.
 
     SurveyorError
     ├── UsageError       a wrong argument, option or setting                      exit 2
@@ -10,7 +10,7 @@
     ├── NothingFetched   not one of the seeds could be read                       exit 5
     └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
 
-A message says what happened, to which thing, and (the hint) what to do next.
+A message states what happened and to what; the hint states what to do next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SurveyorError(Exception):
-    """Base of every error that surveyor raises on purpose."""
+    """Base class of all exceptions that surveyor raises intentionally."""
 
     exit_code = 1
 
@@ -38,7 +38,7 @@ class UsageError(SurveyorError):
 
 
 class MissingExtra(UsageError):
-    """A feature needs a package that the base install leaves out."""
+    """A feature needs a package that is not in the base install."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs {package}", hint=f"pip install 'surveyor[{extra}]'")
@@ -64,13 +64,13 @@ class GraphError(SurveyorError):
 
 
 class SurveyError(SurveyorError):
-    """A survey that is locked, damaged, from a newer version, or on a disk that takes no more."""
+    """A survey that is locked, damaged, from a newer version, or on a full disk."""
 
     exit_code = 4
 
 
 class NothingFetched(SurveyorError):
-    """Not one of the seeds could be read."""
+    """None of the seeds could be fetched."""
 
     exit_code = 5
 

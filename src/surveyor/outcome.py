@@ -1,9 +1,9 @@
-"""What happened to a page that was asked for: the one kind of event that a crawl is made of.
+"""Outcomes of page requests: the events that a crawl consists of.
 
-Failures are data. Links are page ids: cleaned, distinct, in scope, without the page itself.
+Failures are data. Links are page ids: normalised, distinct, in scope, without the page itself.
 
-Sources make these, the store keeps them. `Exchange` is what went over the wire; it goes to the archive when the visit
-is committed, and `Place` says where it lies from then on.
+Sources create outcomes and the store saves them. `Exchange` is the request and response as transferred; it is written
+to the archive when the visit is committed, and `Place` is its position there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NO_LINKS: IdArray = read_only(np.empty(0, np.int32))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """One event: a page was read, is gone for good, may not or cannot be read now, or moved elsewhere."""
+    """One event: a page was fetched, is permanently gone, is blocked (not permitted, or failed), or has moved."""
 
     page: int
     kind: Kind
-    links: IdArray = field(default_factory=lambda: NO_LINKS)  # of a page read
-    reason: str = ""  # of a page blocked: "robots", "budget", "error", …; of one read: "needs JavaScript"
-    target: int = -1  # of a page moved: the page that it stands for
+    links: IdArray = field(default_factory=lambda: NO_LINKS)  # if read
+    reason: str = ""  # if blocked: "robots", "budget", "error", …; if read: "needs JavaScript"
+    target: int = -1  # if moved: the page that it is an alias of
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -37,11 +37,11 @@ class Outcome:
             and np.array_equal(self.links, other.links)
         )
 
-    __hash__ = None  # type: ignore[assignment]  # holds an array
+    __hash__ = None  # type: ignore[assignment]  # contains an array
 
 
 def was_asked(outcome: Outcome) -> bool:
-    """Say whether a page was asked for, and not only refused."""
+    """Return whether a page was requested, not refused without a request."""
     return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0
 
 
@@ -50,7 +50,7 @@ VALUES = ("status", "fetched_at", "seconds", "hash", "etag", "last_modified", "t
 
 
 class Place(NamedTuple):
-    """Where the records of one fetch lie: the response, and after it the request."""
+    """The position of the WARC records of one fetch: the response, then the request."""
 
     file: str
     offset: int
@@ -59,24 +59,24 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One fetch as it went over the wire; heads end with their empty line."""
+    """One fetch as transferred; heads end with their empty line."""
 
     url: str
     request: bytes
     response: bytes  # the head
     body: bytes
-    at: float  # seconds since 1970, when it was asked for
+    at: float  # time of the request, in seconds since 1970
     ip: str = ""
-    truncated: str = ""  # "length", "time" or "disconnect", if the body is not all
+    truncated: str = ""  # "length", "time" or "disconnect", if the body is incomplete
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visit(Outcome):
-    """An outcome, and what the server said."""
+    """An outcome with the data of the response."""
 
     status: int = 0
     fetched_at: float = 0.0  # seconds since 1970
-    seconds: float = 0.0  # that the answer took
+    seconds: float = 0.0  # response time
     hash: bytes = b""  # of the content
     etag: str = ""
     last_modified: str = ""
@@ -84,24 +84,24 @@ class Visit(Outcome):
     nofollow: IdArray = field(default_factory=lambda: NO_LINKS)
     title: str = ""
     language: str = ""
-    warc: Place | None = None  # where the answer lies
+    warc: Place | None = None  # position in the archive
     size: int = 0  # bytes transferred
-    exchange: Exchange | None = None  # until it is in the archive; not part of what is compared
+    exchange: Exchange | None = None  # until it is in the archive; not compared
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Visit):
-            return NotImplemented  # then as outcomes
+            return NotImplemented  # compared as outcomes then
         return (
             Outcome.__eq__(self, other)
             and all(getattr(self, name) == getattr(other, name) for name in VALUES)
             and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in LISTS)
         )
 
-    __hash__ = None  # holds arrays
+    __hash__ = None  # contains arrays
 
 
 class RobotsFile(NamedTuple):
-    """What an origin (such as https://example.org) answered when asked for its robots.txt."""
+    """The response of an origin (such as https://example.org) to the request for its robots.txt."""
 
     origin: str
     fetched_at: float
@@ -111,7 +111,7 @@ class RobotsFile(NamedTuple):
 
 
 def head(first_line: bytes, headers: Iterable[tuple[bytes, bytes]], length: int | None = None) -> bytes:
-    """Write the head of a message; given the length of a body as kept, headers that belie it get other names."""
+    """Return the head of a message; headers that contradict `length`, the stored body's, are prefixed X-Crawler-."""
     lines = [first_line]
     for name, value in headers:
         low = name.lower()
@@ -123,16 +123,16 @@ def head(first_line: bytes, headers: Iterable[tuple[bytes, bytes]], length: int 
 
 
 class Event(NamedTuple):
-    """Something that happened to the survey, not to a page, after so many visits."""
+    """An event of the survey rather than of a page, after `visit` visits."""
 
     kind: str
     at: float
     detail: Mapping[str, Any] = {}
-    visit: int = 0  # filled in when it is committed
+    visit: int = 0  # set on commit
 
 
 class Retry(NamedTuple):
-    """A page whose fetch failed, and when to try it again; it goes on waiting meanwhile."""
+    """A page whose fetch failed, and when to retry it; it stays queued until then."""
 
     page: int
     until: float
@@ -140,10 +140,10 @@ class Retry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a source has to tell: outcomes in the order in which they count, and what else is to be remembered."""
+    """A batch of results from a source: outcomes in journal order, and other data to store."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     retries: list[Retry] = field(default_factory=list)
     robots: list[RobotsFile] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    closes: bool = False  # no page is left to be read: what moves is pushed on to its end
+    closes: bool = False  # no page is left to fetch: moving mass is pushed until it is settled

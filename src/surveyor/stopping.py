@@ -1,4 +1,4 @@
-"""When a crawl is done: rules as values, combined with `|` (either) and `&` (both).
+"""Stopping rules of a crawl, as values that are combined with `|` (either) and `&` (both).
 
     >>> rule = Coverage(0.95) | Pages(5_000)
     >>> str(rule), rule.done(Standing(pages=5_000, at_least=0.7))
@@ -6,11 +6,10 @@
     >>> parse("coverage=95%, pages=5k") == rule
     True
 
-A rule is *done* when it is fulfilled, and *hopeless* when it never will be. Only coverage can become
-hopeless: what is blocked or lost cannot be captured any more, so once `best_possible` lies below the share
-asked for, the goal is out of reach. A crawl still goes on towards the best there is until hardly any mass
-(`SETTLED`) is in motion; only then is it told to give up. Pages, requests, minutes and bytes are always reached in
-the end.
+A rule is *done* when it is fulfilled, and *hopeless* when it cannot be fulfilled any more. Only coverage can become
+hopeless: blocked or lost mass cannot be captured, so once `best_possible` is below the share, the goal is unreachable.
+The crawl still continues towards the best possible coverage until at most `SETTLED` of the mass is in motion; only then
+is the rule hopeless. Limits on pages, requests, minutes and bytes are always reached eventually.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from typing import Protocol
 
 from surveyor.errors import UsageError
 
-SETTLED = 0.01  # with no more mass than this in motion, the best possible coverage is as good as reached
-ENDLESS = 2**63 - 1  # pages, where a rule sets no limit
+SETTLED = 0.01  # with at most this mass in motion, the best possible coverage is practically reached
+ENDLESS = 2**63 - 1  # pages, if a rule sets no limit
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-KEYS = {  # the letters that may follow a number, and an example
+KEYS = {  # allowed suffixes of a number, and an example
     "coverage": ("%", "0.9 or 90%"),
     "pages": ("kmg", "5000 or 5k"),
     "requests": ("kmg", "20000 or 20k"),
@@ -39,13 +38,13 @@ KEYS = {  # the letters that may follow a number, and an example
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a crawl has come."""
+    """The progress of a crawl."""
 
     pages: int
     seconds: float = 0.0
     bytes: int = 0
-    at_least: float = 0.0  # coverage guaranteed now
-    best_possible: float = 1.0  # 1 - blocked - lost: the largest guarantee still within reach
+    at_least: float = 0.0  # lower bound of coverage
+    best_possible: float = 1.0  # 1 - blocked - lost: the largest lower bound still reachable
     in_motion: float = 1.0  # waiting + moving mass
     requests: int = 0  # sent: for pages and robots.txt files, retries and redirects included
 
@@ -60,19 +59,19 @@ class Rule(ABC):
         """Return whether the rule is fulfilled."""
 
     def reached(self, standing: Standing) -> bool:
-        """Return whether the goal is reached; another word for done."""
+        """Return whether the goal is reached; the same as `done`."""
         return self.done(standing)
 
     def hopeless(self, standing: Standing) -> bool:  # noqa: ARG002
-        """Return whether going on can no longer fulfil the rule."""
+        """Return whether the rule cannot be fulfilled any more."""
         return False
 
     def room(self, standing: Standing) -> int:  # noqa: ARG002
-        """Return how many requests may be under way without going beyond the rule; ENDLESS if it counts none."""
+        """Return how many requests may be in progress without exceeding the rule; ENDLESS if it has no such limit."""
         return ENDLESS
 
     def limits(self) -> tuple[float, int] | None:
-        """Return the coverage and the pages either of which ends the crawl; None if the rule is not of that form."""
+        """Return the coverage and the pages, either of which ends the crawl; None if the rule has another form."""
         return None
 
     def __or__(self, other: Rule) -> Either:
@@ -84,7 +83,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Rule):
-    """Done when this share of all importance is guaranteed to be captured."""
+    """Done when the lower bound of coverage reaches this share."""
 
     share: float
 
@@ -100,15 +99,15 @@ class Coverage(Rule):
             raise UsageError(f"coverage must be above 0, not {share:g}", hint="it is a share, such as 0.9")
 
     def done(self, standing: Standing) -> bool:
-        """Return whether the guarantee is large enough."""
+        """Return whether the lower bound of coverage is large enough."""
         return standing.at_least >= self.share
 
     def hopeless(self, standing: Standing) -> bool:
-        """Return whether too much is blocked or lost, and nearly all the rest is captured."""
+        """Return whether too much mass is blocked or lost, and nearly all of the rest is captured."""
         return standing.best_possible < self.share and standing.in_motion <= SETTLED
 
     def limits(self) -> tuple[float, int]:
-        """Return the share; pages are not limited."""
+        """Return the share, and no limit on pages."""
         return self.share, ENDLESS
 
     def __str__(self) -> str:
@@ -117,7 +116,7 @@ class Coverage(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Rule):
-    """Done when so many pages are read."""
+    """Done when `count` pages are read."""
 
     count: int
 
@@ -132,11 +131,11 @@ class Pages(Rule):
         return standing.pages >= self.count
 
     def room(self, standing: Standing) -> int:
-        """Return how many pages are missing: each needs one request at least."""
+        """Return the number of pages left: each needs at least one request."""
         return max(0, self.count - standing.pages)
 
     def limits(self) -> tuple[float, int]:
-        """Return the pages; coverage is not limited."""
+        """Return the pages, and no limit on coverage."""
         return math.inf, min(self.count, ENDLESS - 1)
 
     def __str__(self) -> str:
@@ -145,7 +144,7 @@ class Pages(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Requests(Rule):
-    """Done when so many requests were sent: for pages and robots.txt files, retries and redirects included."""
+    """Done when `count` requests were sent: for pages and robots.txt files, retries and redirects included."""
 
     count: int
 
@@ -160,7 +159,7 @@ class Requests(Rule):
         return standing.requests >= self.count
 
     def room(self, standing: Standing) -> int:
-        """Return how many requests are left."""
+        """Return the number of requests left."""
         return max(0, self.count - standing.requests)
 
     def __str__(self) -> str:
@@ -169,7 +168,7 @@ class Requests(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Minutes(Rule):
-    """Done when the crawl has taken so long."""
+    """Done when the crawl has taken this many minutes."""
 
     minutes: float
 
@@ -187,7 +186,7 @@ class Minutes(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Bytes(Rule):
-    """Done when so many bytes have been received."""
+    """Done when `count` bytes were received."""
 
     count: float
 
@@ -196,7 +195,7 @@ class Bytes(Rule):
             raise UsageError(f"bytes must be above 0, not {self.count:g}", hint="such as 2e9")
 
     def done(self, standing: Standing) -> bool:
-        """Return whether enough bytes have come."""
+        """Return whether enough bytes were received."""
         return standing.bytes >= self.count
 
     def __str__(self) -> str:
@@ -208,7 +207,7 @@ class Bytes(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Either(Rule):
-    """Done when any of the rules is; hopeless when all are."""
+    """Done when any of the rules is done; hopeless when all are."""
 
     rules: tuple[Rule, ...]
 
@@ -217,7 +216,7 @@ class Either(Rule):
         return any(rule.done(standing) for rule in self.rules)
 
     def hopeless(self, standing: Standing) -> bool:
-        """Return whether no rule can be fulfilled any more."""
+        """Return whether every rule is hopeless."""
         return all(rule.hopeless(standing) for rule in self.rules)
 
     def room(self, standing: Standing) -> int:
@@ -238,7 +237,7 @@ class Either(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Both(Rule):
-    """Done when all of the rules are; hopeless when any is."""
+    """Done when all of the rules are done; hopeless when any is."""
 
     rules: tuple[Rule, ...]
 
@@ -247,11 +246,11 @@ class Both(Rule):
         return all(rule.done(standing) for rule in self.rules)
 
     def hopeless(self, standing: Standing) -> bool:
-        """Return whether some rule can no longer be fulfilled."""
+        """Return whether any rule is hopeless."""
         return any(rule.hopeless(standing) for rule in self.rules)
 
     def room(self, standing: Standing) -> int:
-        """Return the largest room of the rules: all of them are to be met."""
+        """Return the largest room of the rules: all of them must be fulfilled."""
         return max((rule.room(standing) for rule in self.rules), default=ENDLESS)
 
     def __str__(self) -> str:
@@ -259,12 +258,12 @@ class Both(Rule):
 
 
 def uses(rule: Rule, kind: type[Rule]) -> bool:
-    """Say whether a rule is of a kind, or made of such."""
+    """Return whether a rule, or a part of it, is of a type."""
     return isinstance(rule, kind) or any(uses(part, kind) for part in getattr(rule, "rules", ()))
 
 
 def goal_of(rule: Rule) -> float | None:
-    """Return the coverage that a rule asks for, if it does.
+    """Return the coverage goal of a rule, or None.
 
     >>> goal_of(Coverage(0.95) | Pages(5_000)), goal_of(Pages(5_000))
     (0.95, None)
@@ -276,7 +275,7 @@ def goal_of(rule: Rule) -> float | None:
 
 
 def parse(text: str) -> Rule:
-    """Read rules as the command line has them; a comma or `|` means either, `&` (which binds tighter) both.
+    """Parse rules in command-line syntax; a comma or `|` means either, `&` (which binds tighter) means both.
 
     >>> str(parse("coverage=0.9 & minutes=10, bytes=2GB"))
     '(coverage 90 % and 10 minutes) or 2 GB'
@@ -289,7 +288,7 @@ def parse(text: str) -> Rule:
 
 
 def rule_of(until: object) -> Rule:
-    """Return a rule given as such or in words; anything else is an error.
+    """Return a rule that is given as a `Rule` or as text; raise for anything else.
 
     >>> rule_of("pages=5") == rule_of(Pages(5))
     True
@@ -321,7 +320,7 @@ def _rule(text: str) -> Rule:
     if key == "coverage":
         return Coverage(number / 100 if match[2] else number)
     if key in ("pages", "requests"):
-        return (Pages if key == "pages" else Requests)(round(number, 6))  # type: ignore[arg-type]  # refuses what is not whole
+        return (Pages if key == "pages" else Requests)(round(number, 6))  # type: ignore[arg-type]  # raises if not whole
     return Minutes(number) if key == "minutes" else Bytes(number)
 
 
@@ -332,7 +331,7 @@ def _number(value: object, what: str, hint: str) -> float:
 
 
 def _parts(rule: Rule, kind: type[Either | Both]) -> tuple[Rule, ...]:
-    """Unfold a rule of the same kind, so that however it was built, equal rules are equal."""
+    """Flatten a rule of the same type, so that equal rules compare equal however they were built."""
     return rule.rules if isinstance(rule, kind) else (rule,)
 
 
@@ -341,11 +340,11 @@ def _inner(rule: Rule) -> str:
 
 
 class Progress(Protocol):
-    """Called now and then by long work."""
+    """A progress callback for long operations."""
 
     def __call__(self, stage: str, done: float, total: float, unit: str) -> None:
-        """Say that `done` of `total` units of this stage are finished; total 0 means unknown."""
+        """Report that `done` of `total` units of this stage are finished; total 0 means unknown."""
 
 
 def silent(stage: str, done: float, total: float, unit: str) -> None:
-    """Show nothing."""
+    """Ignore progress reports."""

@@ -1,18 +1,18 @@
-"""Which addresses may be connected to: a crawler must not be led into the network that it runs in.
+"""Resolve hosts and check their addresses (protection against SSRF).
 
-A page is free to link, or redirect, to `http://169.254.169.254/` or to a name that resolves to `10.0.0.1`. So a host
-becomes addresses here, once, and every one of them is judged; the connection is then made to those very addresses,
-and never to what a second look-up might answer (DNS rebinding).
+A page may link or redirect to `http://169.254.169.254/` or to a name that resolves to `10.0.0.1`. Therefore each host
+is resolved once, every address is checked, and connections are made only to those addresses, never to the result of a
+second lookup (DNS rebinding).
 
     >>> forbidden("10.1.2.3"), forbidden("::ffff:169.254.169.254"), forbidden("93.184.215.14")
     ('private', 'cloud agent', '')
 
-Refused are all addresses that are not globally reachable, and the agents of clouds (tables: `special_addresses.py`).
-IPv6 forms that hold such an IPv4 address (NAT64, ISATAP, …) are refused too. One such address among several refuses the
-host: no honest host mixes them. Hosts that the user named (`allow`, "host" or "host:port") are not checked.
+All addresses that are not globally reachable are refused, and so are cloud agents (tables: `special_addresses.py`) and
+IPv6 addresses that embed such an IPv4 address (NAT64, ISATAP, …). One refused address among several refuses the host:
+no legitimate host mixes them. Hosts that the user allows (`allow`, "host" or "host:port") are not checked.
 
-`AddressBook` remembers answers and failures for a while, asks once however many wait for the same host, and asks
-whatever `Resolver` it is given.
+`AddressBook` caches results and failures for a limited time and sends one query for concurrent requests for the same
+host. The `Resolver` is an argument.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ NETWORKS_6 = [
 CARRIERS = [(ipaddress.IPv6Network(network), behind) for network, behind in special.CARRIERS]
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 GLOBAL_6 = ipaddress.IPv6Network(special.GLOBAL_6)
-NO_HOST = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}  # what does not pass with time
+NO_HOST = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}  # permanent errors
 OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-PLAIN = re.compile(  # URLs that are written as WHATWG URLs are, beyond doubt: most, and parsing takes 30 µs
+PLAIN = re.compile(  # URLs certainly in WHATWG form: most are, and parsing takes 30 µs
     rf"(https?)://((?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*|{OCTET}\.{OCTET}\.{OCTET}\.{OCTET})"
     r"(?::([1-9]\d{3}|[1-5]\d{4}))?(?!.*(?:/\.|%2[Ee]))/[A-Za-z0-9/._~!$&()*+,;=:@%?-]*",
     re.ASCII,
 )
-LOCAL_LOOKUP = 2.0  # seconds that a look-up beside a proxy may take
+LOCAL_LOOKUP = 2.0  # timeout in seconds of a local lookup when a proxy is used
 
 
 def forbidden(text: str) -> str:
-    """Return the kind of network that forbids an address; empty if it is a public one."""
+    """Return the kind of network for which an address is refused; empty if it is public."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -88,9 +88,9 @@ def _kind_6(address: ipaddress.IPv6Address) -> str:
 
 
 def literal(host: str) -> str:
-    """Return the address that the host of a URL is; empty if it is a name."""
+    """Return the host of a URL as an IP address; empty if it is a name."""
     text = host[1:-1] if host.startswith("[") else host
-    if not (text[-1:].isdigit() or ":" in text):  # the quick way out for names
+    if not (text[-1:].isdigit() or ":" in text):  # fast path for names
         return ""
     try:
         return str(ipaddress.ip_address(text))
@@ -100,7 +100,7 @@ def literal(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A URL that can be asked for: without credentials and fragment, its host as WHATWG URLs write it."""
+    """A URL that can be requested: without credentials and fragment, its host in WHATWG form."""
 
     url: str
     host: str
@@ -108,7 +108,7 @@ class Place:
 
 
 def locate(url: str, base: str | None = None) -> Place | None:
-    """Return where a URL leads; None if that is not http or https, or no URL at all.
+    """Parse a URL into a `Place`; return None if it is not a URL of http or https.
 
     >>> locate("HTTP://me:secret@0x7f.1:80/a b#c")
     Place(url='http://127.0.0.1/a%20b', host='127.0.0.1', port=80)
@@ -129,7 +129,7 @@ def locate(url: str, base: str | None = None) -> Place | None:
 
 
 def host_key(entry: str) -> str:
-    """Return "host" or "host:port" as the host of a URL is written.
+    """Normalise "host" or "host:port" to the form of hosts in URLs.
 
     >>> host_key("Bücher.example:8080"), host_key("::1"), host_key("127.1")
     ('xn--bcher-kva.example:8080', '[::1]', '127.0.0.1')
@@ -146,27 +146,27 @@ def host_key(entry: str) -> str:
 
 
 class Resolver(Protocol):
-    """What turns the name of a host into addresses."""
+    """Resolves a host name to addresses."""
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses of a host; raise OSError if there are none to be had."""
+        """Return the addresses of a host; raise OSError if the lookup fails."""
 
 
 class SystemResolver:
-    """Asks the system, in threads of its own: those of the loop are soon busy with names that do not answer.
+    """Resolves with `getaddrinfo` in its own threads: slow names would soon occupy all threads of the event loop.
 
-    A look-up cannot be interrupted. The threads are daemons, so that one that hangs does not hold up the end of the
-    process (a `ThreadPoolExecutor` joins its threads there).
+    A lookup cannot be interrupted. The threads are daemons, so that a hanging lookup does not delay the exit of the
+    process (a `ThreadPoolExecutor` joins its threads at exit).
     """
 
     def __init__(self, threads: int = 16) -> None:
         self._most = threads
         self._threads: list[Thread] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._open = 0  # look-ups that were asked for and have not ended
+        self._open = 0  # lookups in progress or waiting
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses of a host in the order that the system prefers."""
+        """Return the addresses of a host in the order of preference of the system."""
         loop = asyncio.get_running_loop()
         job = _Job(loop, loop.create_future(), host, port)
         self._open += 1
@@ -180,13 +180,13 @@ class SystemResolver:
             self._open -= 1
 
     def close(self) -> None:
-        """End the threads, each after the look-up that it is busy with."""
+        """Stop the threads, each after its current lookup."""
         for _ in self._threads:
             self._jobs.put(None)
 
 
 class _Job(NamedTuple):
-    """A host to look up, and who waits for it."""
+    """A host to look up, and the future for the result."""
 
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[list[str]]
@@ -195,16 +195,16 @@ class _Job(NamedTuple):
 
 
 def _work(jobs: SimpleQueue[_Job | None]) -> None:
-    """Look hosts up, one after the other, until there is a None."""
+    """Look up hosts from a queue until it returns None."""
     while (job := jobs.get()) is not None:
         if job.answer.cancelled():
             continue
         answer: list[str] | Exception
         try:
             answer = list(dict.fromkeys(str(entry[4][0]) for entry in _ask_system(job.host, job.port)))
-        except Exception as error:  # whoever waits gets it
+        except Exception as error:  # passed on to the caller
             answer = error
-        with suppress(RuntimeError):  # the loop is closed: there is no one to return it to
+        with suppress(RuntimeError):  # the event loop is closed
             job.loop.call_soon_threadsafe(_settle, job.answer, answer)
 
 
@@ -223,7 +223,7 @@ def _ask_system(host: str, port: int) -> list[tuple[object, object, object, obje
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is known of a host: its addresses, or why there are none that may be used."""
+    """The addresses of a host, or the error if there are none that may be used."""
 
     addresses: tuple[str, ...] = ()
     error: Literal["", "dns", "no-host", "forbidden-address"] = ""
@@ -233,12 +233,12 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class _Known:
     found: Found
-    verdict: str  # why the host may not be asked unless it is allowed; empty if it may
+    verdict: str  # why the host is refused unless it is allowed; empty if it is not
     until: float
 
 
 class AddressBook:
-    """The addresses of hosts that may be connected to."""
+    """A cache of resolved and checked hosts."""
 
     def __init__(
         self,
@@ -256,11 +256,11 @@ class AddressBook:
         self._asked: dict[str, asyncio.Task[_Known]] = {}
 
     def allows(self, host: str, port: int) -> bool:
-        """Return whether the user named this very host, wherever it may lead."""
+        """Return whether the user allows this host, whatever it resolves to."""
         return host in self._allow or f"{host}:{port}" in self._allow
 
     async def find(self, host: str, port: int) -> Found:
-        """Return the addresses of the host of a URL, all of them checked."""
+        """Resolve the host of a URL and check all its addresses."""
         if by_name := self._refused_by_name(host, port):
             return by_name
         known = await self._know(host, port)
@@ -269,7 +269,7 @@ class AddressBook:
         return known.found
 
     def judge(self, host: str, port: int) -> Found:
-        """Check a host that a proxy will look up by what its name says: an address, or a name of this machine."""
+        """Check a host that a proxy will resolve, by its name alone: an IP address, or a name of this machine."""
         if by_name := self._refused_by_name(host, port):
             return by_name
         is_local = _is_localhost(host)
@@ -280,10 +280,10 @@ class AddressBook:
         return Found()
 
     async def judge_behind_proxy(self, host: str, port: int) -> Found:
-        """Check a host that a proxy will look up, also by the addresses that it has here, if it has any.
+        """Check a host that a proxy will resolve, by its name and by the addresses that it resolves to locally.
 
-        A host that does not resolve here, or not soon, is left to the proxy. Names that exist nowhere are not looked
-        up: a query for them would leave the machine for nothing.
+        A host that does not resolve locally within `LOCAL_LOOKUP` is left to the proxy. Reserved names
+        (`special_addresses.UNRESOLVED`) are not looked up, so that no useless query leaves the machine.
         """
         judged = self.judge(host, port)
         is_name = not literal(host) and not _is_localhost(host) and _top_level(host) not in special.UNRESOLVED
@@ -303,11 +303,11 @@ class AddressBook:
         return Found((), "forbidden-address", f"{host} is the address of a metadata service ({cloud})")
 
     async def find_any(self, host: str, port: int) -> Found:
-        """Return the addresses of a host that the user chose, such as a proxy; they are not judged."""
+        """Resolve a host that the user chose, such as a proxy, without a check."""
         return (await self._know(host, port)).found
 
     def close(self) -> None:
-        """Ask no further."""
+        """Cancel the lookups in progress."""
         for task in self._asked.values():
             task.cancel()
 
@@ -319,14 +319,14 @@ class AddressBook:
         if task is None:
             task = self._asked[host] = asyncio.create_task(self._ask(host, port))
             task.add_done_callback(lambda _: self._asked.pop(host, None))
-        return await asyncio.shield(task)  # one who stops waiting takes nothing from the others
+        return await asyncio.shield(task)  # a cancelled caller must not cancel the lookup for others
 
     async def _ask(self, host: str, port: int) -> _Known:
         address = literal(host)
         try:
             answer = [address] if address else await self._resolver.resolve(host, port)
             kind, problem = _failure(None) if not answer else ("dns", "")
-        except (OSError, UnicodeError) as error:  # a label that is too long is a UnicodeError
+        except (OSError, UnicodeError) as error:  # a label that is too long raises UnicodeError
             answer, (kind, problem) = [], _failure(error)
         if problem:
             known = _Known(Found((), kind, f"{host} {problem}"), "", self._clock() + self._negative_ttl)
@@ -341,9 +341,9 @@ class AddressBook:
 
 
 def named_entry(url: str) -> str:
-    """Return what a seed URL permits by being named ("host:port"); empty unless its host is spelled as a local one.
+    """Return the `allow` entry ("host:port") that a seed URL implies; empty unless its host is written as a local one.
 
-    A name that only resolves to a private address permits nothing: its owner, not the user, decides where it leads.
+    A name that resolves to a private address implies none: its owner, not the user, controls what it resolves to.
 
     >>> named_entry("http://localhost:8000/a"), named_entry("https://[::1]/"), named_entry("http://192.168.1.5/")
     ('localhost:8000', '[::1]:443', '192.168.1.5:80')
@@ -367,7 +367,7 @@ def _top_level(host: str) -> str:
 
 
 def _failure(error: Exception | None) -> tuple[Literal["dns", "no-host"], str]:
-    """Say why a host has no address: there is none of that name, or it could not be found out just now."""
+    """Return the error and its text for a failed lookup: no such host, or a temporary failure."""
     if error is None or isinstance(error, UnicodeError) or getattr(error, "errno", None) in NO_HOST:
         return "no-host", "does not resolve (no such host)"
     return "dns", f"does not resolve now: {error}"

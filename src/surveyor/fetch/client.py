@@ -1,15 +1,15 @@
-"""Fetch pages with aiohttp: connections kept open, every address judged, nothing larger or slower than asked for.
+"""Fetch pages with aiohttp: persistent connections, checked addresses, limits on size and time.
 
-Three clocks run, one after the other: until a connection stands (look-up, TCP and TLS), until the headers are there,
-and for the page as a whole. Waiting for a free connection counts for none of them.
+There are three timeouts: for the connection (lookup, TCP and TLS), for the headers, and for the page as a whole. Time
+spent waiting for a free connection counts towards none of them.
 
-The addresses of a host are found and judged before aiohttp is asked (`addresses.AddressBook`). aiohttp then gets just
-those from its resolver, and every socket is checked against them once more when it is made, so neither a second
-look-up nor a way around the resolver leads anywhere else. Behind a proxy it is the proxy that connects: refused here
-are hosts that are addresses, local by name, or that resolve here to an address that is refused.
+The addresses of a host are resolved and checked before aiohttp is called (`addresses.AddressBook`). aiohttp's resolver
+returns only those addresses, and every new socket is checked against them again, so that neither a second lookup nor a
+path around the resolver can connect to another address. With a proxy, the proxy connects: hosts are refused if they are
+refused IP addresses, local names, or resolve locally to a refused address.
 
-Bodies are decoded here, piece by piece, because a few kilobytes can decode to gigabytes: no decoder is let to produce
-more than there is room for. A request goes out twice only where a connection from before turns out to be closed.
+Bodies are decoded here, incrementally, because a few kilobytes can decode to gigabytes: the output of every decoder is
+limited. A request is sent again only if a reused connection turns out to be closed.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from surveyor.fetch.http import (
     sent_by,
 )
 
-RACES = 3  # tries with connections that the other side had closed by the time we used them
+RACES = 3  # attempts on reused connections that the server had closed
 OFFLINE = {errno.ENETDOWN, errno.EMFILE, errno.ENFILE}
 UNREACHABLE = {errno.ENETUNREACH, errno.EADDRNOTAVAIL}
 RESET = {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED}
 
 
 class HttpClient:
-    """Fetches pages over HTTP and HTTPS; used as `async with HttpClient(settings) as client`."""
+    """Fetches pages over HTTP and HTTPS; use as `async with HttpClient(settings) as client`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class HttpClient:
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare to ask; `clock` is what dates in Retry-After are compared with."""
+        """Configure the client; dates in Retry-After are compared with `clock`."""
         self._settings, self._clock = settings, clock
         self._resolver = resolver or SystemResolver()
         self._book = AddressBook(
@@ -82,7 +82,7 @@ class HttpClient:
         if settings.ca_file is not None:
             context.load_verify_locations(settings.ca_file)
         connector = aiohttp.TCPConnector(
-            limit=0,  # ours is in `_places`
+            limit=0,  # limited by `_places`
             use_dns_cache=False,
             resolver=_Pinned(),
             socket_factory=_checked_socket,
@@ -99,7 +99,7 @@ class HttpClient:
             max_line_size=settings.max_header,
             max_field_size=settings.max_header,
         )
-        self._session._retry_connection = False  # it would ask again at once, even where nothing was reused
+        self._session._retry_connection = False  # it would retry at once, even if the connection was new
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,12 +110,12 @@ class HttpClient:
             await self._session.close()
 
     async def address(self, host: str) -> str:
-        """Return the address of a host; empty if there is none, or if a proxy looks it up."""
+        """Return the first address of a host; empty if there is none, or if a proxy resolves it."""
         found = Found() if self._proxy else await self._book.find(host, 80)
         return found.addresses[0] if found.addresses else ""
 
     async def fetch(self, request: FetchRequest) -> Fetched:
-        """Fetch one page; a failure is an answer."""
+        """Fetch one page; failures are returned, not raised."""
         place = locate(request.url)
         if place is None:
             return Fetched(request.url, error="protocol", detail=f"{request.url!r} is not a URL of http or https")
@@ -174,10 +174,10 @@ class HttpClient:
             if reply.status == 304 or accepts(request.types or self._settings.types, kind):
                 await self._read(reply, attempt)
             else:
-                attempt.skipped = media_type(kind)  # a body that is not read to its end closes the connection
+                attempt.skipped = media_type(kind)  # an unread body closes the connection
 
     async def _read(self, reply: aiohttp.ClientResponse, attempt: _Attempt) -> None:
-        """Read and decode a body, in pieces that are kept whatever happens."""
+        """Read and decode a body; pieces received before an error are kept."""
         most = self._settings.max_bytes
         announced = attempt.header(b"content-length")
         if announced.isascii() and announced.isdigit() and int(announced[:18]) > most:
@@ -233,7 +233,7 @@ class HttpClient:
 
 
 class _Attempt:
-    """One fetch under way: what is being waited for, and what has come."""
+    """The state of one fetch: its deadline, and the data received so far."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._loop = asyncio.get_running_loop()
@@ -243,8 +243,8 @@ class _Attempt:
         self._answered: float | None = None
         self._timer: asyncio.Timeout | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        self.addresses: tuple[str, ...] = ()  # those that were judged for this fetch
-        self.is_opened = False  # a new connection was tried
+        self.addresses: tuple[str, ...] = ()  # those checked for this fetch
+        self.is_opened = False  # a new connection was attempted
         self.reply: aiohttp.ClientResponse | None = None
         self._headers: dict[bytes, bytes] = {}
         self.ip = self.skipped = ""
@@ -254,21 +254,21 @@ class _Attempt:
 
     @property
     def is_reused(self) -> bool:
-        """Whether the request went out on a connection from before, and nothing came back."""
+        """Whether the request was sent on a reused connection and got no response."""
         return self._connected is not None and self.reply is None and not self.is_opened
 
     def start(self, timer: asyncio.Timeout) -> None:
-        """Start the first clock; the timer interrupts the fetch when it is told to."""
+        """Start the connection timeout; `timer` interrupts the fetch when it expires."""
         self._timer = timer
         self._wait(self._began + self._settings.connect)
 
     def stop(self) -> None:
-        """Stop the clocks."""
+        """Cancel the timeout."""
         if self._alarm is not None:
             self._alarm.cancel()
 
     def _wait(self, deadline: float) -> None:
-        """Move the deadline. A later one leaves the alarm as it is: most fetches are over before it rings at all."""
+        """Set the deadline. A later one keeps the current timer: most fetches end before it fires."""
         self._deadline = min(deadline, self._began + self._settings.page)
         if self._alarm is None or self._deadline < self._alarm.when():
             self.stop()
@@ -281,20 +281,20 @@ class _Attempt:
             self._timer.reschedule(self._deadline)
 
     def connected(self, transport: asyncio.Transport | None) -> None:
-        """Note that a connection stands; from now on the headers are waited for."""
+        """Record that the connection is ready, and start the timeout for the headers."""
         self._connected = now = self._clock()
         peer = transport.get_extra_info("peername") if transport else None
         self.ip = str(peer[0]) if peer else ""
         self._wait(now + self._settings.first_byte)
 
     def answered(self, reply: aiohttp.ClientResponse) -> None:
-        """Note that the headers are there."""
+        """Record that the headers were received."""
         self.reply, self._answered = reply, self._clock()
         self._headers = {name.lower(): text for name, text in reply.raw_headers}
         self._wait(self._began + self._settings.page)
 
     def header(self, name: bytes) -> str:
-        """Return the value of a header, of a repeated one the last; empty if there is none."""
+        """Return the value of a header, the last one if it is repeated; empty if there is none."""
         value = self._headers.get(name, b"")
         try:
             return value.decode()
@@ -302,7 +302,7 @@ class _Attempt:
             return value.decode("latin-1")
 
     def lateness(self) -> tuple[Trouble, str]:
-        """Say which of the clocks ran out."""
+        """Return the timeout that expired, and its text."""
         limits = self._settings
         if self._answered is not None or self._deadline == self._began + limits.page:
             return "timeout-page", f"the page was not there after {limits.page:g} seconds"
@@ -313,16 +313,16 @@ class _Attempt:
         return "timeout-connect", f"no connection within {limits.connect:g} seconds"
 
     def timings(self) -> Timings:
-        """Return the times so far."""
+        """Return the timings so far."""
         connect, first = ((at - self._began) if at is not None else None for at in (self._connected, self._answered))
         return Timings(connect, first, self._clock() - self._began)
 
 
-ATTEMPT: ContextVar[_Attempt] = ContextVar("ATTEMPT")  # of the fetch that a connection is made for
+ATTEMPT: ContextVar[_Attempt] = ContextVar("ATTEMPT")  # the fetch that a connection is opened for
 
 
 class _Reply(aiohttp.ClientResponse):
-    """A response that notes its connection: a small one has let go of it before it can be asked."""
+    """A response that records its connection: a short response releases it before it can be read."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         if (attempt := ATTEMPT.get(None)) is not None:
@@ -331,7 +331,7 @@ class _Reply(aiohttp.ClientResponse):
 
 
 class _Pinned(AbstractResolver):
-    """Answers with the addresses that were judged for the fetch under way."""
+    """A resolver that returns the addresses checked for the current fetch."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -346,7 +346,7 @@ class _Pinned(AbstractResolver):
 
 
 def _checked_socket(info: AddrInfoType) -> socket.socket:
-    """Make a socket for an address that was judged for the fetch under way, and for no other."""
+    """Create a socket for an address that was checked for the current fetch; raise for any other."""
     family, kind, protocol, _, (address, *_) = info
     attempt = ATTEMPT.get(None)
     judged = map(ipaddress.ip_address, attempt.addresses) if attempt else ()
@@ -357,7 +357,7 @@ def _checked_socket(info: AddrInfoType) -> socket.socket:
 
 
 def _explain(problem: Exception, attempt: _Attempt) -> tuple[Trouble, str]:
-    """Put an error of aiohttp, of the system or of a decoder in one of our words."""
+    """Map an exception of aiohttp, the system or a decoder to a `Trouble` and its text."""
     detail = " ".join(str(problem).split())[:300] or type(problem).__name__
     match problem:
         case Unreadable():
@@ -382,7 +382,7 @@ def _explain(problem: Exception, attempt: _Attempt) -> tuple[Trouble, str]:
 
 
 def _unconnected(code: int | None, addresses: tuple[str, ...]) -> Trouble:
-    """Say why no connection could be made. A host of IPv6 only may be out of reach without our being offline."""
+    """Return why no connection could be made. An IPv6-only host may be unreachable while we are online."""
     if code == errno.EACCES:
         return "forbidden-address"
     if code in RESET:

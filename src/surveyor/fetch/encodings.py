@@ -1,7 +1,7 @@
-"""Content encodings, undone in pieces and within bounds: gzip, deflate, and where their libraries are there br, zstd.
+"""Decode content encodings incrementally and within limits: gzip, deflate, and br and zstd if their libraries exist.
 
-A few kilobytes can decode to gigabytes, so no decoder is let to produce more than there is room for. Further members
-of gzip and frames of zstd are read, up to `MOST_STREAMS`; what else follows the end is dropped.
+A few kilobytes can decode to gigabytes, so the output of every decoder is limited. Further gzip members and zstd frames
+are decoded, up to `MOST_STREAMS`; other trailing data is dropped.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from isal import isal_zlib
 
 
 class Unreadable(Exception):
-    """A body that is not read to its end, in one of our words."""
+    """A body that could not be decoded to its end; `error` is one of `http.Trouble`."""
 
     error: Literal["decode", "too-large"] = "decode"
 
 
 class TooLarge(Unreadable):
-    """A body of more bytes than there is room for."""
+    """A body above the size limit."""
 
     error = "too-large"
 
 
 class Decoder:
-    """Undoes one content encoding, a piece at a time; a body may be several streams of it, one after the other.
+    """Incremental decoder of one content encoding; a body may be several concatenated streams.
 
-    No body costs more than its size: the rest of a piece is never copied for each stream in it, and a body has at most
-    `MOST_STREAMS` of them.
+    The cost is linear in the size of the body: the rest of a piece is not copied for each stream in it, and a body has
+    at most `MOST_STREAMS` streams.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -37,7 +37,7 @@ class Decoder:
         self._stream: Any = None
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """Decode a piece; stop soon after more than `room` bytes have come of it."""
+        """Decode a piece; stop soon after the output exceeds `room` bytes."""
         pieces: list[bytes] = []
         rest = memoryview(data)
         while rest and room >= 0:
@@ -57,7 +57,7 @@ class Decoder:
         return b"".join(pieces)
 
     def _begin(self, rest: memoryview) -> bool:
-        """Begin the stream that comes next; false if what follows the last one is none."""
+        """Open the next stream; return False if the rest does not begin one."""
         first = bytes(rest[:1])
         if self._streams and first != MAGIC.get(self._encoding):
             return False
@@ -68,7 +68,7 @@ class Decoder:
         return True
 
     def _step(self, room: int) -> int | None:
-        """Return how many bytes to decode at once, None for all: a stream that ends returns a copy of what follows."""
+        """Return how many bytes to decode at once, None for all: a stream that ends copies the unused rest."""
         if self._encoding == "zstd":
             return max(SHORTEST_STEP, room >> 15)
         return LONGEST_STEP if self._encoding in MAGIC else None
@@ -80,14 +80,14 @@ class Decoder:
 
 
 class Chain:
-    """Undoes several encodings, the last one first."""
+    """Decoder of several encodings, the last one first."""
 
     def __init__(self, encodings: list[str]) -> None:
         self._decoders = [Decoder(encoding) for encoding in reversed(encodings)]
         self._between = self._most_between = 0
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """Decode a piece; what comes between the decoders is limited too, over all pieces."""
+        """Decode a piece; the total intermediate output between decoders is limited too."""
         self._most_between = max(self._most_between, room)
         for decoder in self._decoders[:-1]:
             data = decoder.feed(data, self._most_between - self._between)
@@ -113,10 +113,9 @@ ZSTD, BROTLI = _library("zstandard"), _library("brotli")
 
 
 class _Zstd:
-    """A frame with no larger a window than RFC 9659 allows.
+    """A zstd frame, with the maximum window size of RFC 9659.
 
-    Its library cannot be told where to stop: it gets pieces so small that they cannot become much too large, as four
-    bytes become 2^17 at most.
+    The library has no output limit, so it gets small pieces: four bytes decode to at most 2^17.
     """
 
     def __init__(self, _: bytes) -> None:
@@ -145,22 +144,22 @@ class _Brotli:
 
 OPENERS: dict[str, Callable[[bytes], Any]] = {
     "gzip": lambda _: isal_zlib.decompressobj(31),
-    "deflate": lambda data: isal_zlib.decompressobj(15 if data[0] & 0x8F == 8 else -15),  # some leave the wrapping out
+    "deflate": lambda data: isal_zlib.decompressobj(15 if data[0] & 0x8F == 8 else -15),  # some omit the zlib wrapper
     "br": _Brotli,
     "zstd": _Zstd,
 }
-MAGIC = {"gzip": b"\x1f", "zstd": b"\x28"}  # how a further stream begins
-IS_BOUNDED = hasattr(getattr(BROTLI, "Decompressor", None), "can_accept_more_data")  # older ones cannot be stopped
+MAGIC = {"gzip": b"\x1f", "zstd": b"\x28"}  # first byte of a further stream
+IS_BOUNDED = hasattr(getattr(BROTLI, "Decompressor", None), "can_accept_more_data")  # older ones have no output limit
 ENCODINGS = ["gzip", "deflate", *["br"] * IS_BOUNDED, *["zstd"] * (ZSTD is not None)]
 BROKEN = (isal_zlib.error, *([BROTLI.error] if BROTLI else []), *([ZSTD.ZstdError] if ZSTD else []))
 NAMES = {"gzip": "members", "zstd": "frames"}
-MOST_STREAMS = 1_000  # in one body: files that are compressed in blocks have hundreds, each costs an object
-SHORTEST_STEP, LONGEST_STEP = 128, 1 << 14  # bytes that are decoded at once, so that little is copied if a stream ends
-REAL = {*OPENERS, "compress", "dcb", "dcz", "exi", "pack200-gzip"}  # other words, such as "utf-8", mean no encoding
+MOST_STREAMS = 1_000  # per body: files compressed in blocks have hundreds; each costs an object
+SHORTEST_STEP, LONGEST_STEP = 128, 1 << 14  # bytes decoded at once, so that little is copied when a stream ends
+REAL = {*OPENERS, "compress", "dcb", "dcz", "exi", "pack200-gzip"}  # other values, such as "utf-8", are ignored
 
 
 def decoder_of(content_encoding: str) -> Chain | None:
-    """Return what decodes a body, None if that is not needed; raise for an encoding that cannot be undone here."""
+    """Return a decoder for a Content-Encoding header, None if none is needed; raise for an unsupported encoding."""
     names = [name.strip().lower().removeprefix("x-") for name in content_encoding.split(",")]
     names = [name for name in names if name in REAL]
     if unknown := [name for name in names if name not in ENCODINGS]:

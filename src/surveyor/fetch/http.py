@@ -1,11 +1,11 @@
-"""One page over HTTP, as data: what is asked (`FetchRequest`), how (`HttpSettings`), and what came (`Fetched`).
+"""Data types of an HTTP fetch: the request (`FetchRequest`), the settings (`HttpSettings`) and the result (`Fetched`).
 
-A fetch never raises because of what is out there. Whatever goes wrong is one of a few words (`Trouble`) and a
-sentence, and what came before it went wrong is kept: a status, headers, the first part of a body. Redirects are
-answers, not followed: a crawl counts each hop.
+A fetch never raises because of the network or a server. A failure is an error code (`Trouble`) and a sentence, and what
+was received before it is kept: a status, headers, the first part of a body. Redirects are returned, not followed: a
+crawl counts each hop.
 
-`client.HttpClient` does the fetching; anything with `async fetch(request) -> Fetched` may take its place. Nothing here
-waits or tries again: `next_try` says when another try is worth it, and whoever paces the crawl decides.
+`client.HttpClient` fetches; any object with `async fetch(request) -> Fetched` can replace it. Nothing here waits or
+retries: `next_try` returns the backoff, and the caller decides.
 
     >>> retry_after("120", now=0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=45), retry_after("soon", now=0)
     (120.0, 15.0, None)
@@ -33,7 +33,7 @@ from surveyor.fetch.encodings import ENCODINGS
 
 Trouble = Literal[
     "",
-    "dns",  # the address of the host could not be found out
+    "dns",  # the lookup of the host failed
     "no-host",  # there is no such host
     "refused",  # no connection could be made
     "timeout-connect",
@@ -41,21 +41,21 @@ Trouble = Literal[
     "timeout-page",
     "too-large",
     "tls",  # no secure connection: certificate, protocol version, or not TLS at all
-    "reset",  # the connection ended before the answer did
-    "protocol",  # not HTTP, or not a URL that can be asked for
-    "forbidden-address",  # leads into a network that is not public
+    "reset",  # the connection ended before the response did
+    "protocol",  # not HTTP, or not a URL that can be requested
+    "forbidden-address",  # resolves to an address that is not public
     "decode",  # the body is not in the encoding that it claims
     "redirect-loop",
-    "offline",  # this machine cannot reach out: nobody else's fault
+    "offline",  # this machine has no network; not an error of the host
 ]
 PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-MOST_REDIRECTS = 20  # in a row: what leads further is a trap
-FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the second try; each pause is so many times the last
+MOST_REDIRECTS = 20  # in a row; longer chains are traps
+FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the first retry; backoff factor; maximum attempts
 LONGEST_PAUSE = 300.0  # while offline
 CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
-OURS = frozenset(  # headers that other settings make, or that nobody may
+OURS = frozenset(  # headers set by other settings, or reserved
     {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
 )
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -64,13 +64,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A page to ask for, and what is known of it: with a tag or a date it is only sent if it has changed."""
+    """A request for a page; with an ETag or a date it is conditional."""
 
     url: str
     etag: str | None = None
     last_modified: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    types: tuple[str, ...] | None = None  # content types to read; the client's own if None
+    types: tuple[str, ...] | None = None  # content types to read; None: those of the client
 
     def __post_init__(self) -> None:
         check_headers(self.headers)
@@ -78,16 +78,16 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds from the start of a fetch; None for what it did not come to."""
+    """Seconds from the start of a fetch; None for stages that were not reached."""
 
-    connect: float | None = None  # a connection stood: found, made, or still open from before
-    first_byte: float | None = None  # the headers were there
+    connect: float | None = None  # connection ready, new or reused
+    first_byte: float | None = None  # headers received
     total: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of asking for one page."""
+    """The result of a fetch."""
 
     url: str
     status: int | None = None
@@ -97,7 +97,7 @@ class Fetched:
     body: bytes = b""  # decoded
     raw: bytes = b""  # as transferred (chunks joined), for the archive
     ip: str = ""  # empty behind a proxy
-    target: str | None = None  # where a redirect leads: an absolute URL
+    target: str | None = None  # redirect target, an absolute URL
     timings: Timings = Timings()
     error: Trouble = ""
     detail: str = ""
@@ -105,12 +105,12 @@ class Fetched:
     retry_after: float | None = None  # seconds
     etag: str | None = None
     last_modified: str | None = None
-    not_modified: bool = False  # it is as we know it
-    requests: int = 1  # that were sent: more where a connection from before turned out to be closed
+    not_modified: bool = False  # 304: unchanged since the last fetch
+    requests: int = 1  # sent; more than 1 if a reused connection was closed
 
     @property
     def may_pass(self) -> bool:
-        """Whether the failure, if it is one, may be gone at another time."""
+        """Whether this is a failure that may be temporary."""
         return next_try(1, self.error or self.status or "") is not None
 
     def __repr__(self) -> str:
@@ -119,23 +119,23 @@ class Fetched:
 
 
 class Client(Protocol):
-    """What fetches a page."""
+    """Fetches pages."""
 
     async def fetch(self, request: FetchRequest) -> Fetched:
-        """Fetch one page; a failure is an answer."""
+        """Fetch one page; failures are returned, not raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Who asks, how long and how much it waits for, and through what."""
+    """Identification, limits, timeouts and network settings of a client."""
 
     user_agent: str  # names a contact: an e-mail address or a URL
     sender: str = ""  # an e-mail address for the From header
     connections: int = 64  # at once
     keepalive: float = 15.0  # seconds that an idle connection stays open
-    connect: float = 10.0  # seconds until a connection stands, look-up and TLS included
-    first_byte: float = 20.0  # seconds from then until the headers are there
-    page: float = 60.0  # seconds for all
+    connect: float = 10.0  # seconds until a connection is ready, including lookup and TLS
+    first_byte: float = 20.0  # seconds from then until the headers are received
+    page: float = 60.0  # seconds for the whole fetch
     max_bytes: int = 10_000_000  # transferred
     max_decoded: int = 20_000_000
     max_header: int = 32_768  # bytes of one header line
@@ -145,9 +145,9 @@ class HttpSettings:
         default_factory=dict, repr=False
     )  # "host" or "host:port": name, password
     proxy: str = field(default="", repr=False)  # may hold a password
-    ca_file: str | Path | None = None  # of certificates to trust besides the system's
-    allow: tuple[str, ...] = ()  # "host" or "host:port" that may lie in a private network
-    dns_ttl: float = 300.0  # seconds that addresses are remembered
+    ca_file: str | Path | None = None  # certificates to trust in addition to the system's
+    allow: tuple[str, ...] = ()  # "host" or "host:port" that may be in a private network
+    dns_ttl: float = 300.0  # seconds that addresses are cached
     dns_negative_ttl: float = 30.0
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class HttpSettings:
 
 
 def accepts(types: tuple[str, ...], content_type: str) -> bool:
-    """Return whether a body of this type is to be read; one of no type is.
+    """Return whether a body of this content type is read; a body without a type is.
 
     >>> accepts(("text/*",), "Text/HTML; charset=utf-8"), accepts(("text/*",), "image/png"), accepts((), "")
     (True, False, True)
@@ -186,7 +186,7 @@ def media_type(content_type: str) -> str:
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Return the seconds to wait that a Retry-After header asks for (RFC 9110, 10.2.3); None if it is neither form."""
+    """Return the seconds to wait by a Retry-After header (RFC 9110, 10.2.3); None if it has neither form."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(min(int(text[:12]), 10**10))
@@ -198,9 +198,9 @@ def retry_after(value: str, now: float) -> float | None:
 
 
 def next_try(tries: int, trouble: Trouble | int) -> float | None:
-    """Return the seconds to pause after so many tries that ended in an error or a status; None to give up.
+    """Return the backoff in seconds after so many attempts that ended in an error or a status; None to give up.
 
-    Being offline is never a reason to give a page up.
+    While offline, a page is never given up.
     """
     pause = FIRST_PAUSE * GROWTH ** min(tries - 1, TRIES)
     if trouble == "offline":
@@ -210,7 +210,7 @@ def next_try(tries: int, trouble: Trouble | int) -> float | None:
 
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, in a thread of its own if an event loop is running here already (a notebook)."""
+    """Run a coroutine to completion, in its own thread if an event loop is running already (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -220,7 +220,7 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a new event loop, on uvloop where that is installed."""
+    """Run a coroutine on a new event loop, with uvloop if it is installed."""
     try:
         fast: Any = import_module("uvloop")
     except ImportError:
@@ -230,7 +230,7 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that cannot be sent, or that are not the caller's to set."""
+    """Raise for headers that cannot be sent or that the caller may not set."""
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise UsageError(f"{name!r} is not the name of a header", hint="such as Accept-Language")
@@ -247,12 +247,12 @@ def _check_text(what: str, value: str) -> None:
 
 
 def is_sendable(value: str) -> bool:
-    """Return whether a text can be the value of a header: printable ASCII."""
+    """Return whether a text is valid as a header value: printable ASCII."""
     return value.isascii() and value.isprintable()
 
 
 def sent_by(settings: HttpSettings) -> dict[str, str]:
-    """Return the headers of every request, but for those that the user added."""
+    """Return the headers of every request, without those that the user added."""
     kinds = ", ".join(settings.types)
-    told = {"Accept": kinds if "*/*" in kinds else f"{kinds}, */*;q=0.1", "User-Agent": settings.user_agent}
-    return {**told, "Accept-Encoding": ", ".join(ENCODINGS), **({"From": settings.sender} if settings.sender else {})}
+    fields = {"Accept": kinds if "*/*" in kinds else f"{kinds}, */*;q=0.1", "User-Agent": settings.user_agent}
+    return {**fields, "Accept-Encoding": ", ".join(ENCODINGS), **({"From": settings.sender} if settings.sender else {})}

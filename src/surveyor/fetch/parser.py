@@ -1,13 +1,13 @@
-"""Parsing that may take long, in a process of its own that can be stopped: a thread could not be, and holds the lock.
+"""Parse expensive pages in a separate process, which can be stopped; a thread cannot, and holds the GIL.
 
-A crawl parses pages that are cheap by a proven bound itself (`links.read_cheap_page`); all others, texts whose charset
-must be guessed, and long lists are sent to one worker (`parser_worker.py`), which is started when it is first needed.
-What takes longer than some seconds, or more memory than there is, costs the worker its life and the page its outcome
-(*blocked*, "could not be parsed: took longer than 5 s"); the next one gets a new worker.
+A crawl itself parses the pages that are cheap by a proven bound (`html.read_cheap_page`). All others, texts whose
+charset must be guessed, and long lists are sent to one worker (`parser_worker.py`), which is started on first use. If a
+page takes longer than some seconds, or too much memory, the worker is killed and the page is *blocked* ("could not be
+parsed: took longer than 5 s"). The next page gets a new worker.
 
-While a page is being parsed its host is not asked for another, so one host has at most one page waiting here. Each page
-that takes too long shortens the limit for the next one of its host, down to half a second, until one is parsed in time:
-a host that sends only such pages delays those of others but little.
+While a page is parsed its host is not asked for another, so one host has at most one page waiting here. Each timeout
+shortens the limit for the next page of the host, down to half a second, until one is parsed in time: a host that sends
+only such pages delays those of others only a little.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from surveyor.web.html import Link, Page
 from surveyor.web.sitemaps import Listing
 from surveyor.web.urls import host
 
-SECONDS = 5.0  # that one page or list may take
-LEAST = 0.5  # of a host whose pages took too long again and again
-STARTING = 60.0  # seconds that a worker may take to start, on a busy machine
+SECONDS = 5.0  # timeout of one page or list
+LEAST = 0.5  # minimum timeout, for a host with repeated timeouts
+STARTING = 60.0  # timeout in seconds for the start of a worker, on a busy machine
 _LOG = logging.getLogger("surveyor.parsing")
 
 
 class Parser:
-    """Parses in a process of its own; close it in the end."""
+    """Parses in a worker process; call `close` at the end."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds, self._lock = seconds, asyncio.Lock()
         self._timeouts: dict[str, int] = {}  # in a row, by host
         self._process: Process | None = None
-        self._stopped: list[Process] = []  # killed, and not waited for yet
+        self._stopped: list[Process] = []  # killed, not yet waited for
 
     async def page(self, url: str, headers: Mapping[str, str], body: bytes) -> Page | Failure:
-        """Read a page without its text, as `links.read_page` does with normalised URLs."""
+        """Parse a page without its text, like `html.read_page` with normalised URLs."""
         answer = await self._ask({"task": "page", "url": url, "headers": dict(headers)}, body)
         return answer if isinstance(answer, Failure) else _unpacked(answer)
 
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
-        """Read a list of pages, as `listings.read_listing` does."""
+        """Parse a list of pages, like `sitemaps.read_listing`."""
         answer = await self._ask({"task": "listing", "url": url}, body)
         if answer is None or isinstance(answer, Failure):
             return answer
         return Listing(answer["kind"], tuple(answer["pages"]), tuple(answer["lists"]))
 
     async def close(self) -> None:
-        """End the worker."""
+        """Stop the worker."""
         self._stop()
         for process in self._stopped:
             await process.wait()
@@ -75,10 +75,10 @@ class Parser:
                 self._stop()
                 self._timeouts[owner] = self._timeouts.get(owner, 0) + 1
                 return self._lost(request, f"took longer than {seconds:.2g} s")
-            except (OSError, EOFError, ValueError) as error:  # a broken pipe, or an answer that is none
+            except (OSError, EOFError, ValueError) as error:  # a broken pipe, or an invalid answer
                 self._stop()
                 return self._lost(request, f"the parser ended ({type(error).__name__})")
-            except BaseException:  # cancelled in the middle of an answer
+            except BaseException:  # cancelled while waiting for an answer
                 self._stop()
                 raise
         self._timeouts.pop(owner, None)
@@ -97,7 +97,7 @@ class Parser:
             return await _received(process)
 
     async def _started(self) -> Process:
-        """Start a worker, which finds this package where it is, and modules of the working directory never."""
+        """Start a worker that imports this package, and never modules of the working directory."""
         path = os.pathsep.join(filter(None, [str(Path(surveyor.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
         worker = [sys.executable, "-P", "-m", "surveyor.fetch.parser_worker", str(2 * self._seconds)]
         self._process = process = await asyncio.create_subprocess_exec(
@@ -105,7 +105,7 @@ class Parser:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is for us
+            start_new_session=True,  # Ctrl-C in a terminal is handled by this process
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         )
         async with asyncio.timeout(STARTING):

@@ -1,8 +1,8 @@
-"""The process that parses what could take long; see `parser.py`, which starts it and stops it.
+"""The worker process that parses expensive pages; `parser.py` starts and stops it.
 
-It reads requests from stdin and writes answers to stdout, as JSON behind its length, so that nothing in it is code. It
-ends when stdin does, hence with the process that started it, however that ended. While it parses, an alarm that nobody
-catches limits the time, and a limit of the system the memory. Ctrl-C is for the process that started it.
+It reads requests from stdin and writes answers to stdout, as length-prefixed JSON, which cannot contain code. It exits
+when stdin is closed, hence also when its parent process ends for any reason. While it parses, an uncaught alarm signal
+limits the time, and a resource limit the memory. Ctrl-C is left to the parent process.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from surveyor.web.references import Addresses
 from surveyor.web.sitemaps import read_listing
 from surveyor.web.urls import normalise
 
-LENGTH = 4  # bytes of a length
-MEMORY = 1 << 30  # bytes of addresses that it may take for its work
+LENGTH = 4  # bytes of the length prefix
+MEMORY = 1 << 30  # bytes of address space for parsing
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     _limit_memory()
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     addresses = Addresses(normalise)
-    _send(answers, {})  # it is ready
+    _send(answers, {})  # ready
     while head := requests.read(LENGTH):
         request = json.loads(requests.read(int.from_bytes(head, "big")))
         body = requests.read(request["size"])
@@ -53,7 +53,7 @@ def _answer(request: dict[str, Any], body: bytes, addresses: Addresses) -> objec
 
 
 def packed(page: Page) -> dict[str, Any]:
-    """Return a page as JSON can hold it."""
+    """Convert a page to values that JSON can represent."""
     until = page.unavailable_after
     fields = {name: getattr(page, name) for name in Page.__slots__ if name not in ("links", "text")}
     links = {"urls": [link.url for link in page.links], "follow": [link.follow for link in page.links]}
@@ -75,12 +75,12 @@ def _limit_memory() -> None:
     try:
         import resource
 
-        taken = int(Path("/proc/self/statm").read_text("ascii").split()[0])  # by libraries, in pages
+        taken = int(Path("/proc/self/statm").read_text("ascii").split()[0])  # by libraries, in memory pages
         most = taken * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, ValueError, OSError):
-        return  # there is no such limit here
+        return  # not supported on this system
 
 
 if __name__ == "__main__":

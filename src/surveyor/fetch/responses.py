@@ -1,19 +1,19 @@
-"""What an answer means: HTTP in, outcomes out.
+"""Map HTTP responses to outcomes.
 
-| answer | outcome |
+| response | outcome |
 |---|---|
-| 2xx, 304 | *read*, with its links (none if it is not HTML), as far as it can be: to its end, or to the size limit |
+| 2xx, 304 | *read*, with its links (none if it is not HTML), up to the size limit |
 | 2xx, but empty until a script has run | *read*, with that as its reason |
-| 2xx, but nothing could be read: said to be too long, or not in its encoding | *blocked* |
-| 2xx, names another page of its domain as canonical | *moved* there, unless that is known to be gone |
-| redirect into the scope | *moved* there; the page that it leads to is fetched in its turn |
-| redirect out of the scope, in a circle, to no page, or the 21st in a row | *blocked* |
-| 404, 410 | *gone*, once it was answered twice |
-| 408, 425, 429, 5xx, no connection, too slow | *blocked*, after it was tried again a few times |
+| 2xx, but no body could be read: declared too long, or not in its encoding | *blocked* |
+| 2xx, with another page of its domain as canonical URL | *moved* there, unless that page is known to be gone |
+| redirect to a URL in scope | *moved* there; the target is queued like any page |
+| redirect out of scope, in a loop, to an invalid URL, or the 21st in a row | *blocked* |
+| 404, 410 | *gone*, after the second such response |
+| 408, 425, 429, 5xx, no connection, timeout | *blocked*, after a few retries |
 | any other | *blocked* |
-| whatever its interpreter fails at (see `boundary`) | *blocked* |
+| the parser fails (see `boundary`) | *blocked* |
 
-Links that leave the scope, or that say nofollow, are kept in the visit but carry no importance.
+Links out of scope and nofollow links are stored in the visit but carry no importance.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from surveyor.web.references import Addresses
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, domain, host, normalise
 
-CUT = frozenset({"too-large", "decode"})  # what came before is read
+CUT = frozenset({"too-large", "decode"})  # the part received is read
 MISSING = frozenset({404, 410})
-UNKNOWN, INSIDE, OUTSIDE = range(3)  # what is known of a page and the scope
+UNKNOWN, INSIDE, OUTSIDE = range(3)  # whether a page is in scope
 NOTHING = Page()
 WISHES = b"x-robots-tag"
 LEFT = "redirects out of the scope"
-TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # as WARC calls it
+TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # WARC-Truncated values
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an answer means; `again` says that the next one may be another."""
+    """The meaning of a response; `again` if it may be temporary."""
 
     kind: Kind
     reason: str = ""
@@ -58,7 +58,7 @@ READ, MOVED = Verdict("read"), Verdict("moved")
 
 @dataclass(slots=True)
 class Answer:
-    """What came of asking for a page, when it was asked, and the visit before if there was one."""
+    """The result of a fetch, its time, and the previous visit of the page if there was one."""
 
     page: int
     host: int
@@ -66,9 +66,9 @@ class Answer:
     at: float
     verdict: Verdict  # `judge(fetched)`
     known: Visit | None = None
-    parsed: Page | Failure | None = None  # what the page says, once it was parsed; see `Reader.parse`
-    leased: bool = True  # by the frontier; else fetched because another page names it as canonical
-    ignores_canonical: bool = False  # the page that it names as canonical cannot be read, so it is not an alias
+    parsed: Page | Failure | None = None  # once parsed; see `Reader.parse`
+    leased: bool = True  # by the frontier; else fetched as the canonical URL of another page
+    ignores_canonical: bool = False  # its canonical page cannot be read, so it is not an alias
 
     @property
     def is_page(self) -> bool:
@@ -77,7 +77,7 @@ class Answer:
 
 
 def judge(fetched: Fetched) -> Verdict:
-    """Say what an answer means, whatever the page itself says.
+    """Return the meaning of a response, regardless of the content of the page.
 
     >>> judge(Fetched("http://a.example/", status=503)), judge(Fetched("http://a.example/", error="tls")).kind
     (Verdict(kind='blocked', reason='http 503', again=True), 'blocked')
@@ -96,14 +96,14 @@ def judge(fetched: Fetched) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """An answer, what its page says, and the URLs that it names."""
+    """A response, its parsed page, and the URLs in it."""
 
     answer: Answer
     verdict: Verdict
     page: Page
-    goal: str | None  # where it moved to
-    follow: list[str]  # links, each once
-    other: list[str]  # links that say nofollow
+    goal: str | None  # target of a redirect or canonical link
+    follow: list[str]  # distinct links
+    other: list[str]  # nofollow links
 
     @property
     def urls(self) -> list[str]:
@@ -111,7 +111,7 @@ class _Reading:
 
 
 class Reader:
-    """Turns answers into visits; knows which links belong to the survey."""
+    """Turns responses into visits; decides which links are in scope."""
 
     def __init__(
         self,
@@ -122,26 +122,26 @@ class Reader:
         follow_nofollow: bool = False,
         sent: Mapping[str, str] | None = None,
     ) -> None:
-        """Number links in `urls`; with `sent`, the headers of a request, visits carry what went over the wire."""
+        """Assign link ids in `urls`; with `sent`, the headers of a request, visits carry their exchange."""
         self._urls, self._scope, self._sent = urls, scope, sent
         self._follows, self._addresses = follow_nofollow, Addresses(normalise)
-        self._place: ByteArray = np.zeros(1024, np.uint8)  # of each page: UNKNOWN, INSIDE, OUTSIDE
+        self._place: ByteArray = np.zeros(1024, np.uint8)  # per page: UNKNOWN, INSIDE, OUTSIDE
         self._seeds = np.array(seeds, np.int32)
-        self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope asks
+        self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope has a depth limit
 
     def parse(self, answer: Answer) -> Page | Failure | None:
-        """Parse a page, if that takes little time; return None if it may not, or if it is no page."""
+        """Parse a page if that is cheap; return None if it may not be, or if there is no body to parse."""
         return guarded(answer.fetched.url, self._parse, answer.fetched) if answer.is_page else None
 
     def _parse(self, fetched: Fetched) -> Page | None:
         return read_cheap_page(fetched.body, fetched.url, joined(fetched.headers), self._addresses)
 
     def find(self, url: str) -> int | None:
-        """Return the number of a URL, if it has one."""
+        """Return the id of a URL, if it has one."""
         return self._urls.find(url)
 
     def number(self, url: str) -> int:
-        """Return the number of a URL, which becomes known by that."""
+        """Return the id of a URL; a new URL gets the next id."""
         return int(self._urls.ids([url])[0])
 
     def url(self, page: int) -> str:
@@ -149,30 +149,30 @@ class Reader:
         return self._urls[page]
 
     def end_of(self, page: int) -> int:
-        """Return the page at the end of the redirects of a page, as far as they are known."""
+        """Return the page at the end of the known redirects of a page."""
         return int(self._urls.canonical(np.array([page], np.int32))[0])
 
     def canonical(self, page: int, parsed: Page | Failure | None) -> str | None:
-        """Return another page that a page names as canonical, if that is to be believed should it exist."""
+        """Return the canonical URL of a page if it is another page and acceptable; whether it exists is not checked."""
         if not isinstance(parsed, Page) or parsed.canonical is None:
             return None
         found = guarded(self._urls[page], self._canonical, page, parsed)
         return None if isinstance(found, Failure) else found
 
     def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
-        """Turn answers into visits, in their order; the links of many are numbered together."""
+        """Turn responses into visits, in order; link ids are assigned in batches."""
         made: list[Outcome] = []
         readings: list[_Reading] = []
         for answer in answers:
             reading = guarded(answer.fetched.url, self._read, answer)
             readings.append(_blocked(answer, reading) if isinstance(reading, Failure) else reading)
-            if readings[-1].goal is not None:  # who stands for whom counts for what the next page says
+            if readings[-1].goal is not None:  # a new alias affects the next page
                 made += self._numbered(readings)
                 readings = []
         return made + self._numbered(readings)
 
     def _numbered(self, readings: Sequence[_Reading]) -> list[Outcome]:
-        """Number the URLs of answers and make visits of them."""
+        """Assign ids to the URLs of responses and create the visits."""
         ids = self._urls.ids([url for reading in readings for url in reading.urls])
         made: list[Outcome] = []
         start = 0
@@ -188,7 +188,7 @@ class Reader:
         return made
 
     def recall(self, outcome: Outcome) -> None:
-        """Take note of an outcome, also of one from before a restart: who stands for whom, how far pages are."""
+        """Update aliases and depths from an outcome, also from one that is replayed."""
         if outcome.kind == "moved":
             self._urls.alias(outcome.page, outcome.target)
         if self._scope.depth is not None:
@@ -200,11 +200,11 @@ class Reader:
 
     @property
     def counts_depth(self) -> bool:
-        """Whether it matters how far a page is from the seeds."""
+        """Whether the scope has a depth limit."""
         return self._scope.depth is not None
 
     def judged(self, visit: Visit) -> Visit:
-        """Return a visit as it would have been under the scope of now."""
+        """Return a visit as it would be under the current scope."""
         if visit.kind == "moved" or (visit.kind == "blocked" and visit.reason == LEFT):
             return self._moved(visit, visit.target if visit.kind == "moved" else int(visit.out_of_scope[0]))
         if visit.kind != "read":
@@ -216,54 +216,54 @@ class Reader:
         return replace(visit, links=named[inside], out_of_scope=named[~inside], nofollow=kept)
 
     def _read(self, answer: Answer) -> _Reading:
-        """Read the HTML of a page, if it is one, and gather the URLs that matter."""
+        """Parse the page, if there is one, and collect its URLs."""
         fetched, verdict, page = answer.fetched, answer.verdict, NOTHING
         goal = None
         if verdict.kind == "moved" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif answer.is_page:
-            said = answer.parsed
-            if said is None:
+            parsed = answer.parsed
+            if parsed is None:
                 headers = joined(fetched.headers)
-                said = read_page(fetched.body, fetched.url, headers=headers, text=False, addresses=self._addresses)
-            if isinstance(said, Failure):
-                return _blocked(answer, said)
-            page, goal = said, None if answer.ignores_canonical else self._canonical(answer.page, said)
+                parsed = read_page(fetched.body, fetched.url, headers=headers, text=False, addresses=self._addresses)
+            if isinstance(parsed, Failure):
+                return _blocked(answer, parsed)
+            page, goal = parsed, None if answer.ignores_canonical else self._canonical(answer.page, parsed)
         if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
-            page = Page(noarchive=asked.noarchive)  # errors, redirects and images may ask for it too
+            page = Page(noarchive=asked.noarchive)  # errors, redirects and images may set it too
         follow = [link.url for link in page.links if link.follow or self._follows]
         other = [link.url for link in page.links if not (link.follow or self._follows)]
         return _Reading(answer, verdict, page, goal, follow, other)
 
     def _canonical(self, number: int, page: Page) -> str | None:
-        """Return the page that a page names as canonical, if it is another one that is to be believed."""
+        """Return the canonical URL of a page if it is another page, of the same domain, in scope and not in a loop."""
         if page.canonical is None:
             return None
         goal, here = normalise(page.canonical), self._urls[number]
         if goal is None or domain(host(goal)) != domain(host(here)) or not self._scope.admits(goal):
             return None
         if self._urls.redirects(number) >= MOST_REDIRECTS:
-            return None  # a chain that leads ever further; this page has content, so it is read
+            return None  # an endless chain; this page has content, so it is read
         if goal.partition(":")[2] == here.partition(":")[2]:
-            return None  # itself, perhaps by http: that often leads back here
+            return None  # itself, perhaps by http, which often redirects back
         known = self._urls.find(goal)
         if known is not None and int(self._urls.canonical(np.array([known], np.int32))[0]) == number:
-            return None  # two pages that name each other: one of them must be read
+            return None  # two pages that name each other as canonical: one of them must be read
         return goal
 
     def _visit(self, reading: _Reading, ids: IdArray) -> Visit:
         answer, verdict, page = reading.answer, reading.verdict, reading.page
         fetched, known = answer.fetched, answer.known
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "status": fetched.status or 0,
             "fetched_at": answer.at,
             "seconds": fetched.timings.total,
             "size": len(fetched.raw),
         }
         if fetched.not_modified and known is not None:
-            return self.judged(replace(known, **told))  # the scope may have changed since
-        told |= {
+            return self.judged(replace(known, **fields))  # the scope may have changed since
+        fields |= {
             "etag": fetched.etag or "",
             "last_modified": fetched.last_modified or "",
             "title": page.title,
@@ -271,11 +271,11 @@ class Reader:
             "exchange": None if page.noarchive else self._exchange(answer),
         }
         if reading.goal is not None:
-            return self._moved(Visit(answer.page, "moved", **told), int(ids[0]))
-        if verdict.kind == "moved":  # to what is no URL
-            return Visit(answer.page, "blocked", reason="redirects to no page", **told)
+            return self._moved(Visit(answer.page, "moved", **fields), int(ids[0]))
+        if verdict.kind == "moved":  # to an invalid URL
+            return Visit(answer.page, "blocked", reason="redirects to no page", **fields)
         if verdict.kind != "read":
-            return Visit(answer.page, verdict.kind, reason=verdict.reason, **told)
+            return Visit(answer.page, verdict.kind, reason=verdict.reason, **fields)
         follow, other = ids[: len(reading.follow)], ids[len(reading.follow) :]
         inside = self._inside(answer.page, follow)
         return Visit(
@@ -286,24 +286,24 @@ class Reader:
             out_of_scope=follow[~inside],
             nofollow=other,
             hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),
-            **told,
+            **fields,
         )
 
-    def _moved(self, told: Visit, goal: int) -> Visit:
-        """Say where a page moved to, if that belongs to the survey."""
+    def _moved(self, visit: Visit, goal: int) -> Visit:
+        """Return the visit as moved to `goal`, or as blocked if that target is not acceptable."""
         there = np.array([goal], np.int32)
-        if goal == told.page:
-            return replace(told, kind="blocked", reason="redirects to itself")
-        if not self._inside(told.page, there, steps=0)[0]:
-            return replace(told, kind="blocked", reason=LEFT, target=-1, out_of_scope=there)
-        if int(self._urls.canonical(there)[0]) == told.page:
-            return replace(told, kind="blocked", reason="redirects in a circle")
-        if self._urls.redirects(told.page) >= MOST_REDIRECTS:
-            return replace(told, kind="blocked", reason=f"more than {MOST_REDIRECTS} redirects", target=-1)
-        return replace(told, kind="moved", reason="", target=goal, out_of_scope=NO_LINKS)
+        if goal == visit.page:
+            return replace(visit, kind="blocked", reason="redirects to itself")
+        if not self._inside(visit.page, there, steps=0)[0]:
+            return replace(visit, kind="blocked", reason=LEFT, target=-1, out_of_scope=there)
+        if int(self._urls.canonical(there)[0]) == visit.page:
+            return replace(visit, kind="blocked", reason="redirects in a circle")
+        if self._urls.redirects(visit.page) >= MOST_REDIRECTS:
+            return replace(visit, kind="blocked", reason=f"more than {MOST_REDIRECTS} redirects", target=-1)
+        return replace(visit, kind="moved", reason="", target=goal, out_of_scope=NO_LINKS)
 
     def _inside(self, page: int, ids: IdArray, steps: int = 1) -> BoolArray:
-        """Say which pages, so many links from a page, belong to the survey."""
+        """Return which of the pages `ids`, at `steps` links from `page`, are in scope."""
         if self._place.size < len(self._urls):
             more = np.zeros(2 * len(self._urls) - self._place.size, np.uint8)
             self._place = np.concatenate([self._place, more])
@@ -316,7 +316,7 @@ class Reader:
         return inside
 
     def _exchange(self, answer: Answer) -> Exchange | None:
-        """Return what went over the wire, for the archive."""
+        """Return the request and response as transferred, for the archive."""
         fetched = answer.fetched
         if self._sent is None or fetched.status is None or fetched.not_modified:
             return None
@@ -339,7 +339,7 @@ def _blocked(answer: Answer, failure: Failure) -> _Reading:
 
 
 def joined(headers: Headers) -> dict[str, str]:
-    """Return headers by name; several of one name are joined by newlines."""
+    """Return headers by name; repeated headers are joined by newlines."""
     joined: dict[str, str] = {}
     for name, value in headers:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")

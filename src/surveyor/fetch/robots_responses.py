@@ -1,4 +1,4 @@
-"""What an answer to the request for a robots.txt means: go on elsewhere, or rules (RFC 9309, 2.3.1)."""
+"""Interpret the response to a request for robots.txt: follow a redirect, or return rules (RFC 9309, 2.3.1)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from surveyor.web.boundary import Failure, guarded
 from surveyor.web.robots import Robots
 from surveyor.web.urls import normalise, origin
 
-HOPS = 5  # redirects that are followed
+HOPS = 5  # maximum redirects
 
 
 def next_hop(fetched: Fetched, before: Sequence[str]) -> tuple[str, Fetched]:
-    """Return where to ask next, if anywhere, and the answer as it counts; `before` are the URLs asked so far.
+    """Return the URL to request next, if any, and the effective response; `before` are the URLs requested so far.
 
-    A redirect too many, in a circle, or to no page means that there is no such file.
+    Too many redirects, a redirect loop, or a redirect without a valid target count as a missing file.
     """
     if fetched.status not in REDIRECTS:
         return "", fetched
-    target = None if fetched.target is None else normalise(fetched.target)  # though its body was cut off
+    target = None if fetched.target is None else normalise(fetched.target)  # even if the body was cut off
     if target is None or target in before or len(before) > HOPS:
         return "", replace(fetched, status=404, error="", body=b"")
     return target, fetched
 
 
 def interpreted(fetched: Fetched) -> Fetched:
-    """Return an answer as it is if its rules can be read, else as a failure: then nothing may be fetched."""
+    """Return the response unchanged if its rules can be parsed, else as a failure, which permits nothing."""
     found = guarded(fetched.url, _try_rules, fetched)
     if not isinstance(found, Failure):
         return fetched
@@ -42,6 +42,6 @@ def _try_rules(fetched: Fetched) -> None:
 
 
 def rules_in(fetched: Fetched) -> tuple[int | None, Robots]:
-    """Return the status that counts and the rules; what was cut off in the middle counts as far as it goes."""
+    """Return the effective status and the rules; a body that was cut off is used as far as it goes."""
     status = None if fetched.error and not (fetched.error in CUT and fetched.body) else fetched.status
     return status, Robots.from_answer(status, fetched.body)

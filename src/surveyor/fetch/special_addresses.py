@@ -1,10 +1,10 @@
-"""Addresses and names that a crawler must not be led to: the IANA registries and the agents of clouds, as data.
+"""Tables of addresses and names that a crawler must not connect to: the IANA registries and cloud agents.
 
 Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its successors), the multicast
-registries, and the documentation of cloud providers. A block is refused unless the registry says that it is globally
-reachable. A reachable block inside a refused one is refused as well: no web server belongs there.
+registries, and the documentation of cloud providers. A block is refused unless the registry lists it as globally
+reachable. A reachable block inside a refused one is refused as well: web servers do not use such addresses.
 
-`docs/reference/addresses.md` is made from these tables (`page()`), and a test compares them.
+`docs/reference/addresses.md` is generated from these tables (`page()`); a test compares them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Block(NamedTuple):
     """One row of a registry."""
 
     network: str
-    kind: str  # as messages name it: "private", "loopback", …
-    name: str  # as the registry names it
+    kind: str  # as in messages: "private", "loopback", …
+    name: str  # as in the registry
     source: str
     reachable: bool = False  # "Globally Reachable" in the registry
 
@@ -83,7 +83,7 @@ IPV6 = (
     Block("ff00::/8", "multicast", "Multicast", "RFC 4291"),
 )
 CLOUD = "cloud agent"
-CLOUDS = (  # most lie in a block above; those that look public are reachable from inside that cloud alone
+CLOUDS = (  # most are in a block above; the others are reachable only from inside that cloud
     Block("168.63.129.16/32", CLOUD, "Azure host agent (WireServer), DNS and health probes", "Microsoft Azure"),
     Block("169.254.169.254/32", CLOUD, "instance metadata", "AWS, Azure, Google Cloud, Oracle, OpenStack and others"),
     Block("169.254.169.253/32", CLOUD, "DNS of a virtual network", "AWS"),
@@ -102,7 +102,7 @@ CLOUDS = (  # most lie in a block above; those that look public are reachable fr
     Block("fd00:c1::a9fe:a9fe/128", CLOUD, "instance metadata", "Oracle Cloud"),
     Block("fd00:42::42/128", CLOUD, "instance metadata", "Scaleway"),
 )
-METADATA_NAMES = {  # refused by name, without a look-up
+METADATA_NAMES = {  # refused by name, without a lookup
     "metadata": "Google Cloud",
     "metadata.google.internal": "Google Cloud",
     "metadata.goog": "Google Cloud",
@@ -115,9 +115,9 @@ METADATA_NAMES = {  # refused by name, without a look-up
     "api.metadata.cloud.ibm.com": "IBM Cloud",
     "rancher-metadata": "Rancher",
 }
-UNRESOLVED = ("test", "example", "invalid")  # top-level domains that no resolver is asked for (RFC 6761)
+UNRESOLVED = ("test", "example", "invalid")  # top-level domains that are never looked up (RFC 6761)
 LOCALHOST = "localhost"  # and all names below it are this machine (RFC 6761)
-CARRIERS = (  # IPv6 blocks whose addresses hold an IPv4 address, and how many bits stand behind it
+CARRIERS = (  # IPv6 blocks whose addresses embed an IPv4 address, and the number of bits after it
     ("::ffff:0:0/96", 0),
     ("::ffff:0:0:0/96", 0),
     ("64:ff9b::/96", 0),
@@ -125,8 +125,8 @@ CARRIERS = (  # IPv6 blocks whose addresses hold an IPv4 address, and how many b
     ("2002::/16", 80),
 )
 ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # the third 32 bits of an address that ends in an IPv4 address
-GLOBAL_6 = "2000::/3"  # the only part of IPv6 that is given out to the public (RFC 4291); all else is refused
-NAMED_KINDS = frozenset({"loopback", "private"})  # networks of the user's own, which a seed URL may name
+GLOBAL_6 = "2000::/3"  # the only IPv6 global unicast range in use (RFC 4291); all else is refused
+NAMED_KINDS = frozenset({"loopback", "private"})  # networks of the user, which a seed URL may allow
 
 ABOUT = """# Addresses that are not connected to
 
@@ -151,7 +151,7 @@ The proxy itself is the user's choice, and its address is not checked.
 
 
 def page() -> str:
-    """Return the reference page about these tables."""
+    """Return the reference page for these tables."""
     rows = "| block | refused | kind | name | source |\n|---|---|---|---|---|\n"
     four, six = (
         rows + "".join(f"| `{b.network}` | {_refused(b)} | {b.kind} | {b.name} | {b.source} |\n" for b in blocks)

@@ -1,1 +1,1 @@
-"""Parse what the web sends: URLs, HTML, robots.txt, sitemaps. Bytes or text in, values out; no IO."""
+"""Parse URLs, HTML, robots.txt and sitemaps. Bytes or text in, values out; no IO."""

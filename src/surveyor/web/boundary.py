@@ -1,10 +1,10 @@
-"""The boundary around all code that interprets what servers send: no response ends a crawl.
+"""Exception boundary around all code that parses server responses: no response ends a crawl.
 
-Inside it (`links`, `listings`, `charsets`, `robots`, headers, …) an exception is a bug, and unit tests and fuzzers run
-there, where it fails them. Outside it a bug must cost one page and not the crawl: `guarded` calls an interpreter, and
-an unexpected exception becomes a `Failure`, whose reason is recorded as the outcome of the page (*blocked*). The
-traceback goes to the logger `surveyor.parsing`; `log_to` writes it to a file of bounded size for as long as a crawl
-runs. Without a handler nothing is printed.
+Inside the boundary (`html`, `sitemaps`, `charsets`, `robots`, headers, …) an exception is a bug. Unit tests and fuzzers
+call that code directly, so an exception fails them. In a crawl, a bug costs one page: `guarded` calls a parser and
+turns an unexpected exception into a `Failure`, whose reason is recorded as the outcome of the page (*blocked*). The
+traceback goes to the logger `surveyor.parsing`. During a crawl `log_to` writes it to a file of bounded size. Without a
+handler nothing is printed.
 
     >>> guarded("https://example.org/", lambda: {}["href"])
     Failure(reason="could not be parsed: KeyError('href')")
@@ -24,17 +24,17 @@ from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
 
 PREFIX = "could not be parsed"
-LONGEST = 200  # characters of a reason
-LOG_FILE, LOG_BYTES = "crawl.log", 1_000_000  # one older file of the same size is kept beside it
+LONGEST = 200  # maximum characters of a reason
+LOG_FILE, LOG_BYTES = "crawl.log", 1_000_000  # plus one rotated file of the same size
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
-logging.getLogger("surveyor").addHandler(logging.NullHandler())  # else tracebacks would be printed by default
+logging.getLogger("surveyor").addHandler(logging.NullHandler())  # otherwise logging prints tracebacks by default
 _LOG = logging.getLogger("surveyor.parsing")
 
 
 class Failure(NamedTuple):
-    """What a response is if its interpreter raised, and why."""
+    """The result of a parser that raised, with the reason."""
 
     reason: str
 
@@ -42,33 +42,33 @@ class Failure(NamedTuple):
 def guarded(
     url: str, interpret: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
 ) -> Result | Failure:
-    """Interpret what a server sent for a URL; an exception becomes a failure, and its traceback is logged."""
+    """Call a parser for the response of a URL; log an exception and return it as a `Failure`."""
     try:
         return interpret(*args, **kwargs)
-    except Exception as error:  # whatever it is: that is what the boundary is for
+    except Exception as error:  # the boundary catches every exception
         return failed(url, error)
 
 
 def failed(url: str, error: Exception) -> Failure:
-    """Log an exception that an interpreter raised, and return it as a failure."""
+    """Log an exception that a parser raised and return it as a failure."""
     _LOG.error("%s %s", url, PREFIX, exc_info=error)
     return failure(_described(error))
 
 
 def failure(why: str) -> Failure:
-    """Return a failure that has no traceback, such as a parser that was stopped."""
+    """Return a failure without a traceback, such as a parser that was stopped."""
     return Failure(f"{PREFIX}: {why}"[:LONGEST])
 
 
 def _described(error: Exception) -> str:
     try:
         return repr(error)
-    except Exception:  # what it was raised with may be the trouble
+    except Exception:  # the repr of its arguments may raise
         return type(error).__name__
 
 
 class _File(RotatingFileHandler):
-    """A log file that is opened only if it is a plain file with one name: a survey may come from elsewhere."""
+    """A log file that is opened only if it is a regular file with one hard link: the survey may be untrusted."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -79,13 +79,13 @@ class _File(RotatingFileHandler):
             raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name", self.baseFilename)
         return TextIOWrapper(os.fdopen(descriptor, "ab"), "utf-8", "backslashreplace", write_through=True)
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # named by the library
-        """Do nothing: a log that cannot be written must not end, or clutter, a crawl."""
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # name set by logging
+        """Do nothing: a log that cannot be written must not end a crawl or print to its terminal."""
 
 
 @contextmanager
 def log_to(folder: Path) -> Iterator[None]:
-    """Write what surveyor logs to `crawl.log` in a folder; the file is made with the first message."""
+    """Write log records of surveyor to `crawl.log` in a folder; the first record creates the file."""
     handler = _File(folder / LOG_FILE, maxBytes=LOG_BYTES, backupCount=1, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("surveyor")

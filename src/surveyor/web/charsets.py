@@ -1,8 +1,8 @@
-"""Which charset a body is in, and its text.
+"""Detect the charset of a response body and decode it.
 
-The order is: byte order mark, then Content-Type, then what the document declares; else UTF-8 if the bytes are valid
-UTF-8, else a guess from the first 64 KB, else UTF-8 with replacements. A label counts only if it is in the table of
-labels that browsers know: Python has codecs (hex, zip, idna, …) that no server may choose.
+Sources are tried in this order: byte order mark, Content-Type, the declaration in the document, UTF-8 if the bytes are
+valid UTF-8, a guess from the first 64 KB, UTF-8 with replacement characters. A label is used only if it is in the table
+of labels that browsers support: Python has codecs (hex, zip, idna, …) that no server may select.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-GUESSED = 1 << 16  # bytes that the charset is guessed from
-HEAD = 2_048  # bytes in which a document may declare its charset
+GUESSED = 1 << 16  # bytes used to guess the charset
+HEAD = 2_048  # bytes searched for a charset declaration
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-CHARSETS = {  # what browsers take a label for
+CHARSETS = {  # label -> Python codec, as browsers map it
     **{f"windows-{number}": f"cp{number}" for number in (874, 949, *range(1250, 1259))},
     **{f"iso-8859-{number}": f"iso8859-{number}" for number in (*range(2, 9), 10, 13, 14, 15, 16)},
     **{name: name for name in ("utf-8", "utf-16-be", "koi8-r", "koi8-u", "gb18030", "euc-jp", "mac-cyrillic")},
@@ -48,14 +48,14 @@ Guess = Callable[[bytes], str]
 
 
 class Decoded(NamedTuple):
-    """The text of a body, its charset, and the text as UTF-8 where the body itself is that."""
+    """Decoded text, its charset, and the body itself where that is the text in UTF-8."""
 
     text: str
     charset: str
     utf8: bytes | None = None
 
     def encoded(self) -> bytes:
-        """Return the text as UTF-8; no copy is made where the body can be returned."""
+        """Return the text as UTF-8, without a copy where the body is UTF-8 already."""
         return self.text.encode() if self.utf8 is None else self.utf8
 
 
@@ -69,9 +69,9 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 def decode(body: bytes, content_type: str = "", *, declares: bool = True, guess: Guess | None = None) -> Decoded:
-    """Decode a body; `declares` if the body itself may name its charset.
+    """Decode a body; with `declares`, the body itself may declare its charset.
 
-    If none is named and it is not UTF-8, `guess` is called with the first 64 KB; by default `guessed`.
+    If no charset is named and the body is not UTF-8, call `guess` (default: `guessed`) with the first 64 KB.
     """
     for mark, charset in MARKS:
         if body.startswith(mark):
@@ -81,13 +81,13 @@ def decode(body: bytes, content_type: str = "", *, declares: bool = True, guess:
     try:
         return Decoded(body.decode(), "utf-8", body)
     except UnicodeDecodeError as error:
-        is_truncated = error.start >= len(body) - 3  # in the middle of a character
+        is_truncated = error.start >= len(body) - 3  # cut inside a character
         charset = "utf-8" if is_truncated else (guess or guessed)(body[:GUESSED])
         return Decoded(body.decode(charset, "replace"), charset)
 
 
 def _decoded(body: bytes, charset: str) -> Decoded:
-    """Decode a body whose charset is known, with replacements where it is invalid."""
+    """Decode a body of known charset, with replacement characters where it is invalid."""
     if charset == "utf-8":
         try:
             return Decoded(body.decode(), charset, body)
@@ -97,17 +97,17 @@ def _decoded(body: bytes, charset: str) -> Decoded:
 
 
 def named(body: bytes, content_type: str = "", *, declares: bool = True) -> str:
-    """Return the charset that the content type names, or the document; empty if none is known."""
+    """Return the charset named by the content type or by the document; empty if there is none in the table."""
     found = _PARAMETER.search(content_type.lower())
     charset = CHARSETS.get(found[1], "") if found else ""
     if not charset and declares and (match := _DECLARED.search(_COMMENT.sub(b"", body[:HEAD]))):
         charset = CHARSETS.get((match[1] or match[2]).decode("ascii", "replace").lower(), "")
-        charset = "utf-8" if charset.startswith("utf-16") else charset  # it could not have been read otherwise
+        charset = "utf-8" if charset.startswith("utf-16") else charset  # the declaration was readable as ASCII
     return charset
 
 
 def guessed(body: bytes) -> str:
-    """Guess the charset of text; that takes up to seconds."""
+    """Guess the charset of text; may take seconds."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(body, cp_isolation=GUESSES).best()

@@ -1,20 +1,19 @@
-"""What a page says: its links, title and visible text, and what it asks of crawlers. HTML bytes in, values out.
+"""Parse HTML pages: links, title, visible text and robots directives. Bytes in, values out.
 
-**Links** come in document order from `a`, `area`, `frame`, `iframe`, `link` (next, prev) and meta refresh, resolved
-against `<base>`, http(s) only, without fragments; each address once. `rel` nofollow, ugc or sponsored, or a `nofollow`
-for the whole page, makes `follow` False; an address also linked without it is followed. A canonical address is no link:
-who does not believe it must not pass importance to it either.
+**Links** are extracted in document order from `a`, `area`, `frame`, `iframe`, `link` (next, prev) and meta refresh,
+resolved against `<base>`, http(s) only, without fragments, each URL once. `rel` nofollow, ugc or sponsored, or a
+`nofollow` for the whole page, sets `follow` to False; a URL that is also linked without it is followed. A canonical URL
+is not a link: a crawl that rejects it must not pass importance to it.
 
-**Wishes** (noindex, nofollow, none, noarchive, unavailable_after) are gathered from meta tags named `robots` or
-`surveyor` and from X-Robots-Tag headers for all or for `surveyor`; of several, the strictest counts. Several headers
-of one name are joined by newlines; where commas join them, an agent's name holds until the next name.
+**Robots directives** (noindex, nofollow, none, noarchive, unavailable_after) are collected from meta tags named
+`robots` or `surveyor` and from X-Robots-Tag headers for all agents or for `surveyor`. The strictest one applies.
+Repeated headers are joined by newlines; within a comma-separated list, an agent's name applies until the next name.
 
-**Hostile pages.** Nothing here raises, and time is bounded: `markup` takes out of a page what would cost the parser too
-much. `cut` says that something was left out, be it tags, links (beyond 50,000) or text (beyond 100,000 characters).
-`read_cheap_page` leaves alone what could take longer than some 65 ms, for a process that can be stopped (see
-`fetch/parser.py`).
+**Hostile pages.** Nothing here raises, and time is bounded: `markup` removes what would cost the parser too much. `cut`
+is set if tags, links (beyond 50,000) or text (beyond 100,000 characters) were left out. `read_cheap_page` rejects pages
+that could take more than about 65 ms; they are parsed in a process that can be stopped (see `fetch/parser.py`).
 
-What this is not: a browser. Scripts do not run, style sheets do not hide text, templates and comments are not read.
+This is not a browser: scripts do not run, style sheets do not hide text, templates and comments are not read.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from surveyor.web.references import Addresses, resolve
 
 AGENT = "surveyor"
 MOST_LINKS = 50_000
-MOST_JOINED = 500_000  # characters of a base, once for each reference: they are joined in some 50 ms
-LONGEST_BASE = 2_000  # characters, as of any URL; references below a longer one lead nowhere
+MOST_JOINED = 500_000  # base length times references, in characters: joined in about 50 ms
+LONGEST_BASE = 2_000  # characters, as for any URL; references relative to a longer base are dropped
 MOST_TEXT = 100_000  # characters
 
 _SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
@@ -53,28 +52,28 @@ _BLOCKS = frozenset(
     )
 )
 _REFRESH = re.compile(r"""[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.IGNORECASE | re.DOTALL)
-_WISH = re.compile(r"(?:[^,:]+:\s*)?unavailable_after\s*:\s*(?:[a-z]+,)?[^,]*|[^,]+", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"(?:[^,:]+:\s*)?unavailable_after\s*:\s*(?:[a-z]+,)?[^,]*|[^,]+", re.IGNORECASE)
 _CANONICAL_HEADER = re.compile(r"""<([^<>]*)>([^<>]*)""")
 
 
 class Link(NamedTuple):
-    """An absolute address that a page names, and whether following it passes importance on."""
+    """An absolute URL linked from a page, and whether the link passes importance."""
 
     url: str
     follow: bool = True
 
 
-_link = partial(tuple.__new__, Link)  # of a pair, in less than half of the time of `Link(*pair)`
+_link = partial(tuple.__new__, Link)  # from a pair; less than half the time of `Link(*pair)`
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was read from a page."""
+    """The parsed content of a page."""
 
     links: tuple[Link, ...] = ()
     title: str = ""
-    text: str = ""  # what a reader sees, white space collapsed
-    language: str = ""  # as the page says, in lower case: "en-gb"
+    text: str = ""  # visible text, white space collapsed
+    language: str = ""  # as declared, in lower case: "en-gb"
     canonical: str | None = None
     noindex: bool = False
     nofollow: bool = False
@@ -82,7 +81,7 @@ class Page:
     unavailable_after: datetime | None = None
     charset: str = "utf-8"
     cut: bool = False  # some tags, links or text were left out
-    javascript: bool = False  # it is empty until a script has run
+    javascript: bool = False  # empty until a script has run
 
 
 def read_page(
@@ -94,10 +93,10 @@ def read_page(
     text: bool = True,
     addresses: Addresses | None = None,
 ) -> Page:
-    """Read a page; never raises, whatever the bytes are. Without `text`, which takes a third of the time, none.
+    """Parse a page; never raises, whatever the bytes are.
 
-    Links are as `addresses` spells them, if they are given.
-    Of a body that its type calls something other than HTML or XML, only headers (and plain text) are read.
+    Extracting `text` takes a third of the time. `addresses`, if given, normalises the links. If the content type is
+    neither HTML nor XML, only headers (and plain text) are read.
 
     >>> page = read_page(b"<title>Hi</title><a href='b#c'>x</a><a rel=nofollow href=/d>y</a>", "https://example.org/a/")
     >>> page.title, page.links[0].url, page.links[1]
@@ -107,7 +106,7 @@ def read_page(
 
 
 def read_cheap_page(body: bytes, url: str, headers: Mapping[str, str], addresses: Addresses) -> Page | None:
-    """Read a page without its text as `read_page` does; None, soon, if that could take more than some 65 ms."""
+    """Parse a page without its text like `read_page`; return None early if that could take more than about 65 ms."""
     if len(body) > 2 * CHEAP_LENGTH:
         return None
     try:
@@ -117,7 +116,7 @@ def read_cheap_page(body: bytes, url: str, headers: Mapping[str, str], addresses
 
 
 class _TooCostly(Exception):
-    """A page that may take long to read."""
+    """A page that may take long to parse."""
 
 
 def _refuse(_body: bytes) -> str:
@@ -147,9 +146,9 @@ def _read(
 ) -> Page:
     known = {name.lower(): value for name, value in headers.items()}
     content_type = (content_type or known.get("content-type", "")).lower()
-    wishes = _Wishes()
+    directives = _Directives()
     for line in known.get("x-robots-tag", "").splitlines():
-        wishes.take(line)
+        directives.take(line)
     canonical = _linked(known.get("link", ""), url)
     language = known.get("content-language", "").partition(",")[0]
     kind = content_type.partition(";")[0].strip()
@@ -158,14 +157,14 @@ def _read(
         plain, charset = decode(body, content_type, declares=False)[:2] if is_text else ("", "")
         shown = " ".join(plain[:MOST_TEXT].split())
         cut, language = len(plain) > MOST_TEXT, _tag(language)
-        return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **wishes.asked())
+        return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **directives.asked())
     decoded = decode(body, content_type, guess=_refuse if cheaply else guessed)
     html = decoded.text
     pieces, cut = ([_cheap(decoded)], False) if cheaply else _tame(html)
     found, shown, long = _Found(url), "", False
     for piece in pieces:
         tree = LexborHTMLParser(piece)
-        found.scan(tree.css(_SOURCES), wishes)
+        found.scan(tree.css(_SOURCES), directives)
         if text and not long:
             more, long = _visible(tree.body)
             shown = f"{shown} {more}" if shown and more else shown or more
@@ -175,7 +174,7 @@ def _read(
         javascript = needs_javascript(tree, _visible(tree.body)[0], len(found.named))
     if cheaply and len(found.base) * len(found.named) > MOST_JOINED:
         raise _TooCostly
-    links, many = found.addresses(addresses or Addresses(), nofollow=wishes.nofollow)
+    links, many = found.addresses(addresses or Addresses(), nofollow=directives.nofollow)
     return Page(
         links=links,
         title=found.title,
@@ -185,7 +184,7 @@ def _read(
         charset=decoded.charset,
         cut=cut or many or long,
         javascript=javascript,
-        **wishes.asked(),
+        **directives.asked(),
     )
 
 
@@ -193,37 +192,37 @@ def _tag(language: str) -> str:
     return language.strip().lower()[:35]
 
 
-class _Wishes:
-    """What headers and meta tags ask of a crawler, the strictest of all."""
+class _Directives:
+    """Robots directives of headers and meta tags; the strictest one applies."""
 
     def __init__(self) -> None:
         self.noindex = self.nofollow = self.noarchive = False
         self.until: datetime | None = None
 
     def take(self, text: str) -> None:
-        """Read a list of wishes, in which an agent's name and a colon limit those that follow."""
+        """Parse a list of directives, in which an agent's name and a colon restrict those that follow."""
         concerned = True
-        for match in _WISH.finditer(text[:10_000]):
-            wish = match[0].strip().lower()
-            name, colon, rest = (part.strip() for part in wish.partition(":"))
+        for match in _DIRECTIVE.finditer(text[:10_000]):
+            directive = match[0].strip().lower()
+            name, colon, rest = (part.strip() for part in directive.partition(":"))
             if colon and name != "unavailable_after" and not name.startswith("max-"):
-                concerned, wish = name in (AGENT, "*"), rest
+                concerned, directive = name in (AGENT, "*"), rest
             if not concerned:
                 continue
-            self.noindex |= wish in ("noindex", "none")
-            self.nofollow |= wish in ("nofollow", "none")
-            self.noarchive |= wish == "noarchive"
-            if wish.startswith("unavailable_after") and (time := _time(wish.partition(":")[2].strip())):
+            self.noindex |= directive in ("noindex", "none")
+            self.nofollow |= directive in ("nofollow", "none")
+            self.noarchive |= directive == "noarchive"
+            if directive.startswith("unavailable_after") and (time := _time(directive.partition(":")[2].strip())):
                 self.until = min(self.until or time, time)
 
     def asked(self) -> dict[str, Any]:
-        """Return the fields of a page."""
+        """Return the directives as fields of `Page`."""
         flags = {"noindex": self.noindex, "nofollow": self.nofollow, "noarchive": self.noarchive}
         return {**flags, "unavailable_after": self.until}
 
 
 def _time(text: str) -> datetime | None:
-    """Read a time in the style of RFC 850, RFC 1123 or ISO 8601; UTC if it names no zone."""
+    """Parse a time in the format of RFC 850, RFC 1123 or ISO 8601; UTC if it has no zone."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             time = read(text.upper())
@@ -234,7 +233,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _linked(header: str, url: str) -> str | None:
-    """Return the canonical address that a Link header names."""
+    """Return the canonical URL of a Link header, or None."""
     for match in _CANONICAL_HEADER.finditer(header[:10_000]):
         rel = re.search(r"""\brel\s*=\s*(?:"([^"]*)"|([^\s;,]+))""", match[2], re.IGNORECASE)
         if rel and "canonical" in (rel[1] or rel[2] or "").lower().split():
@@ -243,7 +242,7 @@ def _linked(header: str, url: str) -> str | None:
 
 
 class _Found:
-    """What the tags of a page say, in document order; addresses are resolved once the base is known."""
+    """Data of the tags of a page, in document order; references are resolved once the base is known."""
 
     def __init__(self, url: str) -> None:
         self.base = self.url = resolve(url, url) or ""
@@ -252,45 +251,45 @@ class _Found:
         self.named: list[tuple[str, bool]] = []
         self._has_base = self._has_title = False
 
-    def scan(self, nodes: Iterable[LexborNode], wishes: _Wishes) -> None:
-        """Take in the tags."""
+    def scan(self, nodes: Iterable[LexborNode], directives: _Directives) -> None:
+        """Collect links, title, language, base, canonical URL and directives from tags."""
         add = self.named.append
         for node in nodes:
-            tag, told = node.tag, node.attributes
-            if tag == "a" or tag == "area":  # most are, and this is faster than a search
-                href = told.get("href") or ""
-                add((href, "rel" not in told or _NO_FOLLOW.isdisjoint((told["rel"] or "").lower().split())))
+            tag, attributes = node.tag, node.attributes
+            if tag == "a" or tag == "area":  # most are; faster than a set lookup
+                href = attributes.get("href") or ""
+                add((href, "rel" not in attributes or _NO_FOLLOW.isdisjoint((attributes["rel"] or "").lower().split())))
             elif tag in ("frame", "iframe"):
-                self.named.append((told.get("src") or "", True))
+                self.named.append((attributes.get("src") or "", True))
             elif tag == "link":
-                rels = (told.get("rel") or "").lower().split()
+                rels = (attributes.get("rel") or "").lower().split()
                 if "canonical" in rels and self.canonical is None:
-                    self.canonical = told.get("href") or ""
+                    self.canonical = attributes.get("href") or ""
                 if not {"next", "prev"}.isdisjoint(rels):
-                    self.named.append((told.get("href") or "", True))
+                    self.named.append((attributes.get("href") or "", True))
             elif tag == "meta":
-                self._meta(told, wishes)
+                self._meta(attributes, directives)
             elif tag == "html":
-                self.language = self.language or told.get("lang") or told.get("xml:lang") or ""
+                self.language = self.language or attributes.get("lang") or attributes.get("xml:lang") or ""
             elif tag == "base" and not self._has_base:
-                base = resolve(told.get("href") or "", self.url) or self.url
+                base = resolve(attributes.get("href") or "", self.url) or self.url
                 self._has_base, self.base = True, base if len(base) <= LONGEST_BASE else ""
             elif tag == "title" and not self._has_title:
                 self._has_title, self.title = True, " ".join(node.text()[:10_000].split())[:1_000]
 
-    def _meta(self, told: dict[str, str | None], wishes: _Wishes) -> None:
-        content = told.get("content") or ""
-        name = (told.get("name") or "").strip().lower()
+    def _meta(self, attributes: dict[str, str | None], directives: _Directives) -> None:
+        content = attributes.get("content") or ""
+        name = (attributes.get("name") or "").strip().lower()
         if name in ("robots", AGENT):
-            wishes.take(content)
-        header = (told.get("http-equiv") or "").strip().lower()
+            directives.take(content)
+        header = (attributes.get("http-equiv") or "").strip().lower()
         if header == "refresh" and (match := _REFRESH.match(content[:4_000].strip())):
             self.named.append((match[1] or match[2] or match[3] or "", True))
         elif header == "content-language" and not self.language:
             self.language = content.partition(",")[0]
 
     def addresses(self, table: Addresses, *, nofollow: bool) -> tuple[tuple[Link, ...], bool]:
-        """Return the links as absolute addresses, and whether there were too many."""
+        """Return the links as absolute URLs, and whether there were too many."""
         if self.canonical is not None:
             self.canonical = resolve(self.canonical, self.base)
         links: dict[str, bool] = {}
@@ -304,9 +303,9 @@ class _Found:
 
 
 def _visible(body: LexborNode | None) -> tuple[str, bool]:
-    """Return the text that a reader sees, with a space where a block begins or ends, and whether it was cut."""
+    """Return the visible text, with a space where a block begins or ends, and whether it was truncated."""
     parts = [" "]
-    size, goal = 0, -1  # of a hidden element: the first node behind it
+    size, goal = 0, -1  # goal: id of the first node after a hidden element
     for node in body.traverse(include_text=True) if body is not None else ():
         if goal >= 0:
             if node.mem_id != goal:
@@ -319,7 +318,7 @@ def _visible(body: LexborNode | None) -> tuple[str, bool]:
             text = node.text_content or " "
             parts.append(text)
             size += len(text)
-            if size > 4 * MOST_TEXT:  # much of it may be white space
+            if size > 4 * MOST_TEXT:  # most of it may be white space
                 break
         elif tag in _HIDDEN:
             behind = _behind(node)
@@ -331,7 +330,7 @@ def _visible(body: LexborNode | None) -> tuple[str, bool]:
 
 
 def _behind(node: LexborNode | None) -> LexborNode | None:
-    """Return the first node after an element and all that is in it."""
+    """Return the first node after an element and its descendants."""
     while node is not None and node.next is None:
         node = node.parent
     return None if node is None else node.next

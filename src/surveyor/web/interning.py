@@ -1,8 +1,8 @@
-"""Byte strings, each with a dense id in the order of first appearance; two are one if their bytes are the same.
+"""Intern byte strings: each distinct string has a dense id, in order of first appearance.
 
-Strings of servers are hashed with a secret key (`kernels/intern.py`). A survey has a key of its own, so that all that
-it stores is the same after a replay; what lives in one process only takes that of the process. Ids and texts depend on
-neither.
+Strings that servers send are hashed with a secret key (`kernels/intern.py`). A survey has its own key, so that a replay
+stores the same data; tables that live in one process use the key of the process. Ids and strings do not depend on the
+key.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ KEY_SIZE = 16  # bytes
 
 @cache
 def process_key() -> bytes:
-    """Return the key of this process, drawn once."""
+    """Return the random hash key of this process."""
     return os.urandom(KEY_SIZE)
 
 
 def key_words(key: bytes | None = None) -> KeyArray:
-    """Return a key, or that of the process, as the two numbers that kernels take."""
+    """Return a key (default: that of the process) as the two integers that kernels take."""
     key = process_key() if key is None else key
     if len(key) != KEY_SIZE:
         raise UsageError(f"a hash key of {len(key)} bytes", hint=f"give {KEY_SIZE} random bytes")
@@ -37,10 +37,10 @@ def key_words(key: bytes | None = None) -> KeyArray:
 
 
 class StringTable:
-    """Numbers byte strings; grows as needed."""
+    """A hash table from byte strings to dense ids; grows as needed."""
 
     def __init__(self, expected: int = 1 << 16, key: bytes | None = None) -> None:
-        """Make room for so many strings; the key is that of the process, unless it is given."""
+        """Reserve space for `expected` strings; the default key is that of the process."""
         self.known = 0
         self._key = key_words(key)
         self._slots: IdArray = np.full(1 << max(10, int(expected * 1.5).bit_length()), -1, np.int32)
@@ -58,17 +58,17 @@ class StringTable:
 
     @property
     def offsets(self) -> IntArray:
-        """Where in the blob each string begins, and where the last one ends."""
+        """Offset of each string in the blob, and the end of the last one."""
         return self._offsets[: self.known + 1]
 
     @property
     def blob(self) -> ByteArray:
-        """All strings, one after another; there may be more room behind them."""
+        """All strings, concatenated; there may be unused space at the end."""
         return self._blob
 
     @property
     def probes(self) -> IntArray:
-        """How many slots are looked at to find each string."""
+        """Number of slots probed to find each string."""
         places = np.flatnonzero(self._slots >= 0)
         size = np.uint64(self._slots.size)
         homes = self._hashes[self._slots[places]] % size
@@ -100,7 +100,7 @@ class StringTable:
         return Table(self._slots, self._hashes, self._offsets, self._blob, self._key)
 
     def _grow(self, needed: int) -> None:
-        """Make room for one more string at least; memory that is set aside is used only as it is filled."""
+        """Reserve space for at least one more string; reserved memory is used only as it is filled."""
         from surveyor.kernels.intern import rehash
 
         if 3 * (self.known + 1) > 2 * self._slots.size:

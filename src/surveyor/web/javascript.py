@@ -1,13 +1,13 @@
-"""Pages that are empty until a script has run: told apart by what their HTML holds, without running anything.
+"""Detect pages that are empty until a script has run, from their HTML alone.
 
-Such a page has little visible text, few links, nothing else to see (forms, images, frames), and a script; and one of
-three things shows that the script was to fill it:
+Such a page has little visible text, few links, no other content (forms, images, frames), a script, and one of three
+signs that the script renders the page:
 
-- an application root, such as `<div id="root">` or `<app-root>`, with no more in it than "Loading …";
-- a `noscript` that speaks of JavaScript;
+- an application root, such as `<div id="root">` or `<app-root>`, with at most a text like "Loading …" in it;
+- a `noscript` element that mentions JavaScript;
 - a body with nothing visible at all, and a script from a file.
 
-What this cannot see: pages whose HTML holds some text or links, and gets the rest by a script.
+Not detected: pages whose HTML has some text or links and loads the rest by a script.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-NEEDS_JAVASCRIPT = "needs JavaScript"  # the reason of a visit that read such a page
-FEW_LINKS, LITTLE_TEXT = 2, 200  # links and characters that it may have
-MORE_LINKS, MORE_TEXT = 10, 300  # around an application root that is empty: navigation, a banner about cookies
-LOADING = 40  # bytes of text that stand there until it is filled
-FEW_ELEMENTS = 500  # that it may have
-FEW_ROOTS = 4  # that are looked at: others could be nested, each read with all that is in it
-FEW_IMAGES = 2  # a logo, and one that shows that it loads
+NEEDS_JAVASCRIPT = "needs JavaScript"  # the reason recorded for the visit of such a page
+FEW_LINKS, LITTLE_TEXT = 2, 200  # maximum links and characters
+MORE_LINKS, MORE_TEXT = 10, 300  # around an empty application root: navigation, a cookie banner
+LOADING = 40  # maximum bytes of placeholder text
+FEW_ELEMENTS = 500  # maximum elements
+FEW_ROOTS = 4  # checked: more could be nested, each read with its descendants
+FEW_IMAGES = 2  # a logo and a loading indicator
 
 _ROOTS = (
     "#root, #app, #__next, #__nuxt, #__layout, #___gatsby, #svelte, #q-app, #react-root, #app-root, #application, "
@@ -33,12 +33,12 @@ _DATA = frozenset(
     {"application/json", "application/ld+json", "text/template", "text/html", "speculationrules", "importmap"}
 )
 _CONTENT = "input, textarea, select, video, audio, object, embed, iframe, frame"
-_NO_CONTENT = frozenset({"hidden", "checkbox", "radio"})  # inputs; banners about cookies have them
+_NO_CONTENT = frozenset({"hidden", "checkbox", "radio"})  # input types that cookie banners have
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
 def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
-    """Say whether a page with so much visible text and so many links is to be filled by a script."""
+    """Return whether a page with this visible text and number of links is rendered by a script."""
     if links > MORE_LINKS or len(text) > MORE_TEXT:
         return False
     scripts = [node for node in tree.css("script") if (node.attributes.get("type") or "").lower() not in _DATA]
@@ -62,7 +62,7 @@ def needs_javascript(tree: LexborHTMLParser, text: str, links: int) -> bool:
 
 
 def _is_unfilled(root: LexborNode) -> bool:
-    """Return whether an application root holds nothing yet: no links, and no more text than while it loads."""
+    """Return whether an application root is empty: no links, and no more text than a placeholder."""
     if root.css_first("a[href]") is not None:
         return False
     hidden = sum(len(node.text().strip().encode()) for node in root.css("script, style, noscript, template"))
@@ -70,7 +70,7 @@ def _is_unfilled(root: LexborNode) -> bool:
 
 
 def _is_shown(node: LexborNode) -> bool:
-    """Say whether a reader without scripts would see it: not in a noscript, which is for those who have none."""
+    """Return whether a node is visible: not a hidden input, not styled hidden, not in a noscript or template."""
     if node.tag == "input" and (node.attributes.get("type") or "").lower() in _NO_CONTENT:
         return False
     if _NOT_SHOWN.search(node.attributes.get("style") or ""):

@@ -1,11 +1,11 @@
-"""Regular expressions that take time linear in the text, whoever wrote them.
+"""Match regular expressions in time linear in the text, for patterns from untrusted surveys.
 
-Python's `re` goes back and tries again, which takes exponential time for patterns such as `(a+)+$`. A survey from
-elsewhere brings patterns of its author, and they are matched against every URL. Here a pattern becomes a
-nondeterministic automaton (Thompson's construction) that is run on all its states at once, and the sets of states met
-are remembered. Python parses the pattern and judges single characters, so the meaning is that of `re.search`.
+Python's `re` backtracks, which takes exponential time for patterns such as `(a+)+$`. A survey from someone else brings
+its author's patterns, and they are matched against every URL. Here a pattern is compiled to a nondeterministic finite
+automaton (Thompson's construction), which is simulated on all its states at once; sets of states are cached (a lazy
+DFA). Python parses the pattern and tests single characters, so the semantics are those of `re.search`.
 
-Back-references, lookaround, and atomic or possessive parts cannot be had in this way, and are refused.
+Back-references, lookaround, and atomic or possessive groups cannot be matched in this way and are rejected.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from surveyor.errors import UsageError
 
 _PARSER: Any = importlib.import_module("re._parser")
 _COMPILER: Any = importlib.import_module("re._compiler")
-MOST_STATES = 2_000  # of an automaton
-MOST_WIDE = 50  # states of wildcards, classes, branches and repeats: only they make many sets of states from few
+MOST_STATES = 2_000  # of one automaton
+MOST_WIDE = 50  # states of wildcards, classes, branches and repeats: only these multiply the sets of states
 MOST_REPEATS = 1_000
-MOST_KEPT = 10_000  # steps that are remembered
+MOST_KEPT = 10_000  # cached transitions
 ENDLESS = int(_PARSER.MAXREPEAT)
 BORDERS = {"AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING", "AT_BOUNDARY", "AT_NON_BOUNDARY"}
-MATCHED, START, WORD, OTHER = -1, 0, 1, 2  # the state that ends a search; and what came before a place in the text
+MATCHED, START, WORD, OTHER = -1, 0, 1, 2  # the accepting state set; kinds of the previous character
 
-State = tuple[str, Any, tuple[int, ...]]  # test (of a character), border, split or match; its test; what follows
+State = tuple[str, Any, tuple[int, ...]]  # kind: test (of a character), border, split or match; its test; next states
 Key = tuple[frozenset[int], int]
 
 
 class LinearPattern:
-    r"""A regular expression that is looked for in time linear in the text.
+    r"""A regular expression that is searched for in time linear in the text.
 
     >>> LinearPattern("(a+)+$").search("a" * 40 + "b"), LinearPattern(r"/20\d\d/").search("example.org/2026/x")
     (False, True)
     """
 
     def __init__(self, text: str, most_states: int = MOST_STATES, most_wide: int = MOST_WIDE) -> None:
-        self.wide = self._inside = 0  # states that count towards `most_wide`; how deep in branches and repeats
+        self.wide = self._inside = 0  # states counted towards `most_wide`; nesting depth in branches and repeats
         self._most_wide = most_wide
         self._accepting: dict[str, frozenset[int]] = {}
         try:
@@ -60,13 +60,13 @@ class LinearPattern:
 
     @property
     def states(self) -> int:
-        """How many states the automaton has."""
+        """Number of states of the automaton."""
         return len(self._states)
 
     def search(self, text: str) -> bool:
         """Return whether the pattern matches anywhere in a text."""
         steps, now = self._steps, self._number(frozenset((self._first,)), START)
-        end = len(text) - text.endswith("\n")  # `$` holds before a last line end, too
+        end = len(text) - text.endswith("\n")  # `$` also matches before a trailing newline
         for place, character in enumerate(text):
             known = steps.get((now, character)) if place < end else None
             now = self._step(now, character, last=place == end) if known is None else known
@@ -75,7 +75,7 @@ class LinearPattern:
         return self._step(now, "") == MATCHED
 
     def _step(self, now: int, character: str, *, last: bool = False) -> int:
-        """Return the states after one more character (none at the end of the text), or that it has matched."""
+        """Return the state set after one more character (empty at the end of the text), or `MATCHED`."""
         if len(self._steps) >= MOST_KEPT:
             key = self._sets[now]
             self._steps.clear()
@@ -92,12 +92,12 @@ class LinearPattern:
                 accepting = self._accepting[character] = self._accept(character)
             after = frozenset([self._states[state][2][0] for state in reached & accepting])
             found = self._number(after | {self._first}, WORD if self._is_word(character) else OTHER)
-        if not last:  # what the last line end does depends on its place
+        if not last:  # the effect of a trailing newline depends on its position
             self._steps[now, character] = found
         return found
 
     def _accept(self, character: str) -> frozenset[int]:
-        """Return the states that a character leads on from; none at the end of the text."""
+        """Return the states whose test accepts a character; none at the end of the text."""
         tests = enumerate(self._states) if character else ()
         return frozenset(state for state, (kind, test, _) in tests if kind == "test" and test(character))
 
@@ -109,7 +109,7 @@ class LinearPattern:
         return number
 
     def _reached(self, states: frozenset[int], before: int, character: str, *, last: bool) -> Iterator[int]:
-        """Yield all states that are reached without reading a character."""
+        """Yield the epsilon closure: all states reached without reading a character."""
         met, rest = set(states), list(states)
         while rest:
             state = rest.pop()
@@ -131,7 +131,7 @@ class LinearPattern:
         return (character.isalnum() or character == "_") and not (self._flags & re.ASCII and not character.isascii())
 
     def _sequence(self, parts: Any, then: int) -> int:
-        """Add the states of a sequence that is followed by a state; return where it begins."""
+        """Add the states of a sequence that continues with state `then`; return its first state."""
         for operation, argument in reversed(list(parts)):
             then = self._part(str(operation), operation, argument, then)
         return then
@@ -170,7 +170,7 @@ class LinearPattern:
                 then = self._add("split", None, self._sequence(parts, then), then)
         for _ in range(least):
             before, then = then, self._sequence(parts, then)
-            if then == before:  # an empty part is empty however often it is repeated, and adds no states to count
+            if then == before:  # a repeated empty part stays empty and adds no states to count
                 break
         return then
 
@@ -180,7 +180,7 @@ class LinearPattern:
             raise self._refused(f"has more than {MOST_WIDE} wildcards, classes and characters in branches or repeats")
 
     def _test(self, operation: Any, argument: Any) -> Callable[[str], object]:
-        """Return a test of one character, which Python's own engine makes."""
+        """Return a test of one character, compiled by Python's own engine."""
         state = _PARSER.State()
         state.flags = self._flags
         state.str = ""

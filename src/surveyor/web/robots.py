@@ -1,12 +1,12 @@
-r"""What a robots.txt permits, and how fast: text in, verdicts out (RFC 9309).
+r"""Parse robots.txt and decide which URLs it permits, and at which crawl delay (RFC 9309). Text in, verdicts out.
 
-Groups that name our product token count, joined; if there is none, those for `*`. Of the rules that match, the longest
-decides, and of equals the one that allows. Lines that mean nothing here, between others too, are passed over. What the
-RFC says about answers other than a text: no such file (4xx) permits everything, a server that fails or cannot be
-reached (5xx, 429, no answer) permits nothing. `/robots.txt` itself is always permitted.
+The groups that name our product token are merged; if there are none, the groups for `*` apply. The longest matching
+rule decides; among equally long rules Allow wins. Unknown lines are ignored, also inside a group. As the RFC says, a
+missing file (4xx) permits everything; a server that fails or cannot be reached (5xx, 429, no response) permits nothing.
+`/robots.txt` itself is always permitted.
 
-Written here, not taken from a library, because a verdict has to name its rule, and those at hand take `User-agent: sur`
-to mean us, or let an unknown line end a group; docs/reference/robots.md goes through the RFC clause by clause.
+No library is used because a verdict has to name its rule, and existing libraries match `User-agent: sur` to us or let
+an unknown line end a group. docs/reference/robots.md checks this module against the RFC clause by clause.
 
     >>> rules = Robots.from_text(b"User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n")
     >>> rules.permits("https://example.org/a"), rules.why("https://example.org/private/a"), rules.crawl_delay
@@ -24,27 +24,27 @@ from typing import Literal
 from surveyor.web.robots_rules import Rule, RuleSet, Verdict
 
 TOKEN = "surveyor"  # noqa: S105  # our product token
-LARGEST = 500 * 1024  # bytes that are read of a robots.txt: what the RFC asks for at least
+LARGEST = 500 * 1024  # bytes parsed of a robots.txt: the minimum that the RFC requires
 MISSPELT = {"dissallow", "dissalow", "disalow", "diasllow", "disallaw"}
 KINDS = {"user-agent": "agent", "useragent": "agent", "sitemap": "sitemap", "crawl-delay": "delay"} | {
     "allow": "allow", "disallow": "disallow", "request-rate": "rate", **dict.fromkeys(MISSPELT, "disallow")
 }  # fmt: skip
-# lines that mean something, with their values; a forgotten colon is forgiven, if a space stands there
+# known lines and their values; a space may replace the colon
 LINE = re.compile(
     rf"^[^\S\n]*+({'|'.join(KINDS)})(?:[^\S\n]*+:|[^\S\n ]*+(?=[ #\n]|\Z))([^#\n]*)", re.MULTILINE | re.IGNORECASE
 )
 ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 OCTETS = [chr(octet) if 0x20 < octet < 0x7F else f"%{octet:02X}" for octet in range(256)]
-SPECIAL = {"*": "%2A", "$": "%24"}  # what stands for itself in a URL, and for something else in a rule
-DELIMITERS = {mark: f"%{ord(mark):02X}" for mark in ":/?#[]@"}  # in a query, escaped or not they mean the same
+SPECIAL = {"*": "%2A", "$": "%24"}  # literal in a URL, special in a rule
+DELIMITERS = {mark: f"%{ord(mark):02X}" for mark in ":/?#[]@"}  # in a query, equivalent whether escaped or not
 
 Standing = Literal["rules", "absent", "unreachable"]
 
 
 @dataclass(slots=True)
 class Group:
-    """What a file says to some agent."""
+    """The rules and the crawl delay for one user agent."""
 
     rules: list[tuple[bool, str, str, int]] = field(default_factory=list)  # fields of Rule, in the order of the file
     delay: float | None = None
@@ -60,7 +60,7 @@ class Robots:
 
     @classmethod
     def from_text(cls, body: bytes, *, token: str = TOKEN) -> Robots:
-        """Take the rules of a file; what is beyond the size limit does not count, the last line then neither."""
+        """Parse a file; beyond the size limit it is ignored, including the line that crosses the limit."""
         cut = body[:LARGEST]
         if len(body) > LARGEST:
             cut = cut[: max(cut.rfind(b"\n"), cut.rfind(b"\r")) + 1]
@@ -68,7 +68,7 @@ class Robots:
 
     @classmethod
     def from_answer(cls, status: int | None, body: bytes, *, token: str = TOKEN) -> Robots:
-        """Take what a server answered when asked for the file, after redirects; None is no answer."""
+        """Return the rules for the response to a robots.txt request, after redirects; None means no response."""
         if status is not None and 200 <= status < 300:
             return cls.from_text(body, token=token)
         if status is not None and 300 <= status < 500 and status != 429:
@@ -76,34 +76,34 @@ class Robots:
         return cls("unreachable", token=token)
 
     def permits(self, url: str) -> bool:
-        """Say whether a URL of this origin may be read."""
+        """Return whether a URL of this origin may be fetched."""
         return not self.why(url)
 
     def rule_for(self, url: str) -> Rule | None:
-        """Return the rule that decides about a URL; None if none matches, or if there are too many to find it."""
+        """Return the rule that decides about a URL; None if no rule matches, or if there are too many to search."""
         return self.verdict(url).rule
 
     def verdict(self, url: str) -> Verdict:
-        """Return the rule that decides about a URL, or the limit that kept it from being found, and what that cost."""
+        """Return the rule that decides about a URL, or the limit that prevented a decision, and the steps taken."""
         return Verdict() if self.standing != "rules" else self._ours[0].decide(_spellings(url))
 
     @property
     def crawl_delay(self) -> float | None:
-        """Seconds between two requests that the file asks for, by Crawl-delay or Request-rate."""
+        """Seconds between two requests, by Crawl-delay or Request-rate; None if neither is set."""
         return self._ours[1] if self.standing == "rules" else None
 
     @property
     def limit(self) -> str:
-        """Why no rule of the file is matched, and nothing permitted; empty if they are."""
+        """Why no rule of the file is evaluated and nothing is permitted; empty if rules are evaluated."""
         return self._ours[0].limit if self.standing == "rules" else ""
 
     @property
     def sitemaps(self) -> list[str]:
-        """Sitemaps that the file names, for whatever agent."""
+        """Sitemaps listed in the file, for any agent."""
         return [value for _, kind, value in _lines(self.text) if kind == "sitemap" and value]
 
     def why(self, url: str) -> str:
-        """Say in words why a URL may not be read; empty if it may."""
+        """Return the reason why a URL may not be fetched; empty if it may."""
         if self.standing == "absent" or _target(url).partition("?")[0] == "/robots.txt":
             return ""
         if self.standing == "unreachable":
@@ -115,7 +115,7 @@ class Robots:
 
     @cached_property
     def _ours(self) -> tuple[RuleSet, float | None]:
-        """The rules for us, merged and indexed, and the delay."""
+        """The rules that apply to us, merged and indexed, and the crawl delay."""
         ours = self.token.lower()
         groups = _groups(self.text, {ours, "*"})
         group = groups.get(ours) or groups.get("*") or Group()
@@ -123,7 +123,7 @@ class Robots:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield number, kind and value of each line that means something."""
+    """Yield number, kind and value of each known line."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     number, before = 1, 0
     for found in LINE.finditer(text):
@@ -131,18 +131,18 @@ def _lines(text: str) -> Iterator[tuple[int, str, str]]:
         number += text.count("\n", before, start)
         before = start
         name, value = found.groups()
-        if (kind := KINDS.get(name.lower())) is not None:  # else it is spelt with letters that look alike
+        if (kind := KINDS.get(name.lower())) is not None:  # None for non-ASCII letters that match ignoring case
             yield number, kind, value.strip()
 
 
 def _groups(text: str, tokens: Set[str]) -> dict[str, Group]:
-    """Return what the file says to some agents, by token in lower case.
+    """Return the groups for these product tokens, by token in lower case.
 
-    Of the agents that a group lists, thousands perhaps, only these are remembered, and each once.
+    Other agents that a group lists, of which there may be thousands, are not stored.
     """
     groups: dict[str, Group] = {}
-    listed: dict[str, Group] = {}  # the agents of the group that is being read
-    is_open = False  # more of them may come: no rule has come yet
+    listed: dict[str, Group] = {}  # the agents of the group being parsed
+    is_open = False  # no rule yet, so more agents may follow
     for line, kind, value in _lines(text):
         if kind == "agent":
             if not is_open:
@@ -163,7 +163,7 @@ def _groups(text: str, tokens: Set[str]) -> dict[str, Group]:
 
 
 def _token(value: str) -> str:
-    """Return the product token that a line names: surveyor of `Surveyor/1.0`; empty if it names none."""
+    """Return the product token of a User-agent line: surveyor for `Surveyor/1.0`; empty if there is none."""
     if re.match(r"\*(\s|$)", value):
         return "*"
     end = re.search(r"[^A-Za-z_-]", value)
@@ -174,14 +174,14 @@ def _seconds(kind: str, value: str) -> float | None:
     if kind == "delay":
         found = re.fullmatch(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9})\s*s?", value.lower())
         return float(found[1]) if found else None
-    found = re.match(r"(\d{1,9})/(\d{1,9})([smhd]?)(\s|$)", value.lower())  # so many in so long
+    found = re.match(r"(\d{1,9})/(\d{1,9})([smhd]?)(\s|$)", value.lower())  # requests/period
     if found is None or not int(found[1]):
         return None
     return int(found[2]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[3]] / int(found[1])
 
 
 def _pattern(value: str) -> str:
-    """Return what a rule compares; one that does not begin with a slash as if it did, whole URLs by their path."""
+    """Return the pattern of a rule; a missing leading slash is added, and an absolute URL is reduced to its path."""
     if value[0] not in "/*":
         value = re.sub(r"^https?://[^/]*", "", value)
         if not value.startswith(("/", "*")):
@@ -192,7 +192,7 @@ def _pattern(value: str) -> str:
 
 
 def _canonical(text: str) -> str:
-    """Spell octets in the one way: escaped where they are not ASCII, plain where nothing needs an escape."""
+    """Normalise percent-encoding: escape octets that are not printable ASCII, decode unreserved characters."""
 
     def once(found: re.Match[str]) -> str:
         character = chr(int(found[1], 16))
@@ -206,7 +206,7 @@ def _canonical(text: str) -> str:
 
 
 def _target(url: str) -> str:
-    """Return path and query of a URL."""
+    """Return the path and query of a URL."""
     rest = url.partition("://")[2].partition("#")[0]
     start = re.search(r"[/?]", rest)
     target = rest[start.start() :] if start else ""
@@ -214,7 +214,7 @@ def _target(url: str) -> str:
 
 
 def _spellings(url: str) -> set[str]:
-    """Return path and query as rules are compared with them: delimiters in a query may be escaped in a rule or not."""
+    """Return the normalised path and query, in all variants: a rule may escape delimiters of a query or not."""
     target = _canonical(_target(url))
     for mark, escape in SPECIAL.items():
         target = target.replace(mark, escape)

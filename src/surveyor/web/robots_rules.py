@@ -1,17 +1,17 @@
-r"""The rules of one robots.txt, merged and indexed: which one decides about a URL, at a cost that is bounded.
+r"""An index over the rules of one robots.txt that finds the deciding rule for a URL at bounded cost.
 
-Of the rules that match, the longest decides, of equals the one that allows, of those the first of the file. A host may
-send tens of thousands of rules, so none is compared that cannot matter:
+The longest matching rule decides; among equally long rules Allow wins, then the first in the file. A host may send tens
+of thousands of rules, so only candidates are compared:
 
-- Rules without wildcards lie in a sorted list. The longest that a URL begins with is found by bisection, and each knows
-  the best of all that it begins with itself. Rules that end in `$` lie in a dict.
-- Rules with wildcards lie in an index by a *gram*: three characters, or one, that a URL must hold to match. Each rule
-  takes the one of its grams that fewest others took. Those whose gram is in the URL are compared, best first.
-- Rules that match the same URLs are merged: the one that counts most stays.
+- Rules without wildcards are in a sorted list. The longest prefix of a URL is found by bisection, and each rule stores
+  the best of all rules that are prefixes of it. Rules that end in `$` are in a dict.
+- Rules with wildcards are indexed by an n-gram (*gram*) of three characters, or one, that a URL must contain to match.
+  Each rule is filed under the least used of its grams. Rules whose gram is in the URL are compared, best first.
+- Rules that match the same URLs are merged; the one of highest precedence is kept.
 
-**Limits.** Every verdict counts its steps, each about a nanosecond at worst. One that would take more than `STEPS`, and
-any about a file with more than `WILDCARDS` different wildcard rules, is not made: nothing is permitted then, and the
-verdict says so (`Verdict.limit`).
+**Limits.** Every verdict counts its steps, each at most about a nanosecond. If a verdict would take more than `STEPS`,
+or the file has more than `WILDCARDS` different wildcard rules, nothing is permitted and `Verdict.limit` gives the
+reason.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-WILDCARDS = 10_000  # rules with wildcards, after merging, that are matched
-STEPS = 1_600_000  # of one verdict: less than two milliseconds
-PER_GRAM, PER_RULE, PER_MATCH, PER_PIECE = 80, 300, 600, 150  # steps: per gram of a URL, rule taken up, text searched
-GRAM, PIECES, LONG, CROWD = 3, 8, 64, 4  # its characters; pieces and characters looked at; rules that crowd one
-FEW = 16  # wildcard rules that are not looked up by their grams
-HIGHEST = (1 << 32) - 1  # numbers of lines are smaller
+WILDCARDS = 10_000  # maximum rules with wildcards, after merging
+STEPS = 1_600_000  # maximum for one verdict: less than two milliseconds
+PER_GRAM, PER_RULE, PER_MATCH, PER_PIECE = 80, 300, 600, 150  # steps per gram of a URL, rule, match, piece
+GRAM, PIECES, LONG, CROWD = 3, 8, 64, 4  # gram length; pieces and characters examined; rules that crowd a gram
+FEW = 16  # up to so many wildcard rules are compared without the gram index
+HIGHEST = (1 << 32) - 1  # above every line number
 STARS = re.compile(r"\*{2,}")
 NO_RULE = -1  # below the rank of every rule
 
 
 class Rule(NamedTuple):
-    """One line that allows or disallows."""
+    """One Allow or Disallow line."""
 
     allows: bool
     value: str  # as written
-    pattern: str  # as compared: octets in the one spelling, `*`, and `$` at the end
+    pattern: str  # as compared: normalised octets, `*`, and `$` at the end
     line: int = 0  # of the file, from 1
 
     @property
     def weight(self) -> tuple[int, bool]:
-        """How much it counts: by the octets of its pattern, and then if it allows."""
+        """Precedence: the octets of the pattern, then whether it allows."""
         return len(self.pattern), self.allows
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The rule that decides about a URL, if any, or the limit that kept it from being found."""
+    """The rule that decides about a URL, if any, or the limit that prevented a decision."""
 
     rule: Rule | None = None
     limit: str = ""
@@ -57,13 +57,13 @@ class Verdict(NamedTuple):
 
 
 class RuleSet:
-    """All rules that one file has for us."""
+    """All rules of one file that apply to us."""
 
     def __init__(self, rules: Iterable[tuple[bool, str, str, int]]) -> None:
-        """Merge and index rules, given by their fields; there may be many, and few are ever needed as objects."""
-        self.limit = ""  # why nothing is matched
+        """Merge and index rules, given as field tuples: there may be many, and few are needed as `Rule` objects."""
+        self.limit = ""  # why no rule is evaluated
         self._rules: dict[int, tuple[bool, str, str, int]] = {}  # by rank
-        self._exact: dict[str, int] = {}  # rank of the best rule for this text and no other
+        self._exact: dict[str, int] = {}  # rank of the best rule that matches exactly this text
         prefixes: dict[str, int] = {}
         wild: dict[str, int] = {}
         for rule in rules:
@@ -91,13 +91,13 @@ class RuleSet:
         return len(self._rules)
 
     def decide(self, targets: set[str]) -> Verdict:
-        """Return the rule that decides about a path with its query, given in all its spellings."""
+        """Return the rule that decides about a path and query, given in all equivalent spellings."""
         if self.limit:
             return Verdict(None, self.limit)
         best = NO_RULE
         for target in targets:
             best = max(best, self._exact.get(target, NO_RULE), self._prefix(target))
-        above = bisect_left(self._wild_ranks, -best)  # so many wildcard rules count more
+        above = bisect_left(self._wild_ranks, -best)  # number of wildcard rules that outrank `best`
         steps = 0
         if above:
             candidates, steps = self._candidates(targets, above)
@@ -114,16 +114,16 @@ class RuleSet:
         return Verdict(None if best == NO_RULE else Rule(*self._rules[best]), steps=steps)
 
     def _prefix(self, target: str) -> int:
-        """Return the rank of the best rule without wildcards that a target begins with."""
-        place = bisect_right(self._prefixes, target) - 1  # a rule that it begins with is this one, or begins this one
+        """Return the rank of the best rule without wildcards that is a prefix of a target."""
+        place = bisect_right(self._prefixes, target) - 1  # all rules that are prefixes are this one or prefixes of it
         while place >= 0 and not target.startswith(self._prefixes[place]):
             place = self._parents[place]
         return self._best[place] if place >= 0 else NO_RULE
 
     def _candidates(self, targets: set[str], above: int) -> tuple[Sequence[int], int]:
-        """Return the wildcard rules, of the first so many, whose gram is in a target, best first; and the steps taken.
+        """Return those of the first `above` wildcard rules whose gram is in a target, best first, and the steps taken.
 
-        A few rules are all compared: that takes less time than to find their grams.
+        Up to `FEW` rules are all returned: comparing them is faster than looking up grams.
         """
         if above <= FEW:
             return range(above), PER_RULE * above
@@ -144,11 +144,11 @@ class RuleSet:
         return sorted(candidates), steps
 
     def _index_prefixes(self, prefixes: dict[str, int]) -> None:
-        """Sort rules without wildcards, and let each know the next shorter one that it begins with."""
+        """Sort rules without wildcards and store for each its longest proper prefix among them."""
         self._prefixes = sorted(prefixes)
         self._parents: list[int] = []
         self._best: list[int] = []
-        above: list[int] = []  # those that the last one begins with, and itself
+        above: list[int] = []  # the prefixes of the last rule, and the rule itself
         for place, prefix in enumerate(self._prefixes):
             while above and not prefix.startswith(self._prefixes[above[-1]]):
                 above.pop()
@@ -158,13 +158,13 @@ class RuleSet:
             above.append(place)
 
     def _index_wild(self, wild: dict[str, int]) -> None:
-        """Sort wildcard rules, best first, and put each under one of its grams."""
+        """Sort wildcard rules, best first, and file each under one of its grams."""
         patterns = sorted(wild, key=wild.__getitem__, reverse=True)
         self._wild_ranks = [-wild[pattern] for pattern in patterns]
         self._wild = [(len(pattern) - pattern.count("*") - (pattern[-1] == "$"), pattern) for pattern in patterns]
         self._grams: dict[int, dict[str, list[int]]] = {GRAM: {}, 1: {}}
         for place, pattern in enumerate(patterns):
-            pieces = pattern.removesuffix("$").split("*", PIECES)[:PIECES]  # of half a million, a few will do
+            pieces = pattern.removesuffix("$").split("*", PIECES)[:PIECES]  # of half a million, a few suffice
             long = [piece[:LONG] for piece in pieces if len(piece) >= GRAM]
             table = self._grams[GRAM if long else 1]
             grams = [piece[-GRAM:] for piece in long] or [character for piece in pieces[1:] for character in piece]
@@ -175,9 +175,9 @@ class RuleSet:
 
 
 def match(pattern: str, target: str, most: int = STEPS) -> tuple[bool, int]:
-    """Say whether a target matches a pattern with wildcards, and the steps it took; too many of them are no match.
+    """Return whether a target matches a wildcard pattern, and the steps taken; more than `most` steps is no match.
 
-    Each piece of text is looked for from the left, where the one before it ended: no choice is ever taken back.
+    Each piece is searched for from the end of the one before it (leftmost match), without backtracking.
     """
     is_whole = pattern[-1] == "$"
     first, *rest = pattern[: len(pattern) - is_whole].split("*")
@@ -187,7 +187,7 @@ def match(pattern: str, target: str, most: int = STEPS) -> tuple[bool, int]:
     at = len(first)
     last = rest.pop() if is_whole else ""
     for piece in rest:
-        steps += PER_PIECE + max(0, len(target) - at - len(piece) + 1) * len(piece)  # the worst that a search may cost
+        steps += PER_PIECE + max(0, len(target) - at - len(piece) + 1) * len(piece)  # worst-case cost of the search
         if steps > most or (found := target.find(piece, at)) < 0:
             return False, steps
         at = found + len(piece)
@@ -195,7 +195,7 @@ def match(pattern: str, target: str, most: int = STEPS) -> tuple[bool, int]:
 
 
 def _reduced(pattern: str, prefixes: dict[str, int], wild: dict[str, int]) -> tuple[dict[str, int], str]:
-    """Return the shortest pattern that matches the same URLs, and its table: `/a*$` is the prefix `/a`."""
+    """Return the table of a pattern and the shortest equivalent pattern: `/a*$` is the prefix `/a`."""
     body = pattern.removesuffix("$")
     if body[-1] == "*":
         body = pattern = body.rstrip("*")

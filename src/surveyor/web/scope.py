@@ -1,24 +1,24 @@
-"""Which URLs belong to a survey, and why the others do not.
+"""Decide which URLs are in the scope of a survey, and give the reason for those that are not.
 
-A URL belongs if it lies where the seeds lie (`kind`), matches the patterns, is near enough, and does not look like
-a file that holds no links:
+A URL is in scope if it is at the place of a seed (`kind`), matches the patterns, is within the depth limit, and does
+not have the ending of a file type without links. The kinds are:
 
 - `host`: the host and port of a seed, by http or https;
 - `domain`: the registrable domain of a seed, with all its hosts;
-- `prefix`: the folder of a seed, `https://example.org/docs/start` standing for `example.org/docs/`, or below it;
+- `prefix`: the folder of a seed and below (`example.org/docs/` for the seed `https://example.org/docs/start`);
 - `any`: anywhere.
 
-**Patterns** are matched against the URL after its scheme, such as `example.org/docs/a.html?page=2`. A glob must
-match all of it; `*` is any run of characters, slashes too, and everything else (`?` as well) means itself. What
-begins with `re:` is a regular expression that may match anywhere in it. With `include`, a URL must match one of
-these; one that matches any of `exclude` stays out. Both narrow the kind; to widen it, give more seeds or use `any`.
-Regular expressions of a survey from elsewhere are matched in linear time (`linear`), and those that cannot be are
-refused: an unknown author must not decide how long a URL takes.
+**Patterns** are matched against the URL without its scheme, such as `example.org/docs/a.html?page=2`. A glob must
+match all of it; `*` matches any run of characters, including slashes, and every other character (including `?`) is
+literal. A pattern that begins with `re:` is a regular expression that may match anywhere. With `include`, a URL must
+match at least one of the patterns; a URL that matches any of `exclude` is out of scope. Both narrow the kind; to widen
+it, give more seeds or use `any`. With `linear`, for untrusted surveys, regular expressions are matched in linear time,
+and those that cannot be are rejected: an unknown author must not control the time spent per URL.
 
-A seed always belongs: whoever names a page wants it.
+A seed is always in scope.
 
-URLs are expected as `urls.normalise` spells them. What a registrable domain is, a scope is told: it takes the
-function (`urls.domain`) as an argument, and needs it for the kind `domain` only.
+URLs must be normalised (`urls.normalise`). The function that returns a registrable domain (`urls.domain`) is passed as
+`domain`; only the kind `domain` needs it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from typing import Literal, get_args
 from surveyor.errors import UsageError
 
 Kind = Literal["host", "domain", "prefix", "any"]
-FEW_PLACES = 16  # hosts or folders of seeds that one pattern names
+FEW_PLACES = 16  # maximum hosts or folders of seeds in the quick pattern
 IN_SCOPE = "in scope"
-FILES = frozenset(  # endings of files that hold no links, or none that are read
+FILES = frozenset(  # endings of files without links, or whose links are not read
     re.findall(
         r"\w+",
         """7z aac apk avi bin bmp bz2 css csv deb dmg doc docx eot epub exe flac flv gif gz ico ics iso jar jpeg jpg js
@@ -46,16 +46,16 @@ FILES = frozenset(  # endings of files that hold no links, or none that are read
 
 @dataclass(frozen=True)
 class Scope:
-    """The part of the web that a survey is about."""
+    """The part of the web that a survey covers."""
 
     kind: Kind
     seeds: tuple[str, ...]
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    depth: int | None = None  # links from the nearest seed, at most
-    types: frozenset[str] = FILES  # endings of paths that stay out
+    depth: int | None = None  # maximum links from the nearest seed
+    types: frozenset[str] = FILES  # endings of paths that are out of scope
     domain: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
-    linear: bool = field(default=False, repr=False, compare=False)  # for patterns that somebody else wrote
+    linear: bool = field(default=False, repr=False, compare=False)  # for untrusted patterns
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -77,7 +77,7 @@ class Scope:
         object.__setattr__(self, "_exclude", tuple(zip(self.exclude, made[len(self.include) :], strict=True)))
         object.__setattr__(self, "_surely", self._quick())
 
-    # what __post_init__ works out
+    # computed by __post_init__
     _named: frozenset[str] = field(init=False, repr=False, compare=False)
     _places: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _include: tuple[Callable[[str], object], ...] = field(init=False, repr=False, compare=False)
@@ -86,7 +86,7 @@ class Scope:
 
     @classmethod
     def of_seeds(cls, seeds: Iterable[str], *, depth: int | None = None) -> Scope:
-        """Return the scope that seeds suggest: their folders if all lie in some, else their hosts.
+        """Return the default scope of seeds: their folders if all are in a folder, else their hosts.
 
         >>> Scope.of_seeds(["https://example.org/docs/start"]).why_not("https://example.org/blog/")
         'outside the folders of the seeds'
@@ -96,13 +96,13 @@ class Scope:
         return cls("prefix" if deep else "host", seeds, depth=depth)
 
     def admits(self, url: str, depth: int = 0) -> bool:
-        """Return whether a URL belongs."""
+        """Return whether a URL is in scope."""
         if self._surely is not None and self._surely.fullmatch(url) and depth <= (self.depth or 0):
             return True
         return self.why_not(url, depth) is None
 
     def _quick(self) -> re.Pattern[str] | None:
-        """Return a pattern of URLs that belong beyond doubt, most of those of a site; it takes a fifth of the time."""
+        """Return a pattern that matches only URLs in scope, most of a site; a fifth of the time of `why_not`."""
         if self.include or self.exclude or self.kind == "domain" or len(self._places) > FEW_PLACES or "" in self.types:
             return None
         folder = "" if self.kind == "prefix" else "/"
@@ -110,7 +110,7 @@ class Scope:
         return re.compile(rf"https?://(?:{places})[^?.]*(?:\?.*)?", re.DOTALL)
 
     def why_not(self, url: str, depth: int = 0) -> str | None:
-        """Return in a few words why a URL, so many links from a seed, does not belong; None if it does.
+        """Return the reason why a URL at this depth is out of scope; None if it is in scope.
 
         >>> scope = Scope("host", ("https://example.org/",), exclude=("*/print/*",), depth=5)
         >>> scope.why_not("https://example.com/"), scope.why_not("https://example.org/print/1")
@@ -142,7 +142,7 @@ class Scope:
         return None
 
     def preview(self, links: Iterable[str]) -> Mapping[str, int]:
-        """Count links by the reason why they do not belong, most frequent first; `in scope` counts those that do.
+        """Count links by the reason why they are out of scope, most frequent first; `in scope` counts the others.
 
         >>> Scope("any", ()).preview(["https://example.org/", "https://example.org/a.zip", "mailto:joe"])
         {'in scope': 1, 'file type zip': 1, 'not http': 1}
@@ -150,7 +150,7 @@ class Scope:
         return dict(Counter(self.why_not(link) or IN_SCOPE for link in links).most_common())
 
     def _place(self, rest: str) -> str:
-        """Return what decides where a URL lies, given without its scheme."""
+        """Return the host, domain or folder of a URL that is given without its scheme."""
         if self.kind == "prefix":
             return rest.partition("?")[0].rpartition("/")[0] + "/"
         authority = rest.partition("/")[0]
@@ -167,7 +167,7 @@ def _after_scheme(url: str) -> str:
 
 
 def _linear(texts: Iterable[str]) -> list[Callable[[str], object]]:
-    """Return functions that match patterns in linear time; all automata together have limited room."""
+    """Return functions that match patterns in linear time; the limits on states apply to all automata together."""
     from surveyor.web.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
 
     made: list[Callable[[str], object]] = []
@@ -184,7 +184,7 @@ def _linear(texts: Iterable[str]) -> list[Callable[[str], object]]:
 
 
 def _pattern(text: str) -> Callable[[str], object]:
-    """Return a function that tells whether a pattern matches."""
+    """Return a function that matches a pattern."""
     if text.startswith("re:"):
         try:
             return re.compile(text[3:]).search
@@ -198,6 +198,6 @@ def _pattern(text: str) -> Callable[[str], object]:
     if not others:
         return re.compile(re.escape(first)).fullmatch
     *inner, last = others
-    # each part at its first place, without going back: linear however many stars there are
+    # leftmost match of each part, without backtracking: linear for any number of stars
     middle = "".join(f"(?>.*?{re.escape(part)})" for part in inner)
     return re.compile(f"{re.escape(first)}{middle}.*{re.escape(last)}", re.DOTALL).fullmatch

@@ -1,8 +1,8 @@
-r"""Lists of pages that sites publish: sitemaps and their indexes, feeds, plain text; bytes in, URLs out.
+r"""Parse lists of pages that sites publish: sitemaps, sitemap indexes, feeds and plain text. Bytes in, URLs out.
 
-Sitemaps (sitemaps.org) and RSS, Atom and JSON feeds are told apart by what they hold, not by their names; any may be
-gzipped. What comes before a mistake counts. Declarations of entities and attributes end the reading, and so do elements
-nested ever deeper and endless names: a list needs none, and a few lines of them can stand for gigabytes.
+Sitemaps (sitemaps.org) and RSS, Atom and JSON feeds are recognised by their content, not by their names; any may be
+gzipped. URLs before a syntax error are kept. Entity and attribute declarations, deep nesting and very long namespaces
+stop the parser: a list needs none of them, and a few lines of them can expand to gigabytes.
 
     >>> read_listing(b"# mine\nhttps://example.org/a\n\nhttps://example.org/b\n").pages
     ('https://example.org/a', 'https://example.org/b')
@@ -21,18 +21,18 @@ from xml.parsers import expat
 
 from surveyor.web.charsets import HEAD, named
 
-MOST_BYTES = 100_000_000  # of a list, unpacked: twice what sitemaps may have
+MOST_BYTES = 100_000_000  # of a decompressed list: twice the limit for sitemaps
 MOST_PAGES = 1_000_000
-DEEPEST, LONGEST_SPACE = 100, 1_000  # elements within each other; characters of a namespace
+DEEPEST, LONGEST_SPACE = 100, 1_000  # nested elements; characters of a namespace
 LINE = re.compile(rb"[^\r\n]+")
 Kind = Literal["sitemap", "index", "feed", "text"]
 ROOTS: dict[str, Kind] = {"urlset": "sitemap", "sitemapindex": "index", "rss": "feed", "RDF": "feed", "feed": "feed"}
-PLACES = {("url", "loc"), ("sitemap", "loc"), ("item", "link"), ("entry", "link")}  # where a URL stands
+PLACES = {("url", "loc"), ("sitemap", "loc"), ("item", "link"), ("entry", "link")}  # (parent, element) of a URL
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a list names: pages, or other lists."""
+    """The URLs of a list: pages, or other lists."""
 
     kind: Kind
     pages: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Listing:
 
 
 def read_listing(body: bytes, base: str = "") -> Listing | None:
-    """Read a list of any kind; relative URLs are resolved against `base`. None if it is no list."""
+    """Parse a list of any kind; resolve relative URLs against `base`. Return None if it is not a list."""
     text = _unpacked(body)
     start = text[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"<"):
@@ -48,7 +48,7 @@ def read_listing(body: bytes, base: str = "") -> Listing | None:
     if start.startswith(b"{"):
         return _json_feed(text, base)
     named: dict[str, None] = {}
-    for found in LINE.finditer(text.removeprefix(b"\xef\xbb\xbf")):  # one by one: there may be millions
+    for found in LINE.finditer(text.removeprefix(b"\xef\xbb\xbf")):  # lazily: there may be millions
         line = found[0].decode("utf-8", "replace").strip()
         if line and not line.startswith("#"):
             named[line] = None
@@ -80,30 +80,30 @@ def _is_text(value: object) -> bool:
 
 
 def _as_utf8(body: bytes) -> bytes:
-    """Return XML in UTF-8, out of the charset that it declares if that is one of the web."""
+    """Return XML re-encoded as UTF-8 from the charset that it declares, if browsers support that charset."""
     charset = named(body[:HEAD])
     return body if charset in ("", "utf-8") else body.decode(charset, "replace").encode("utf-8", "replace")
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads XML as it comes."""
+    """Incremental parser of XML lists."""
 
     base: str
     kind: Kind | None = None
     space: str = ""  # the namespace of the root
     path: list[str] = field(default_factory=list)
-    text: list[str] | None = None  # of the URL that is being read
+    text: list[str] | None = None  # of the URL being parsed
     urls: dict[str, None] = field(default_factory=dict)
 
     def read(self, body: bytes) -> Listing | None:
-        parser = expat.ParserCreate("utf-8", " ")  # whatever it declares: of Python's codecs expat takes any
+        parser = expat.ParserCreate("utf-8", " ")  # overrides the declaration: expat accepts any Python codec
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler, parser.StartNamespaceDeclHandler = self._characters, self._space
         parser.EntityDeclHandler = parser.AttlistDeclHandler = self._refuse
         parser.buffer_text = True
-        with suppress(expat.ExpatError, ValueError):  # what came before counts
-            parser.Parse(_as_utf8(body), True)  # noqa: FBT003  # takes no name
+        with suppress(expat.ExpatError, ValueError):  # URLs before the error are kept
+            parser.Parse(_as_utf8(body), True)  # noqa: FBT003  # positional only
         if self.kind is None:
             return None
         found = tuple(self.urls)[:MOST_PAGES]
@@ -113,7 +113,7 @@ class _Reader:
         space, _, local = name.rpartition(" ")
         if not self.path:
             self.kind, self.space = ROOTS.get(local), space
-        mine = space == self.space or local in ("item", "link")  # RSS 1.0 has its items in a space of their own
+        mine = space == self.space or local in ("item", "link")  # RSS 1.0 has its items in another namespace
         if len(self.path) == DEEPEST:
             raise ValueError("depth")
         self.path.append(local if mine else f"{space} {local}")
@@ -134,7 +134,7 @@ class _Reader:
 
     def _found(self, url: str) -> None:
         if self.kind is not None and url.strip():
-            with suppress(ValueError):  # this one is no URL
+            with suppress(ValueError):  # not a URL
                 self.urls[urljoin(self.base, url.strip())] = None
             if len(self.urls) == MOST_PAGES:
                 raise ValueError("pages")

@@ -1,4 +1,4 @@
-"""Registrable domains by the Public Suffix List: what one owner registered, and all hosts below it.
+"""Registrable domains by the Public Suffix List.
 
     >>> suffixes = Suffixes()
     >>> suffixes.domain("news.bbc.co.uk"), suffixes.domain("joe.github.io"), suffixes.domain("WWW.Bücher.example.")
@@ -7,15 +7,15 @@
     'joe.github.io'
 
 **The list** is that of the `publicsuffixlist` library, or a file in the same format (publicsuffix.org). Its ICANN
-section holds the suffixes of registries; its private section those of companies that let anybody have a name below
-theirs, such as github.io. By default only the first counts, so that free names do not become domains. A file without
-sections counts as a whole.
+section has the suffixes of registries; its private section has those of companies that give out names below their own,
+such as github.io. By default only the ICANN section is used, so that free names do not become domains. A file without
+sections is used as a whole.
 
-**Spelling.** A host has one: ASCII (punycode) in lower case, as a browser would ask for it, without port and without a
-dot at the end.
+**Host names** are normalised to ASCII (punycode) in lower case, as a browser requests them, without port and trailing
+dot.
 
-**Their own domain** are addresses, hosts that are a public suffix themselves, hosts under a suffix that the list does
-not know (`db.intern`; see `knows`) and hosts that no browser would ask for.
+**Own domain.** IP addresses, hosts that are a public suffix themselves, hosts under an unknown suffix (`db.intern`; see
+`knows`) and hosts that no browser would request are their own domain.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from surveyor.errors import InputError
 
 BEGIN, END = "===BEGIN ICANN DOMAINS===", "===END ICANN DOMAINS==="
 HERE, BELOW, NOT = 1, 2, 4  # kinds of rules: x, *.x and !x
-LONGEST = 253  # characters of a name in the DNS
+LONGEST = 253  # characters of a DNS name
 NUMERIC = frozenset("0123456789]")
 VERSION = re.compile(r"// VERSION: (\d{4}-\d\d-\d\d)")
 FETCH = "fetch it from https://publicsuffix.org/list/public_suffix_list.dat"
-_PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*")  # no parser changes it
+_PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*")  # unchanged by every parser
 _NO_HOST = re.compile(r"[\s/\\?#@]")
 
 
 def spelt(host: str) -> str:
-    """Return the one spelling of a host, with or without its port; nothing if no browser would ask for it.
+    """Return the normalised name of a host, given with or without port; empty if no browser would request it.
 
     >>> spelt("WWW.Example.org.:8080"), spelt("0x7f.1"), spelt("[::0:1]:80"), spelt("two words")
     ('www.example.org', '127.0.0.1', '[::1]', '')
@@ -53,15 +53,15 @@ def spelt(host: str) -> str:
     except ValueError:
         bare = name.partition(":")[0].rstrip(".")
         return bare if _PLAIN.fullmatch(bare) and name[len(bare) :].strip(".:").isdecimal() else ""
-    end = authority.find("]") + 1  # of an address of the sixth version, which has colons in it
+    end = authority.find("]") + 1  # end of an IPv6 address, which contains colons
     return authority[:end] or authority.partition(":")[0].rstrip(".")
 
 
 class Suffixes:
-    """The suffixes under which domains are registered."""
+    """The public suffixes under which domains are registered."""
 
     def __init__(self, *, private: bool = False, file: Path | str | None = None) -> None:
-        """Take the bundled list or that in a file; with `private`, its private section too."""
+        """Load the bundled list or a file; with `private`, include its private section."""
         self.private, self.file = private, None if file is None else str(file)
         path = _bundled() if file is None else Path(file)
         text = _read(path)
@@ -69,7 +69,7 @@ class Suffixes:
         self.about = self.file or "Public Suffix List"
         self.about += f" of {version[1]}" if version else ""
         self.about += "" if not sections else ", all sections" if private else ", ICANN section"
-        self._tree: dict[str, int] = {}  # every rule and all that rules end with -> kinds of rules
+        self._tree: dict[str, int] = {}  # every rule and all suffixes of rules -> kinds of rules
         counts = private or not sections
         for number, line in enumerate(text.split("\n"), 1):
             counts = counts or BEGIN in line
@@ -95,19 +95,20 @@ class Suffixes:
         return self.domain_of(name) if name else host.rstrip(".").lower()
 
     def domain_of(self, name: str) -> str:
-        """Return the registrable domain of a host that is spelt in the one way; as `domain`, but faster."""
+        """Return the registrable domain of a normalised host; faster than `domain`."""
         suffix = self._suffix(name)
         return name[name.rfind(".", 0, suffix - 1) + 1 :] if suffix > 0 else name
 
     def knows(self, host: str) -> bool:
-        """Say whether a host lies under a suffix of the list; addresses need none."""
+        """Return whether a host is an IP address or under a suffix of the list."""
         name = spelt(host)
         return _is_address(name) or self._suffix(name) >= 0
 
     def _suffix(self, name: str) -> int:
-        """Return where the public suffix of a name begins; -1 if none is known.
+        """Return the offset of the public suffix of a name; -1 if none is known.
 
-        The longest rule counts. A rule `*.x` makes x a suffix, and all names right below it but those with `!`.
+        The longest rule applies. A rule `*.x` makes suffixes of x and of all names directly below it, except those
+        with a rule `!`.
         """
         tree, suffix, start, below = self._tree, -1, len(name) + 1, 0
         if _is_address(name) or _has_gaps(name):

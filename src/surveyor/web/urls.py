@@ -1,25 +1,25 @@
-"""URLs: one spelling for each, the host and domain they belong to, and a number for each.
+"""URL normalisation, hosts and registrable domains of URLs, and a table of URL ids.
 
-**Normalising** follows the WHATWG rules (what a browser does), and then goes a little further, so that fewer
-spellings of one page remain:
+**Normalisation** follows the WHATWG URL standard, as browsers do, with further rules so that fewer spellings of one
+page remain:
 
 - only http and https; the fragment, user names and passwords, default ports and an empty query are dropped;
-- `%41` becomes `A` for letters, digits and `-._~`; other escapes are written in capitals (`%c3` -> `%C3`);
+- `%41` becomes `A` for letters, digits and `-._~`; other escapes are written in upper case (`%c3` -> `%C3`);
 - tracking parameters (`TRACKING`: utm_source, gclid, …) and session ids (`SESSIONS`: PHPSESSID, `;jsessionid=` in
   a path, …; `TOKENS` such as `sid` only where the value looks like a token, since `sid=12` may be a story) are
-  dropped, unless `drop_tracking=False`. All other parameters stay, in their order;
-- what is longer than 2,000 bytes then, or no URL at all, gives None.
+  dropped, unless `drop_tracking=False`. All other parameters are kept, in their order;
+- the result is None if it is longer than 2,000 bytes or not a URL.
 
-Normalising twice is the same as once. Most links are spelt plainly already and pass by a pattern instead of the
-parser; both ways give the same.
+Normalisation is idempotent. Most links are in normal form already and are recognised by a pattern instead of the
+parser; the result is the same.
 
 **Domains** are registrable domains by the ICANN part of the Public Suffix List (`suffixes.py`): `a.b.co.uk` belongs to
-`b.co.uk`, and so do all blogs of one provider to the provider. Addresses and hosts under no known suffix are their own
-domain.
+`b.co.uk`, and all blogs of one provider belong to the provider. IP addresses and hosts under no known suffix are their
+own domain.
 
-**Numbers.** `Urls` gives each normalised URL the next free id. The texts lie in one blob beside a hash table, which
-takes 22 to 28 bytes a URL besides its text. Aliases (redirects, canonical links) make one page stand for another,
-for good, as in the ledger.
+**Ids.** `Urls` gives each normalised URL the next free id. The strings are stored in one blob with a hash table, which
+takes 22 to 28 bytes per URL in addition to the string. Aliases (redirects, canonical links) are permanent, as in the
+ledger.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from surveyor.web.references import is_plain
 from surveyor.web.suffixes import Suffixes
 
 LONGEST = 2_000  # bytes of a normalised URL
-LONGEST_RAW = 20_000  # characters that are looked at
-FEW = 32  # pages whose URLs are read one by one
+LONGEST_RAW = 20_000  # maximum characters of a URL before normalisation
+FEW = 32  # up to so many URLs are read one by one
 TRACKING = (
     r"utm_\w*|fbclid|gclid|gclsrc|dclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_ga|_gl|"
     r"_hsenc|_hsmi|mkt_tok|vero_id"
@@ -50,15 +50,15 @@ TOKENS = r"sid|sessid|sessionid|session_id"  # dropped with a value of at least 
 
 _DROPPED = re.compile(rf"(?:{TRACKING}|{SESSIONS})(?:=.*)?|(?:{TOKENS})=[\w,-]{{16,}}", re.ASCII | re.IGNORECASE)
 _SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*", re.IGNORECASE)
-# not after a lone %, where decoding could put a new escape together
-_ESCAPE = re.compile(  # of what needs none, or in lower case: most escapes are neither, and cost no call
+# not after a lone %, where decoding could create a new escape
+_ESCAPE = re.compile(  # of unreserved characters, or in lower case: most escapes are neither and cost no call
     r"%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])(?<!%%..)(?<!%[0-9A-Fa-f]%..)"
 )
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) -> str | None:
-    """Resolve a URL and spell it in the one way; None if it is no http(s) URL or too long.
+    """Resolve and normalise a URL; return None if it is not an http(s) URL or too long.
 
     >>> normalise("../%7Ejoe/?b=2&utm_source=x&a=1#top", "HTTP://Bücher.example:80/shop/list")
     'http://xn--bcher-kva.example/~joe/?b=2&a=1'
@@ -78,13 +78,13 @@ def normalise(url: str, base: str | None = None, *, drop_tracking: bool = True) 
 
 
 def normalise_all(urls: Sequence[str], base: str | None = None, *, drop_tracking: bool = True) -> list[str | None]:
-    """Normalise the links of a page: each distinct spelling once."""
+    """Normalise the links of a page; each distinct string is processed once."""
     seen = {url: normalise(url, base, drop_tracking=drop_tracking) for url in dict.fromkeys(urls)}
     return [seen[url] for url in urls]
 
 
 def _tidy(url: str, *, drop_tracking: bool) -> str:
-    """Spell a URL that the parser wrote in the one way; empty if it is not http(s)."""
+    """Normalise a URL that the parser has serialised; return an empty string if it is not http(s)."""
     if not url.startswith(("http://", "https://")):
         return ""
     url = url.partition("#")[0]
@@ -98,7 +98,7 @@ def _tidy(url: str, *, drop_tracking: bool) -> str:
     if drop_tracking:
         if ";" in path:
             shorter = _SESSION_IN_PATH.sub("", path)
-            path = path if shorter == path else normalize_url(shorter)  # "/..;jsessionid=1" has become "/.."
+            path = path if shorter == path else normalize_url(shorter)  # "/..;jsessionid=1" becomes "/.."
         if query:
             query = "&".join([part for part in query.split("&") if not _DROPPED.fullmatch(part)])
     return f"{path}?{query}" if query else path
@@ -120,7 +120,7 @@ def host(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Return scheme, host and port (unless the default one) of a normalised URL: what one robots.txt speaks for.
+    """Return the origin of a normalised URL (scheme, host, port unless default): the range of one robots.txt.
 
     >>> origin("https://example.org:8080/a?b")
     'https://example.org:8080'
@@ -152,14 +152,14 @@ def _suffixes() -> Suffixes:
 
 
 class Urls:
-    """Normalised URLs, each with a dense id, and which of them stand for others."""
+    """Normalised URLs with dense ids, and their aliases."""
 
     def __init__(self, expected: int = 1 << 12, key: bytes | None = None) -> None:
-        """Make room for so many; `key` is the hash key of their survey, or else that of this process."""
+        """Reserve space for `expected` URLs; `key` is the hash key of the survey (default: that of the process)."""
         self._strings = StringTable(expected, key)
         self._hosts = StringTable(1 << 8, key)
         self._stands_for: IdArray = np.empty(0, np.int32)  # empty until there is an alias
-        self._redirects: ByteArray = np.empty(0, np.uint8)  # in a row that led to each page; as long as needed
+        self._redirects: ByteArray = np.empty(0, np.uint8)  # redirects in a row that led to each page; grows as needed
 
     def __len__(self) -> int:
         return self._strings.known
@@ -171,7 +171,7 @@ class Urls:
         return f"Urls({len(self):,})"
 
     def ids(self, urls: Sequence[str]) -> IdArray:
-        """Return the id of each URL; new ones get the next ids, in their order."""
+        """Return the id of each URL; new URLs get the next ids, in order."""
         text = "".join(urls)
         if not text.isascii():
             strange = next(url for url in urls if not url.isascii())
@@ -184,7 +184,7 @@ class Urls:
         return self._strings.intern(np.frombuffer(text.encode("ascii"), np.uint8), spans)
 
     def host_ids(self, pages: IdArray) -> IdArray:
-        """Return a number for the host of each page: hosts are numbered as they are first asked for here."""
+        """Return the host id of each page; hosts are numbered in order of first appearance in these calls."""
         from surveyor.kernels.intern import host_spans
 
         self._check(pages)
@@ -197,13 +197,13 @@ class Urls:
         return self._strings.find(url.encode("utf-8", "surrogatepass"))
 
     def added(self, since: int) -> list[str]:
-        """Return the URLs with the ids from `since` on: what a journal has yet to write."""
+        """Return the URLs with ids from `since` on, which a journal has not written yet."""
         if not 0 <= since <= len(self):
             raise UsageError(f"no ids from {since} on", hint=f"there are {len(self):,} URLs")
         return self._between(since, len(self))
 
     def texts(self, pages: IdArray) -> list[str]:
-        """Return the URLs of pages; those with successive ids, as the new links of a page have, are read at once."""
+        """Return the URLs of pages; consecutive ids, as new links of a page have, are read in one step."""
         if pages.size > FEW and np.array_equal(pages, np.arange(pages[0], pages[0] + pages.size)):
             self._check(pages)
             return self._between(int(pages[0]), int(pages[-1]) + 1)
@@ -215,7 +215,7 @@ class Urls:
         return [text[start - ends[0] : stop - ends[0]] for start, stop in pairwise(ends)]
 
     def alias(self, page: int, target: int) -> bool:
-        """Let a page stand for another; False if it does so for a third already, or if they would go in a circle."""
+        """Make a page an alias of another; return False if it is an alias of a third one, or if that makes a cycle."""
         self._check(np.array([page, target]))
         if not self._stands_for.size:
             self._stands_for = np.arange(len(self), dtype=np.int32)
@@ -229,7 +229,7 @@ class Urls:
         return True
 
     def redirects(self, page: int) -> int:
-        """Return how many redirects in a row led to a page, by the shortest way; 0 if none did."""
+        """Return the length of the shortest known chain of redirects that led to a page; 0 if there is none."""
         return int(self._redirects[page]) if page < self._redirects.size else 0
 
     def _count_redirect(self, page: int, target: int) -> None:
@@ -240,7 +240,7 @@ class Urls:
         self._redirects[target] = min(known or hops, hops)
 
     def canonical(self, pages: IdArray) -> IdArray:
-        """Return the pages that these stand for; most stand for themselves."""
+        """Resolve aliases: return the canonical page of each page; most are their own."""
         self._check(pages)
         if not self._stands_for.size:
             return pages.copy()

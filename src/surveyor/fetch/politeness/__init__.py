@@ -1,1 +1,1 @@
-"""When a host may be asked: delays, backoff, gates shared by address and domain, and being offline."""
+"""Politeness: crawl delays, backoff, rate limits shared by address and domain, and offline detection."""

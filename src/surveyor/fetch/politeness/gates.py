@@ -1,8 +1,8 @@
-"""Gates that hosts share: the hosts at one address go through one, and so do the hosts of one domain.
+"""Gates: rate limits shared by the hosts at one address, or by the hosts of one domain.
 
-A gate is held while a request is under way that no other may join, and closed for a while after it. Hosts that come to
-a closed gate queue up. When it opens only the first few are woken, and of those the best page is asked for; the others
-queue up again. So a request costs the same whether ten hosts share an address or ten thousand.
+A gate is held while an exclusive request is in progress, and stays closed for a delay after it. Hosts that reach a
+closed gate are queued. When it opens, only the first `FEW` are woken and the best page among them is fetched; the
+others are queued again. The cost of a request is therefore the same for ten and for ten thousand hosts at one address.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 FEW = 64  # hosts that are woken when a gate opens
-LOOK_AGAIN = 0.01  # seconds, should none of them go through
+LOOK_AGAIN = 0.01  # seconds until the next ones are woken, if none of them proceeds
 
 
 @dataclass(slots=True)
 class Gate:
-    """One gate."""
+    """A rate limit that several hosts share."""
 
     number: int
     free_at: float = 0.0
-    held: int = 0  # requests under way that hold it
-    is_planned: bool = False  # its opening is on the agenda
+    held: int = 0  # requests in progress that hold it
+    is_planned: bool = False  # its opening is scheduled
     queue: OrderedDict[int, None] = field(default_factory=OrderedDict)
 
     def is_open(self, now: float) -> bool:
-        """Say whether a request may go through."""
+        """Return whether a request may start."""
         return not self.held and self.free_at <= now
 
 
 class Agenda:
-    """What happens when: hosts wake, gates open."""
+    """A schedule of when hosts wake and gates open."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []  # hosts by number, gates by the complement of theirs
@@ -39,25 +39,25 @@ class Agenda:
 
     @property
     def next(self) -> float | None:
-        """When something happens next."""
+        """Time of the next event; None if there is none."""
         return self._due[0][0] if self._due else None
 
     def gate(self) -> Gate:
-        """Make a gate."""
+        """Create a gate."""
         self._gates.append(Gate(len(self._gates)))
         return self._gates[-1]
 
     def wake(self, host: int, at: float) -> None:
-        """Let a host wake then."""
+        """Schedule a host to wake at a time."""
         heapq.heappush(self._due, (at, host))
 
     def queue(self, host: int, gate: Gate) -> None:
-        """Let a host wake when a gate opens."""
+        """Queue a host until a gate opens."""
         gate.queue[host] = None
         self._plan(gate, gate.free_at)
 
     def release(self, gate: Gate, until: float) -> None:
-        """Note that a request which held a gate has ended; nothing else goes through before `until`."""
+        """Release a gate that a request held; no other request may start before `until`."""
         gate.held -= 1
         gate.free_at = max(gate.free_at, until)
         self._plan(gate, gate.free_at)
@@ -68,7 +68,7 @@ class Agenda:
             heapq.heappush(self._due, (at, ~gate.number))
 
     def happened(self, now: float) -> list[int]:
-        """Return the hosts that have woken by now, each as often as it was to be woken."""
+        """Return the hosts that are due by now, once for each time they were scheduled."""
         woken: list[int] = []
         while self._due and self._due[0][0] <= now:
             number = heapq.heappop(self._due)[1]

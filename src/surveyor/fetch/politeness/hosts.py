@@ -1,20 +1,20 @@
-"""When a host may be asked: a look-up, its robots.txt, then one page at a time with a pause after each answer.
+"""Schedule requests to hosts: DNS lookup, robots.txt, then pages, one at a time with a delay after each response.
 
-A host lives through: unknown, looked up, robots.txt read, asked now and then. All times are seconds since 1970 by one
-clock that never jumps.
+The states of a host are: unknown, looked up, robots.txt read, fetching pages. All times are seconds since 1970 by one
+monotonic clock.
 
-Two requests to a host, or to hosts at one address, are apart by its delay (`policy.py`), counted from the end of the
-first. Requests to all hosts of a registrable domain begin at least `domain_delay` apart. With a delay of 0 several
-requests may be under way at once. Gates of addresses and domains do not hold for hosts that the user allowed by name:
-that network is the user's own.
+Two requests to a host, or to hosts at one address, are separated by its delay (`policy.py`), measured from the end of
+the first. Requests to all hosts of a registrable domain start at least `domain_delay` apart. With a delay of 0, several
+requests may be in progress at once. The gates of addresses and domains do not apply to hosts that the user allowed by
+name, which are in the user's own network.
 
-**Left out** is a host for the rest of a run if it asks for a longer delay than `max_delay`, if it asks to be left
-alone for longer than `max_wait`, if it only fails, and from the start if the user says so (`avoid`). Its pages are
-refused with the reason, and a sentence about it is in `remarks`.
+**Exclusion.** A host is excluded for the rest of a run if its crawl delay is longer than `max_delay`, if its
+Retry-After is longer than `max_wait`, if it fails after every break, and from the start if it is in `avoid`. Its pages
+are refused with the reason, and `remarks` gets a sentence about it.
 
-robots.txt is read once a day. While it cannot be read, the host is asked for nothing else; it is tried again as often
-as a page would be, and after that no page of the host may be read. Where no HTTP response comes at all, such as from a
-closed port, that holds for the pages of that origin alone, if another origin of the host has told its rules.
+robots.txt is read once a day. While it cannot be read, nothing else is requested from the host; it is retried as often
+as a page, and after that no page of the host may be read. If there is no HTTP response at all, such as from a closed
+port, this applies only to the pages of that origin, provided that another origin of the host has known rules.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from surveyor.web.robots import Robots
 from surveyor.web.urls import domain
 
 DAY = 86_400.0
-SLOW = 2.0  # seconds between two pages that are worth a word
+SLOW = 2.0  # seconds of crawl delay above which a remark is made
 Step = Literal["address", "robots", "page"]
 
 
 def steady() -> Callable[[], float]:
-    """Return a clock that tells seconds since 1970 and never jumps."""
+    """Return a monotonic clock of seconds since 1970."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset
 
@@ -55,13 +55,13 @@ class Hosts:
         finds: bool = True,
         stored: Callable[[str], RobotsFile | None] = lambda _: None,
     ) -> None:
-        """Treat all as `manners` say, or as usual with another delay; without `finds` nothing is looked up.
+        """Create an empty table. The default policy has the delay given; without `finds` no host is looked up.
 
-        `stored` returns what is known of the robots.txt of an origin from before.
+        `stored` returns the stored robots.txt of an origin, if there is one.
         """
         self.clock = clock or steady()
         self.manners = manners or Manners(delay=1.0 if delay is None else delay)
-        self.remarks: list[str] = []  # sentences for whoever watches
+        self.remarks: list[str] = []  # sentences for the user
         self._finds, self._stored = finds, stored
         self._began, self._resumed = self.clock(), -math.inf
         self._all: list[Host] = []
@@ -69,7 +69,7 @@ class Hosts:
         self._agenda = Agenda()
         self._gates: dict[str, Gate] = {}  # by address and domain
         self._network = Network()
-        self._troubles: dict[str, str] = {}  # from before a restart: why robots.txt files could not be read
+        self._troubles: dict[str, str] = {}  # why robots.txt could not be read before a restart, by origin
 
     def __len__(self) -> int:
         return len(self._all)
@@ -78,7 +78,7 @@ class Hosts:
         return self._all[host]
 
     def number(self, name: str) -> int:
-        """Return the number of a host."""
+        """Return the number of a host; a new host gets the next number."""
         if (number := self._ids.get(name)) is None:
             number = self._ids[name] = len(self._all)
             host = Host(name, self._began, self.manners.delay, address=None if self._finds else "")
@@ -90,29 +90,29 @@ class Hosts:
         return number
 
     def resumed(self) -> None:
-        """Let every host wait its full delay first: when it was last asked is not known exactly."""
+        """Make every host wait its full delay: the time of its last request is not known exactly."""
         self._resumed = self.clock()
         self._began = self._resumed + self.manners.delay
         for number, host in enumerate(self._all):
             self.wait(number, self._resumed + host.delay)
 
     def wake(self) -> list[int]:
-        """Return the hosts whose time has come."""
+        """Return the hosts that are ready."""
         now = self.clock()
         return [number for number in self._agenda.happened(now) if self._is_ready(self._all[number], now)]
 
     @property
     def next_wake(self) -> float:
-        """When the next host wakes; inf if none does by itself."""
+        """Time when the next host wakes; inf if none is scheduled."""
         soonest = self._agenda.next
         return math.inf if soonest is None else soonest
 
     def step(self, number: int, origin: str) -> Step | None:
-        """Say what to ask a host for before, or for, a page of this origin; None if it has to wait, and then wakes."""
+        """Return the next request needed for a page of this origin; None if the host has to wait, and it then wakes."""
         host, now = self._all[number], self.clock()
         rules = host.rules.get(origin) or self._from_before(number, origin)
         if host.refused:
-            return "page"  # which is refused
+            return "page"  # it will be refused
         if (first := self._turn(number, host, now)) != "robots":
             return first
         if rules.robots is not None and now < rules.until:
@@ -121,37 +121,37 @@ class Hosts:
             if rules.until < math.inf:
                 self.wait(number, rules.until)
             return None
-        return None if host.busy else "robots"  # when those under way have ended, it wakes
+        return None if host.busy else "robots"  # it wakes when the requests in progress end
 
     def apart(self, number: int, origin: str) -> float | None:
-        """Return until when pages of this origin alone wait; None if they do not, or all pages of the host do.
+        """Return until when the pages of this origin alone wait; None if they do not, or all pages of the host do.
 
-        That is so while no HTTP response comes from there, such as from a closed port, and another origin of the host
-        has told its rules.
+        They wait while there is no HTTP response from this origin, such as from a closed port, and another origin of
+        the host has known rules.
         """
         host = self._all[number]
         rules = host.rules.get(origin)
         if rules is None or rules.robots is not None or not rules.unanswered or host.refused:
             return None
-        told = any(other.robots is not None and other.robots.standing != "unreachable" for other in host.rules.values())
-        return rules.until if told and self.clock() < rules.until < math.inf else None
+        known = any(one.robots is not None and one.robots.standing != "unreachable" for one in host.rules.values())
+        return rules.until if known and self.clock() < rules.until < math.inf else None
 
     def refused(self, number: int, origin: str) -> str:
-        """Say why a host is left out, also by what is known of it from before; empty if it is not."""
+        """Return why a host is excluded, also by its stored robots.txt; empty if it is not."""
         if origin not in self._all[number].rules:
             self._from_before(number, origin)
         return self._all[number].refused
 
     def turn(self, number: int, origin: str) -> Step | None:
-        """Say whether a host may be asked now for what is not a page of its own: a robots.txt that lies there.
+        """Return the next step for a request that is not a page of the host: a robots.txt redirected to it.
 
-        None for one that is left out, too.
+        None if the host has to wait or is excluded.
         """
         return None if self.refused(number, origin) else self._turn(number, self._all[number], self.clock())
 
     def _turn(self, number: int, host: Host, now: float) -> Step | None:
-        """Look a host up first; then it may be asked if it is ready and no gate is closed to it, else it wakes."""
-        if not self._is_ready(host, now):  # it was awake when it was told to wait, or asked for a file of others
+        """Return "address" before the lookup, "robots" if a request may start now, else None; then the host wakes."""
+        if not self._is_ready(host, now):  # it was awake when its wait was set, or fetches a file for another host
             return None
         if host.address is None:
             return "address"
@@ -161,7 +161,7 @@ class Hosts:
         return "robots"
 
     def why_not(self, number: int, origin: str, url: str) -> str:
-        """Say why a page may not be read; empty if it may."""
+        """Return why a page may not be fetched; empty if it may."""
         host = self._all[number]
         if host.refused:
             return host.refused
@@ -174,7 +174,7 @@ class Hosts:
         return why and (rules.trouble or why)
 
     def lease(self, number: int, step: Step) -> bool:
-        """Note that a request begins; return whether another to this host may begin at once."""
+        """Record the start of a request; return whether another to this host may start at once."""
         host = self._all[number]
         delay = host.delay
         host.busy += 1
@@ -189,7 +189,7 @@ class Hosts:
         return not host.alone
 
     def answered(self, number: int, *, asked: bool = True) -> None:
-        """Note that a request has ended; if the host was asked for something, its delay runs from now on."""
+        """Record the end of a request; if the host was `asked` for something, its delay starts now."""
         host, now = self._all[number], self.clock()
         host.busy -= 1
         delay = host.delay * asked
@@ -202,22 +202,22 @@ class Hosts:
         self.wait(number, until)
 
     def wait(self, number: int, until: float) -> None:
-        """Ask a host no earlier than that."""
+        """Make no request to a host before `until`."""
         host = self._all[number]
         host.ready_at = max(host.ready_at, until)
         self._agenda.wake(number, host.ready_at)
 
     def leave_alone(self, number: int, until: float, why: str) -> None:
-        """Keep to the wish of a host not to be asked before some time; if that is far, leave it out."""
+        """Back off from a host until a time (Retry-After, or 429 without one); exclude it beyond `max_wait`."""
         self.wait(number, until)
         self._back_off(number, until, why)
         if (seconds := until - self.clock()) > self.manners.max_wait:
             name, most = self._all[number].name, spelt(self.manners.max_wait)
-            wish = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
-            self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{wish}: it is left out")
+            problem = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
+            self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{problem}: it is left out")
 
     def backoff(self, number: int) -> tuple[float, int, str] | None:
-        """Return until when a host is not asked because of failures or its own request, the tries, and why; or None."""
+        """Return the end of a host's backoff, the tries of robots.txt, and the reason; None if there is no backoff."""
         host, now = self._all[number], self.clock()
         found = [(host.backoff_until, 0, host.backoff_why)] if host.backoff_until > now else []
         for origin, rules in host.rules.items():
@@ -226,9 +226,9 @@ class Hosts:
         return min(found, default=None)
 
     def felt(self, number: int, seconds: float | None, failure: float, why: str = "") -> float | None:
-        """Take in how a host bears being asked: how long an answer took, and how much of a failure it was.
+        """Update the delay of a host from a response time and a failure weight.
 
-        Return until when it gets a break, if it does.
+        Return the end of a break, None if there is none.
         """
         host, now = self._all[number], self.clock()
         before, rest = host.delay, host.bears(seconds, failure)
@@ -237,8 +237,8 @@ class Hosts:
         if not rest or host.refused:
             return None
         if rest == math.inf:
-            told = f"{host.name} only fails (last: {why})"
-            self._leave_out(number, told, f"{told}, and breaks have not helped: it is left out")
+            problem = f"{host.name} only fails (last: {why})"
+            self._leave_out(number, problem, f"{problem}, and breaks have not helped: it is left out")
             return None
         self.remarks.append(f"{host.name} fails again and again (last: {why}): it gets {spelt(rest)} of rest")
         self.wait(number, now + rest)
@@ -246,12 +246,12 @@ class Hosts:
         return now + rest
 
     def found(self, number: int, address: str) -> None:
-        """Note where a host is; empty if that is not known."""
+        """Record the address of a host; empty if it is unknown."""
         host = self._all[number]
         host.address, host.place = address, self._gate(host, address)
 
     def ruled(self, number: int, origin: str, robots: Robots, until: float, *, trouble: str = "") -> None:
-        """Take in what robots.txt says, until it is to be read again; `trouble` is why it could not be read."""
+        """Record the rules of an origin and their expiry; `trouble` is why robots.txt could not be read."""
         host = self._all[number]
         host.rules[origin] = Rules(robots, until, trouble=trouble)
         if robots.limit and host.name not in self.manners.permitted:
@@ -270,9 +270,9 @@ class Hosts:
             self.remarks.append(f"{host.name} asks for {pages}: at most {3600 / host.least:,.0f} pages an hour")
 
     def asked_elsewhere(self, number: int, origin: str) -> None:
-        """Note that robots.txt lies somewhere else, where it will be asked for."""
+        """Record that robots.txt redirects to another host, from which it will be fetched."""
         rules = self._all[number].rules[origin]
-        rules.robots, rules.until = None, math.inf  # those of before have expired
+        rules.robots, rules.until = None, math.inf  # the previous rules have expired
 
     def unruled(
         self,
@@ -284,7 +284,7 @@ class Hosts:
         trouble: str = "",
         unanswered: bool = False,
     ) -> None:
-        """Note that robots.txt could not be read, when to try again, and whether no HTTP response came at all."""
+        """Record that robots.txt could not be read, when to retry, and whether there was no HTTP response at all."""
         rules = self._all[number].rules.setdefault(origin, Rules())
         rules.unanswered = unanswered
         rules.robots, rules.until, rules.tries, rules.trouble = None, until, rules.tries + counts, trouble
@@ -292,19 +292,19 @@ class Hosts:
     def recall(
         self, number: int, origin: str, until: float | None, tries: int, trouble: str, status: int | None = None
     ) -> None:
-        """Remember from before a restart that robots.txt could not be read; None if it is not to be tried again."""
+        """Restore after a restart that robots.txt could not be read; `until` is None if it is not to be retried."""
         self._troubles[origin] = trouble
         if until is not None:
             trouble, unanswered = trouble or f"http {status}", bool(trouble) and status is None
             self._all[number].rules[origin] = Rules(None, until, tries, trouble, unanswered=unanswered)
 
     def tries(self, number: int, origin: str) -> int:
-        """Return how often robots.txt could not be read."""
+        """Return how often the robots.txt of an origin could not be read."""
         rules = self._all[number].rules.get(origin)
         return 0 if rules is None else rules.tries
 
     def reached(self, number: int, origin: str, *, earlier: bool = False) -> None:
-        """Note that an origin of a host has answered, now or `earlier`: then, before a restart."""
+        """Record that an origin of a host responded, now or, if `earlier`, before a restart."""
         shared = domain(self._all[number].name)
         if earlier:
             self._network.remember(origin, shared)
@@ -312,9 +312,9 @@ class Hosts:
             self._network.reached(origin, shared, self.clock())
 
     def unreached(self, number: int, origin: str, *, offline: bool = False, why: str = "") -> float | None:
-        """Note that an origin is silent; return until when to wait if its host is not to blame.
+        """Record that an origin is unreachable; return until when to wait, None if the host has failed.
 
-        Either all wait, because the network here is down, until `paused_until`; or only this host does.
+        Either all hosts wait until `paused_until`, because the local network is down, or only this host waits.
         """
         name, now = self._all[number].name, self.clock()
         until = self._network.unreached(origin, domain(name), now, offline=offline, is_own=name in self.manners.own)
@@ -325,12 +325,12 @@ class Hosts:
 
     @property
     def is_silent(self) -> bool:
-        """Whether hosts that answered before are waited for without being blamed."""
+        """Whether hosts that responded before are waited for without counting failures."""
         return max(self._network.paused_until, self._network.held_until) > self.clock()
 
     @property
     def paused_until(self) -> float:
-        """Until when nobody is asked, because the network here is down."""
+        """Until when no host is asked, because the local network is down."""
         return self._network.paused_until
 
     def _back_off(self, number: int, until: float, why: str) -> None:
@@ -342,7 +342,7 @@ class Hosts:
         return bool(host.refused) or (host.ready_at <= now and not (host.busy and host.alone))
 
     def _gate(self, host: Host, name: str) -> Gate | None:
-        """Return the gate of an address or a domain, if it holds for a host."""
+        """Return the gate of an address or a domain, if it applies to a host."""
         if not name or host.name in self.manners.own:
             return None
         if (gate := self._gates.get(name)) is None:
@@ -350,7 +350,7 @@ class Hosts:
         return gate
 
     def _leave_out(self, number: int, reason: str, remark: str) -> None:
-        """Refuse all pages of a host from now on."""
+        """Exclude a host: refuse all its pages from now on."""
         host = self._all[number]
         if not host.refused:
             host.refused = reason
@@ -358,14 +358,14 @@ class Hosts:
         self._agenda.wake(number, self.clock())
 
     def _from_before(self, number: int, origin: str) -> Rules:
-        """Return the rules that are known from before a restart, if they still hold; their delay does as well."""
+        """Return the stored rules of an origin if they are still valid, and apply their delay."""
         rules = self._all[number].rules[origin] = Rules()
         kept = self._stored(origin)
         until = 0.0 if kept is None else _expiry(kept, self.clock())
         if kept is not None and until > self.clock():
             status, trouble = (None if kept.status == 0 else kept.status), self._troubles.get(origin, "")
             found = guarded(f"{origin}/robots.txt", _compiled, status, kept.body)
-            robots = Robots("unreachable") if isinstance(found, Failure) else found  # another version could read it
+            robots = Robots("unreachable") if isinstance(found, Failure) else found  # another version could parse it
             trouble = f"robots.txt {found.reason}" if isinstance(found, Failure) else trouble
             self.ruled(number, origin, robots, until, trouble=trouble)
             rules = self._all[number].rules[origin]
@@ -374,20 +374,20 @@ class Hosts:
 
 
 def _expiry(kept: RobotsFile, now: float) -> float:
-    """Return until when a robots.txt holds: a day at most, whatever a journal says, and not if it is of the future."""
+    """Return when a robots.txt expires: after a day at most, whatever the journal says; 0 if it is from the future."""
     is_possible = isinstance(kept.fetched_at, float) and isinstance(kept.expires_at, float) and kept.fetched_at <= now
     return min(kept.expires_at, kept.fetched_at + DAY) if is_possible else 0.0
 
 
 def _compiled(status: int | None, body: bytes) -> Robots:
-    """Return the rules of an answer, having read them once."""
+    """Return the rules of a response, parsed and indexed."""
     robots = Robots.from_answer(status, body)
     _ = robots.crawl_delay
     return robots
 
 
 def _closed(host: Host, now: float) -> Gate | None:
-    """Return a gate that is closed to a host."""
+    """Return a gate that is closed for a host, or None."""
     place, shared = host.place, host.domain
     if place is not None and (place.held or place.free_at > now):
         return place

@@ -1,51 +1,51 @@
-"""Whether the network here is down: then no host is blamed for it.
+"""Detect that the local network is down, so that failures are not attributed to hosts.
 
-A refused connection is an answer: the machine is there. Evidence are only names that cannot be looked up and
-connections that nobody answers, and only of origins that have answered before; a closed port of a host proves nothing.
+A refused connection is a response: the machine is reachable. Evidence are only failed lookups and connections without
+any response, and only of origins that have responded before; a closed port of a host proves nothing.
 
-- **Down** is the network if `NOBODY` registrable domains or more are silent and no request succeeded since, nor in the
-  last `RECENT` seconds. All hosts pause then. Hosts that the user allowed by name do not count.
-- If this machine itself says that it is offline, all hosts pause at once, unless a request succeeded in the last
-  `RECENT` seconds: a distant router may say the same of one address.
-- If fewer domains are known and all of them are silent, each silent host **holds** by itself: its pages wait without
-  being counted as failed, all others go on.
+- The network is **down** if at least `NOBODY` registrable domains are unreachable and no request succeeded since, nor
+  in the last `RECENT` seconds. Then all hosts pause. Hosts that the user allowed by name are not counted.
+- If this machine itself reports that it is offline, all hosts pause at once, unless a request succeeded in the last
+  `RECENT` seconds: a remote router may report the same for one address.
+- If fewer domains are known and all of them are unreachable, each unreachable host is **held**: its pages wait without
+  being counted as failed, and all other hosts continue.
 
-Each pause is longer than the last; after `PAUSES` of them the hosts are taken to be gone after all, unless this machine
-itself says that it is offline. A domain that failed while others were reached, or because of which all paused before
-others were reached, is no evidence until it has answered.
+Each pause is longer than the last. After `PAUSES` of them the hosts are considered unreachable, unless this machine
+itself reports that it is offline. A domain that failed while others were reached, or that caused a pause which ended
+when others were reached, is not evidence until it has responded.
 """
 
 from __future__ import annotations
 
 import math
 
-NOBODY = 3  # domains that are silent before the network is taken to be down
-RECENT = 5.0  # seconds for which a success proves that the network is there
-FIRST_PAUSE, LONGEST_PAUSE, PAUSES = 5.0, 300.0, 8  # seconds, doubling
+NOBODY = 3  # unreachable domains from which on the network is considered down
+RECENT = 5.0  # seconds for which a success proves that the network is up
+FIRST_PAUSE, LONGEST_PAUSE, PAUSES = 5.0, 300.0, 8  # seconds, doubling; maximum number
 
 
 class Network:
-    """The way from here to all hosts."""
+    """The state of the local network, inferred from which origins respond."""
 
     def __init__(self) -> None:
         self.paused_until = 0.0  # for all hosts
-        self.held_until = 0.0  # for hosts that are silent
-        self._known: set[str] = set()  # origins that have answered
-        self._domains: set[str] = set()  # of those
-        self._silent: set[str] = set()  # those that could not be reached since the last success
-        self._own: set[str] = set()  # those of the user's network
-        self._suspects: set[str] = set()  # those because of which all paused
-        self._unreliable: set[str] = set()  # those that failed while others were reached
+        self.held_until = 0.0  # for unreachable hosts
+        self._known: set[str] = set()  # origins that have responded
+        self._domains: set[str] = set()  # domains of `_known`
+        self._silent: set[str] = set()  # domains not reached since the last success
+        self._own: set[str] = set()  # domains in the user's network
+        self._suspects: set[str] = set()  # domains that caused a pause
+        self._unreliable: set[str] = set()  # domains that failed while others were reached
         self._pauses = 0
         self._reached_at = -math.inf
 
     def remember(self, origin: str, domain: str) -> None:
-        """Take in that an origin has answered before a restart."""
+        """Record that an origin responded before a restart."""
         self._known.add(origin)
         self._domains.add(domain)
 
     def reached(self, origin: str, domain: str, now: float) -> None:
-        """Take in that an origin has answered: the network is there."""
+        """Record that an origin responded: the network is up."""
         self.remember(origin, domain)
         self._unreliable |= self._suspects
         self._unreliable.discard(domain)
@@ -56,7 +56,7 @@ class Network:
     def unreached(
         self, origin: str, domain: str, now: float, *, offline: bool = False, is_own: bool = False
     ) -> float | None:
-        """Take in that an origin is silent; return until when to wait without blaming it, None if it is to blame."""
+        """Record that an origin is unreachable; return until when to wait, None if the host has failed."""
         if origin in self._known:
             self._silent.add(domain)
             if is_own:
