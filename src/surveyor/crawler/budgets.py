@@ -1,16 +1,16 @@
-"""From the reputation of domains to the pages that each may take: a farm of a million pages must not eat a crawl.
+"""Page budgets per domain, derived from domain ranks, so that a link farm of a million pages cannot use up a crawl.
 
-A plan turns ranks (1 is the best domain) into pages. The better rank never gets fewer, and no domain less than `least`:
+A plan maps ranks (1 is the best domain) to pages. Budgets never increase with rank, and none is below `least`:
 
-- *star* (IRLbot's; the default): the best R domains get from `most` down to `least` pages, evenly by rank, all others
-  `least`:  least + (most − least) · (1 − (rank − 1)/(R − 1))
-- *power*: most · rank^−gamma, for webs in which a few domains hold nearly everything;
-- *flat*: the same for all.
+- *star* (IRLbot; the default): linear in rank from `most` to `least` for the best R domains, `least` for all others:
+  least + (most − least) · (1 − (rank − 1)/(R − 1))
+- *power*: most · rank^−gamma, for webs in which a few domains hold nearly all pages;
+- *flat*: the same for all domains.
 
-Trusted domains, those of the seeds, may get some pages more. What is written in one line:
+Trusted domains (those of the seeds) may get extra pages. A plan is written in one line:
 
     >>> plan = parse("star:10-10000@10000")
-    >>> plan.pages(np.array([1, 5_000, 10_000, 2_000_000, 0])).tolist()  # 0: of no rank
+    >>> plan.pages(np.array([1, 5_000, 10_000, 2_000_000, 0])).tolist()  # 0: unranked
     [10000, 5005, 10, 10, 10]
     >>> plan == Plan(), str(parse("2k")), str(parse("power:0.8:10-50000+500"))
     (True, 'flat:2000', 'power:0.8:10-50000+500')
@@ -36,7 +36,7 @@ from surveyor.web import urls
 from surveyor.web.suffixes import spelt
 
 Kind = Literal["star", "power", "flat"]
-MOST = 10**9  # pages of a domain, and ranks: their product is a 64-bit integer
+MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
 STAR = re.compile(rf"star(?::{NUMBER}-{NUMBER}(?:@{NUMBER})?)?")
@@ -48,28 +48,28 @@ SCALES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many pages the domain of each rank may take."""
+    """Page budget as a function of the rank of a domain."""
 
     kind: Kind = "star"
     least: int = 10
     most: int = 10_000
-    ranks: int = 10_000  # that star tells apart
-    gamma: float = 1.0  # of the power law
-    trusted: int = 0  # pages more for trusted domains
+    ranks: int = 10_000  # R: ranks with distinct budgets in a star plan
+    gamma: float = 1.0  # exponent of the power law
+    trusted: int = 0  # extra pages for trusted domains
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most <= MOST or not 0 <= self.trusted <= MOST:
             problem = f"a budget from {self.least:,} to {self.most:,} pages"
             raise UsageError(problem, hint="give each domain at least one page, and good ones no fewer than others")
         if not 1 <= self.ranks <= MOST or not 0.01 <= self.gamma < 100:
-            told = f"{self.ranks:,} ranks" if self.kind == "star" else f"power {self.gamma:g}"
+            parameter = f"{self.ranks:,} ranks" if self.kind == "star" else f"power {self.gamma:g}"
             raise UsageError(
-                f"a budget with {told}", hint="give at least one rank, or a power from 0.01 on such as 0.8"
+                f"a budget with {parameter}", hint="give at least one rank, or a power from 0.01 on such as 0.8"
             )
 
     @property
     def reach(self) -> int:
-        """How many of the best domains must be known by rank; all others get the least."""
+        """Number of top-ranked domains whose budget depends on their rank; all others get `least`."""
         if self.kind == "flat" or self.least == self.most:
             return 0
         if self.kind == "star":
@@ -78,7 +78,7 @@ class Plan:
         return MOST if doublings > 29 else min(int(2.0**doublings) + 1, MOST)
 
     def pages(self, ranks: AnyIntArray, trusted: BoolArray | None = None) -> IntArray:
-        """Return the pages for each of these ranks; 0 and below stand for no rank."""
+        """Return the page budget for each of these ranks; ranks below 1 mean unranked."""
         place = np.asarray(ranks, np.int64)
         known = np.maximum(place, 1)
         if self.kind == "star":
@@ -94,7 +94,7 @@ class Plan:
         return pages if trusted is None else pages + self.trusted * trusted.astype(np.int64)
 
     def total(self, domains: int, trusted: int = 0) -> int:
-        """Return the pages of so many domains together, so many of them trusted: the most that a crawl can read."""
+        """Return the sum of the budgets of `domains` domains, `trusted` of them trusted: an upper bound on a crawl."""
         ranked = min(domains, self.reach)
         steps = range(0, ranked, AT_ONCE)
         best = sum(int(self.pages(np.arange(at, min(at + AT_ONCE, ranked)) + 1).sum()) for at in steps)
@@ -109,7 +109,7 @@ class Plan:
 
 
 def parse(text: str) -> Plan:
-    """Read a plan as the command line and settings have it."""
+    """Parse a plan from the command line or the settings."""
     plain = text.strip().lower()
     spec, plus, more = plain.partition("+")
     trusted = _whole(more, text) if plus else 0
@@ -128,7 +128,7 @@ def parse(text: str) -> Plan:
 
 
 def _whole(number: str, text: str) -> int:
-    """Read a whole number such as 500 or 2k."""
+    """Parse an integer such as 500 or 2k."""
     if re.fullmatch(NUMBER, number):
         scale = SCALES.get(number[-1], 1)
         value = round(float(number.rstrip("kmg").replace("_", "")) * scale, 6)
@@ -139,24 +139,24 @@ def _whole(number: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many pages each domain may take, by name; those that are not named may take `rest`."""
+    """Page budgets by domain name; domains without an entry get `rest`."""
 
     rest: int
     pages: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, domain: str) -> int:
-        """Return the pages of a domain."""
+        """Return the page budget of a domain."""
         return self.pages.get(domain, self.rest)
 
     @property
     def digest(self) -> str:
-        """What tells these limits from others."""
+        """BLAKE2b digest of these limits."""
         lines = [str(self.rest), *(f"{domain},{pages}" for domain, pages in sorted(self.pages.items()))]
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
     @classmethod
     def by_rank(cls, plan: Plan, best: Iterable[str], trusted: Iterable[str] = ()) -> Limits:
-        """Give each domain what its place in a list, best first, is worth."""
+        """Return the budgets for a list of domains, best first."""
         names = list(best)
         pages = dict(zip(names, plan.pages(np.arange(1, len(names) + 1)).tolist(), strict=True))
         if plan.trusted:
@@ -165,7 +165,7 @@ class Limits:
 
 
 def read_limits(lines: Iterable[str], file: str, rest: int) -> Limits:
-    """Read a table of domains and pages: CSV with these two columns, or with a first line that names them.
+    """Read page budgets from CSV with the columns domain and pages, or with a header line that names them.
 
     >>> read_limits(["position,domain,pages", "1,example.org,500"], "budgets.csv", rest=10).of("example.org")
     500
@@ -181,22 +181,22 @@ def read_limits(lines: Iterable[str], file: str, rest: int) -> Limits:
             domain, count = titles.index("domain"), titles.index("pages")
             continue
         if len(cells) <= max(domain, count) or not cells[domain]:
-            # only rows of what looks like a table of budgets are quoted: a setting may name any file
+            # a setting may name any file, so rows are quoted only if the file looks like a table of budgets
             quoted = number > 1 or (urls.domain(cells[0]) == cells[0] != "" and "." in cells[0])
             what = f": {','.join(row)!r}" if quoted else ""
             raise InputError(f"{file}, row {number}{what} is not a domain and its pages", hint=_EXAMPLE)
-        name, told = cells[domain].lower().rstrip("."), cells[count].replace(",", "").replace("_", "")
+        name, limit = cells[domain].lower().rstrip("."), cells[count].replace(",", "").replace("_", "")
         if (whole := urls.domain(name)) != name or spelt(name) != name:
             if number == 1:
                 raise InputError(f"{file}, row 1 names no registrable domain", hint=_EXAMPLE)
             raise InputError(
                 f"{file}, row {number}: {name!r} is no registrable domain", hint=f"budgets go by domain: {whole}"
             )
-        if not (told.isascii() and told.isdecimal()) or not 1 <= int(told[:20]) <= MOST:
+        if not (limit.isascii() and limit.isdecimal()) or not 1 <= int(limit[:20]) <= MOST:
             if number == 1 and "." not in name:
                 raise InputError(f"{file}, row 1 is not a domain and its pages", hint=_EXAMPLE)
             raise InputError(f"{file}, row {number}: {cells[count]!r} is no number of pages", hint=_EXAMPLE)
-        if pages.setdefault(name, int(told)) != int(told):
+        if pages.setdefault(name, int(limit)) != int(limit):
             raise InputError(f"{file}, row {number}: {name} has two budgets", hint="name each domain once")
     if not pages:
         raise InputError(f"{file} names no domain", hint=_EXAMPLE)

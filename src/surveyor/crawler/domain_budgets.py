@@ -1,15 +1,15 @@
-"""The budgets of a crawl: how many pages of each domain may be asked for, set at the start and anew as it grows.
+"""Page budgets of a crawl: the number of pages to request from each domain, set at the start and updated as it grows.
 
-Limits lie in the journal, in an event `budgets`, so that whoever goes on with a survey keeps to the same ones. What a
-domain has spent is counted from the visits since the survey was begun, or since the user last asked for another try
-(`--again`), which begins a new period. A page refused is blocked, and its mass with it.
+Limits are recorded in the journal as an event `budgets`, so a resumed crawl keeps the same ones. The pages a domain
+has spent are counted from the visits since the survey began or since the last retry of blocked pages (`--again`),
+which starts a new period. A page refused for its budget is blocked, and so is its mass.
 
-When limits change, domains that have room again are *opened*, and the event names them: what was refused of them before
-waits again, as if it had never been refused. So a replay needs no ranking, and comes to the same state as the crawl.
+When limits change, domains below their limit again are *opened*, and the event lists them: their refused pages are
+queued again as if they had never been refused. A replay therefore needs no ranking and reaches the state of the crawl.
 
-Budgets by reputation start with the least for all domains. Each time half as many pages again were read, and when
-nothing else is left to read, the domains are ranked by what was read so far: geometric steps, so that all rankings
-and replays together cost no more than a few passes over the journal.
+Budgets by reputation start at the minimum for all domains. The domains are ranked again whenever the number of pages
+read has grown by half, and when the queue is empty. With these geometric steps, all rankings and replays together cost
+no more than a few passes over the journal.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 
 EVENT, REASON = "budgets", "budget"
 NONE = frozenset({"", "none"})
-FIRST, GROWTH = 100, 1.5  # pages read at the first ranking, and how many times as many at each later one
-Rank = Callable[["Folder", int], Sequence[str]]  # the best domains, best first, as many as asked for
+FIRST, GROWTH = 100, 1.5  # pages read at the first ranking, and growth factor until each later one
+Rank = Callable[["Folder", int], Sequence[str]]  # returns the given number of domains, best first
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the settings ask for: a plan, or limits from a file, or neither."""
+    """Budget chosen in the settings: a plan, limits from a file, or neither."""
 
-    spec: str  # as the journal keeps it
+    spec: str  # as recorded in the journal
     plan: Plan | None = None
     file: Path | None = None
 
     @property
     def ranks(self) -> bool:
-        """Whether limits follow from ranks, and change with them."""
+        """Whether limits depend on ranks."""
         return self.plan is not None and self.file is None and self.plan.reach > 0
 
 
 def chosen(settings: Settings) -> Choice:
-    """Read the settings; a budget that names a file is one in a file."""
+    """Return the budget chosen in the settings; a budget that names a file is read from it."""
     text, file = settings.budget.strip(), settings.budget_file
     if text and not file and (text.lower().endswith(".csv") or Path(text).is_file()):
         text, file = "", text
@@ -69,7 +69,7 @@ def chosen(settings: Settings) -> Choice:
 
 
 def check(settings: Settings, before: Mapping[str, Any] | None) -> None:
-    """Refuse budgets that would fail later; a file may have gone since the journal of a survey has it."""
+    """Reject invalid budgets before the crawl; an unchanged file may be missing, as the journal has its limits."""
     choice = chosen(settings)
     kept = before and all(before.get(name, "") == getattr(settings, name) for name in ("budget", "budget_file"))
     if choice.file is not None and choice.plan is not None and (choice.file.exists() or not kept):
@@ -77,7 +77,7 @@ def check(settings: Settings, before: Mapping[str, Any] | None) -> None:
 
 
 def from_file(file: Path, plan: Plan) -> Limits:
-    """Read limits; domains that a file does not name may take the least that the plan has."""
+    """Read limits from a file; domains that it does not list get the minimum of the plan."""
     refuse_pipe(file, "budgets")
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
@@ -88,7 +88,7 @@ def from_file(file: Path, plan: Plan) -> Limits:
 
 
 def raised(settings: Mapping[str, Any]) -> str:
-    """Return a budget of twice as many pages, to be suggested; none for one in a file.
+    """Return a budget of twice as many pages, for a hint; "none" for a budget in a file.
 
     >>> raised({"budget": "star"}), raised({"budget": "500"}), raised({"budget": "", "budget_file": "a.csv"})
     ('star:20-20000@10000', 'flat:1000', 'none')
@@ -103,7 +103,7 @@ def raised(settings: Mapping[str, Any]) -> str:
 
 
 class Budgeting:
-    """Sets the limits of a survey, and says when to set them anew."""
+    """Sets the limits of a survey and schedules their updates."""
 
     def __init__(self, folder: Folder, settings: Settings, rank: Rank, clock: Callable[[], float]) -> None:
         self._folder, self._rank, self._clock = folder, rank, clock
@@ -111,18 +111,18 @@ class Budgeting:
 
     @property
     def ranks(self) -> bool:
-        """Whether limits follow from ranks."""
+        """Whether limits depend on ranks."""
         return self._choice.ranks
 
     @property
     def again_at(self) -> float:
-        """How many pages are read when it is time to rank domains again."""
+        """Number of pages read at which domains are ranked again."""
         if not self.ranks or self._last is None:
             return math.inf
         return max(FIRST, GROWTH * float(self._last.detail["read"]))
 
     def begin(self, state: Derived) -> bool:
-        """Set limits as the settings now say, if they are other than before; say whether domains were opened."""
+        """Set limits from the current settings if they changed; return whether domains were opened."""
         plan, file, last = self._choice.plan, self._choice.file, self._last
         same = last is not None and last.detail["spec"] == self._choice.spec
         if (plan is None and last is None) or (same and file is None):
@@ -138,14 +138,14 @@ class Budgeting:
         return False if unchanged else self._set(limits, state)
 
     def renew(self, state: Derived) -> bool:
-        """Rank domains by what was read so far and set limits; say whether domains were opened."""
+        """Rank domains by the pages read so far and set limits; return whether domains were opened."""
         plan, last = self._choice.plan, self._last
         if plan is None or last is None or not self.ranks or state.tally.pages <= last.detail["read"]:
             return False
         return self._set(self._by_rank(plan), state)
 
     def limit(self, state: Derived) -> None:
-        """Put the gate before the frontier of a state."""
+        """Set the budgets of the frontier of a state."""
         if self._last is not None and self._choice.plan is not None:
             gate = DomainBudgets(limits_of(self._last), state.urls)
             state.crawl.frontier.limit(gate, gate.spent(self._folder))
@@ -155,19 +155,19 @@ class Budgeting:
         return Limits.by_rank(plan, best, [domain(host(seed)) for seed in self._folder.manifest.seeds])
 
     def _set(self, limits: Limits, state: Derived) -> bool:
-        """Write limits down, with the domains that have room again."""
+        """Record limits, with the domains that are below their limit again."""
         rooms = sorted(_with_room(DomainBudgets(limits, state.urls), self._folder, state))
-        told = {
+        detail = {
             "spec": self._choice.spec, "read": state.tally.pages, "rest": limits.rest, "pages": dict(limits.pages),
             "digest": limits.digest, "opened": rooms,
         }  # fmt: skip
-        self._folder.journal.commit([], events=[Event(EVENT, self._clock(), told)])
+        self._folder.journal.commit([], events=[Event(EVENT, self._clock(), detail)])
         self._last = latest(self._folder)
         return bool(rooms)
 
 
 def _with_room(gate: DomainBudgets, folder: Folder, state: Derived) -> set[str]:
-    """Return the domains of which pages are blocked for want of a budget, and that now have one."""
+    """Return the domains with pages blocked by their budget that are now below it."""
     from surveyor.kernels.mass import BLOCKED, LIFE
 
     life, spent = state.crawl.ledger.state & LIFE, gate.spent(folder)
@@ -178,12 +178,12 @@ def _with_room(gate: DomainBudgets, folder: Folder, state: Derived) -> set[str]:
 
 
 def events(folder: Folder) -> Iterator[Event]:
-    """Yield what the journal says about budgets."""
+    """Yield the budget events of the journal."""
     return folder.journal.events(EVENT)
 
 
 def latest(folder: Folder) -> Event | None:
-    """Return the last time that limits were set."""
+    """Return the latest budget event; None if there is none."""
     return next(iter([*events(folder)][-1:]), None)
 
 
@@ -193,12 +193,12 @@ def limits_of(event: Event) -> Limits:
 
 
 def opened(folder: Folder) -> dict[str, int]:
-    """Return the domains that got room again, and after how many visits the last time."""
+    """Return the domains that were opened, each with the number of visits before the last time."""
     return {name: event.visit for event in events(folder) for name in event.detail["opened"]}
 
 
 class DomainBudgets:
-    """The gate of a crawl: domains by number, as pages of them come up."""
+    """Budgets of a live crawl; domains are numbered as their pages come up."""
 
     def __init__(self, limits: Limits, urls: Urls) -> None:
         self._limits, self._urls = limits, urls
@@ -210,15 +210,15 @@ class DomainBudgets:
         return self._number(domain(host(self._urls[page])))
 
     def limit(self, domain: int) -> int:
-        """Return how many pages a domain may take."""
+        """Return the page budget of a domain."""
         return self._most[domain]
 
     def names(self) -> list[str]:
-        """Return the domains that were met, by number."""
+        """Return the names of the numbered domains, in order."""
         return list(self._numbers)
 
     def spent(self, folder: Folder) -> dict[int, int]:
-        """Count what each domain has spent in this period."""
+        """Count the pages requested from each domain in this period."""
         counted: dict[int, int] = {}
         pages = asked(folder)
         hosts, first, counts = np.unique(self._urls.host_ids(pages), return_index=True, return_counts=True)
@@ -235,29 +235,29 @@ class DomainBudgets:
 
 
 def asked(folder: Folder) -> IdArray:
-    """Return the pages that were asked for in this period, each as often as it was."""
+    """Return the pages requested in this period, one entry per request."""
     again = [event.visit for event in folder.journal.events("again")]
     return folder.journal.asked(since=again[-1] if again else 0)
 
 
 class OrRank(Rule):
-    """The rule of a crawl, or that it is time to rank domains again."""
+    """Stopping rule that is also met when domains are due to be ranked again."""
 
     def __init__(self, until: Rule, again_at: float) -> None:
         self._until, self.again_at = until, again_at
 
     def done(self, standing: Standing) -> bool:
-        """Say whether to stop, for either reason."""
+        """Return whether to stop, for either reason."""
         return self._until.done(standing) or standing.pages >= self.again_at
 
     def hopeless(self, standing: Standing) -> bool:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.hopeless(standing)
 
     def room(self, standing: Standing) -> int:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.room(standing)
 
     def limits(self) -> tuple[float, int] | None:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.limits()

@@ -1,14 +1,14 @@
-"""The graph of the domains of a survey, kept up to date while it is crawled.
+"""Domain graph of a survey, updated incrementally during the crawl.
 
-Domain x links to domain y if some page of x, as it was read last, links to a page of y. Links out of scope count, for
-they are most of those between domains; nofollow links count if asked for. All pages that are known lie somewhere, read
-or not. A page that moved lies where its target lies, also if that is out of scope, unless it moves in circles; so a
-domain all of whose pages moved is none.
+Domain x links to domain y if some page of x, as last read, links to a page of y. Links out of scope count, as most
+links between domains are; nofollow links are optional. Every known page, read or not, belongs to a domain. A page that
+moved (redirect or canonical URL) belongs to the domain of its target, even out of scope, except in a loop; so a domain
+whose pages all moved elsewhere is not in the graph.
 
-**Cost.** A link is kept as one key, domain of its page << 32 | page that it leads to, with the number of pages that
-have it: when a page turns out to have moved, links to it move too, and when a page is read again, what it no longer
-links to goes. Keys are sorted in runs, and runs merged as they grow alike, so that a link is merged O(log links) times.
-It takes 16 bytes for each distinct key, which are little more than there are pages, and 9 bytes a page.
+**Cost.** A link is stored as one key, domain of the source << 32 | target page, with the number of pages that have it.
+So links follow a page that is later found to have moved, and links that a page no longer has are removed when it is
+read again. Keys are sorted in runs, and runs of similar size are merged, so that a link is merged O(log links) times.
+Memory: 16 bytes per distinct key, with few more keys than pages, and 9 bytes per page.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from surveyor.stopping import Progress, silent
 from surveyor.store.journal import Journal
 from surveyor.web.suffixes import Suffixes
 
-RUN = 1 << 20  # links that are sorted at a time
-OFTEN = 1000  # visits after which progress is told
+RUN = 1 << 20  # links sorted at a time
+OFTEN = 1000  # visits between progress reports
 LOW = np.uint64(0xFFFFFFFF)
-Run = tuple[KeyArray, IntArray]  # rising keys, and how many pages have each
+Run = tuple[KeyArray, IntArray]  # sorted keys, and how many pages have each
 
 
 class DomainGraph:
-    """Takes visits in their order; gives the graph of hosts or domains at any time."""
+    """Host or domain graph, built incrementally from visits in order."""
 
     def __init__(self, to: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False) -> None:
         self._to, self._suffixes, self._nofollow = to, suffixes, nofollow
@@ -47,16 +47,16 @@ class DomainGraph:
     def _begin(self) -> None:
         self._places = Places(self._to, self._suffixes)
         self._suffixes = self._places.suffixes
-        self._at: IdArray = np.empty(0, np.int32)  # of each page: its place
-        self._moves: IdArray = np.empty(0, np.int32)  # of each page: where it moved, or itself
-        self._read: BoolArray = np.empty(0, np.bool_)  # of each page: whether its links are counted
-        self._waiting: list[tuple[int, IdArray, int]] = []  # pages, their links, and whether these come or go
+        self._at: IdArray = np.empty(0, np.int32)  # host or domain of each page
+        self._moves: IdArray = np.empty(0, np.int32)  # where each page moved to, or itself
+        self._read: BoolArray = np.empty(0, np.bool_)  # for each page, whether its links are counted
+        self._waiting: list[tuple[int, IdArray, int]] = []  # page, its links, and +1 to add or -1 to remove them
         self._links = self._size = 0
         self._runs: list[Run] = []
         self._journal, self.position = "", 0
 
     def add_urls(self, urls: Iterable[str]) -> None:
-        """Take the URLs of the next pages."""
+        """Add the URLs of the next pages."""
         rest = iter(urls)
         while some := list(islice(rest, NAMES)):
             if not all(isinstance(url, str) and URL.fullmatch(url) for url in some):
@@ -69,7 +69,7 @@ class DomainGraph:
             self._read = np.concatenate([self._read, np.zeros(len(some), np.bool_)])
 
     def observe(self, visit: Visit, before: Visit | None = None) -> None:
-        """Take a visit; of a page that was read before also that visit, which no longer counts."""
+        """Add a visit; `before` is the earlier visit that it replaces, required if the page was read before."""
         goal = _goal(visit)
         if visit.kind == "blocked" and goal < 0:
             return
@@ -83,7 +83,7 @@ class DomainGraph:
             self._put(visit, 1)
 
     def catch_up(self, journal: Journal, progress: Progress = silent) -> None:
-        """Take what a journal holds since the last time; all of it if its past was changed or it is another one."""
+        """Read the new visits of a journal; all visits if its past was changed or it is another journal."""
         if self._journal != journal.identity:
             self._begin()
             self._journal = journal.identity
@@ -97,7 +97,7 @@ class DomainGraph:
         self.position = end
 
     def snapshot(self, source: str = "") -> Condensed:
-        """Return the graph as it is now; it may say where it came from."""
+        """Return the current graph; `source` is recorded in its provenance."""
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
         keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
@@ -108,12 +108,12 @@ class DomainGraph:
         sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
-        told = provenance(self._places, of, {"source": source} if source else {})
+        origin = provenance(self._places, of, {"source": source} if source else {})
         strange = int(np.isin(kept, self._places.without_suffix).sum())
         if self._to == "domains":
-            told["hosts_under_no_suffix"] = strange
-        told |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
-        graph = Graph(made.indptr, made.indices, names=names, provenance=told)
+            origin["hosts_under_no_suffix"] = strange
+        origin |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
+        graph = Graph(made.indptr, made.indices, names=names, provenance=origin)
         return Condensed(graph, of, sizes_of(of, len(names)), self._to, strange)
 
     def _put(self, visit: Visit, sign: int) -> None:
@@ -126,7 +126,7 @@ class DomainGraph:
             self._close_run()
 
     def _close_run(self) -> None:
-        """Sort what came last; merge runs until each is more than twice as long as the next."""
+        """Sort the pending links into a run; merge runs until each is more than twice as long as the next."""
         if self._waiting:
             pages, lists, signs = zip(*self._waiting, strict=True)
             sizes = [links.size for links in lists]
@@ -147,7 +147,7 @@ def _goal(visit: Visit) -> int:
 
 
 def _merged(runs: list[Run]) -> Run:
-    """Merge runs, adding up the numbers of each key; keys that no page has any more go."""
+    """Merge runs, adding up the counts of each key; keys with count 0 are removed."""
     keys, counts = (np.concatenate(columns) for columns in zip(*runs, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -157,7 +157,7 @@ def _merged(runs: list[Run]) -> Run:
 
 
 def _settled(moves: IdArray) -> IdArray:
-    """Return where each page lies in the end: itself, if it moves in circles."""
+    """Return the final target of each page that moved; the page itself in a loop."""
     final = moves
     for _ in range(moves.size.bit_length()):
         further = final[final]

@@ -1,7 +1,7 @@
-"""How long a crawl takes at the polite rate: said before it starts, from what is known by then.
+"""Estimate of the duration of a crawl at the polite rate, from what is known before it starts.
 
-Each host is asked once per delay, so the pages of the host that has the most take the longest, and so many hosts allow
-so many pages a second. That answers take time can only make it longer; hosts that are not known yet can make it faster.
+Each host gets one request per crawl delay, so the host with the most pages takes longest, and the number of hosts
+limits the pages per second. Response times can only increase the duration; hosts discovered later can reduce it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from surveyor.arrays import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What can be said about the time that a crawl takes."""
+    """Estimated duration of a crawl."""
 
-    pages: int  # that wait
-    hosts: int  # on which they wait
-    rate: float  # pages a second that these hosts allow; inf without a delay
-    seconds: float  # until all of them are read, at least; or as many as the goal asks for, at this rate
+    pages: int  # queued
+    hosts: int  # with queued pages
+    rate: float  # pages per second that these hosts allow; inf without a delay
+    seconds: float  # lower bound until all of them are read; or time for the pages of the goal at this rate
     is_goal: bool = False
 
 
 def forecast(waiting: IntArray | Sequence[int], delays: Sequence[float], most: float = math.inf) -> Forecast:
-    """Say how long it takes to read all that waits, so many pages on each host, or `most` pages at their rate.
+    """Return how long it takes to read all queued pages (one count per host), or `most` pages at their rate.
 
     >>> forecast([100, 50], [1.0, 1.0])
     Forecast(pages=150, hosts=2, rate=2.0, seconds=100.0, is_goal=False)

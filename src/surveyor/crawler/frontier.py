@@ -1,12 +1,12 @@
-"""What to fetch now: the best page among those that may be asked.
+"""Frontier: selects the page to fetch next, the one of highest priority among those that may be requested now.
 
-Priorities come from a strategy and change all the time (`queues.py`). Gates stand behind them and are never part
-of them: a host that was just asked has to wait, a domain that has used up its budget is refused, and the refusal is
-an outcome like any other. A page is leased while it is fetched, in memory only: what is not done when a crawl ends
-is waiting.
+Priorities come from a strategy and change all the time (`queues.py`). Politeness and budgets are separate from
+priorities: a host that was just requested has to wait; a page of a domain over its budget is refused, and the refusal
+is an outcome like any other. A page is leased while it is fetched, in memory only: a page not finished when a crawl
+ends is still queued.
 
-A budget is spent by every page that was asked for, whatever came of it, each time; not by one that was refused. It
-follows from the outcomes alone, so a replay comes to the same.
+Every request for a page counts towards the budget of its domain, whatever its outcome; a refused page does not. The
+budget spent follows from the outcomes alone, so a replay gives the same numbers.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from surveyor.outcome import Outcome, was_asked
 
 
 class Limited(Protocol):
-    """What knows domains and their budgets."""
+    """Domains of pages and their budgets."""
 
     def domain(self, page: int) -> int:
-        """Return the number of the domain of a page; -1 if nothing limits it."""
+        """Return the id of the domain of a page; -1 if it has no budget."""
 
     def limit(self, domain: int) -> int:
-        """Return how many pages a domain may take."""
+        """Return the page budget of a domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Budgets:
-    """How many pages each domain of a web that is known may take."""
+    """Page budgets for the domains of a known graph."""
 
     domain_of: IntArray  # by page
     limits: IntArray  # by domain
 
     def domain(self, page: int) -> int:
-        """Return the domain of a page; one that was born since belongs to none."""
+        """Return the domain of a page; -1 for pages added later."""
         return int(self.domain_of[page]) if page < self.domain_of.size else -1
 
     def limit(self, domain: int) -> int:
-        """Return how many pages a domain may take."""
+        """Return the page budget of a domain."""
         return int(self.limits[domain])
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Budgets:
 
 
 class Frontier:
-    """The pages that wait, by priority; with `rereads`, also those that were read."""
+    """Queued pages by priority; with `rereads`, also the pages already read."""
 
     def __init__(
         self,
@@ -71,29 +71,29 @@ class Frontier:
     ) -> None:
         self._ledger, self._budgets, self._rereads = ledger, budgets, rereads
         self._queues = OneQueue(ledger.capacity) if queues is None else queues
-        self._spent: dict[int, int] = {}  # pages of each domain that were asked for
-        self._under_way: dict[int, int] = {}  # pages that are leased, and their domains: they have their place
+        self._spent: dict[int, int] = {}  # pages requested from each domain
+        self._under_way: dict[int, int] = {}  # leased pages and their domains: already counted in the budget
 
     def limit(self, budgets: Limited | None, spent: Mapping[int, int]) -> None:
-        """Set budgets, of which domains have spent so much already, besides the pages that are under way."""
+        """Set budgets and the pages each domain has already spent, not counting leased pages."""
         self._budgets, self._spent, leased = budgets, dict(spent), list(self._under_way)
         self._under_way = {}
         for page in leased:
             self.reserve(page)
 
     def reserve(self, page: int) -> None:
-        """Keep a place in the budget of its domain for a page that was asked for, and is to be tried again."""
+        """Reserve budget for a page that was requested and will be retried."""
         domain = -1 if self._budgets is None or page in self._under_way else self._budgets.domain(page)
         if domain >= 0:
             self._under_way[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
 
     @property
     def spent(self) -> dict[int, int]:
-        """How many pages of each domain were asked for or are under way."""
+        """Number of pages of each domain that were requested or are leased."""
         return dict(self._spent)
 
     def update(self, change: Reorder) -> None:
-        """Take new priorities; those of pages that cannot be read (again) are ignored."""
+        """Apply new priorities; those of pages that cannot be read (again) are ignored."""
         from surveyor.kernels import mass
 
         self._make_room()
@@ -112,13 +112,13 @@ class Frontier:
             raise StrategyError(f"it named page {page}, and no page read so far links to such a page")
 
     def take(self, count: int = 1) -> Batch:
-        """Lease the best pages that may be asked now, up to so many."""
+        """Lease up to `count` of the best pages that may be requested now."""
         batch = Batch()
         self._queues.take(batch, count, self._over_budget)
         return batch
 
     def settle(self, outcome: Outcome) -> None:
-        """Take note that something has happened to a page: it no longer waits, and may count."""
+        """Record the outcome of a page: remove it from the queue and count it towards its budget."""
         self.drop(outcome.page)
         if self._budgets is None:
             return
@@ -127,22 +127,22 @@ class Frontier:
             self._spent[domain] = self._spent.get(domain, 0) + 1
 
     def drop(self, page: int) -> None:
-        """End the lease of a page, or take it off the list."""
+        """End the lease of a page, or remove it from the queue."""
         if page < self._queues.size:
             self._queues.drop(page)
         if (domain := self._under_way.pop(page, -1)) >= 0:
             self._spent[domain] -= 1
 
     def standing(self) -> Reorder:
-        """Return the pages that wait or are leased, and their priorities."""
+        """Return the queued and leased pages and their priorities."""
         return Reorder(*self._queues.standing())
 
     def by_host(self) -> IdArray:
-        """Return a page of each host, in the order in which hosts became known; none if they are not told apart."""
+        """Return one page of each host, in order of discovery; empty if there is a single queue."""
         return self._queues.by_host()
 
     def restore(self, standing: Reorder, by_host: IdArray) -> None:
-        """Become the frontier of which these were told; whatever was on the list is not."""
+        """Replace the queue with this saved one."""
         for page in self._queues.standing()[0].tolist():
             self._queues.drop(page)
         self._make_room()
@@ -150,17 +150,17 @@ class Frontier:
         self.update(standing)
 
     def hold(self, page: int, until: float) -> None:
-        """Keep a leased page for another try at that time."""
+        """Hold a leased page back for a retry at that time."""
         self._queues.hold(page, until)
 
     @property
     def again_at(self) -> float:
-        """When there may be something to take though there is not now; inf if nothing happens by itself."""
+        """Earliest time at which a page may become available without new outcomes; inf if none will."""
         return self._queues.again_at
 
     @property
     def rereads(self) -> bool:
-        """Whether pages that were read stay on the list."""
+        """Whether pages that were read stay in the queue."""
         return self._rereads
 
     def __len__(self) -> int:
@@ -171,7 +171,7 @@ class Frontier:
             self._queues.grow(self._ledger.capacity)
 
     def _over_budget(self, page: int) -> str:
-        if self._budgets is None or page in self._under_way:  # it was asked for, and is tried again
+        if self._budgets is None or page in self._under_way:  # it was requested, and is a retry
             return ""
         domain = self._budgets.domain(page)
         if domain < 0:
@@ -183,7 +183,7 @@ class Frontier:
 
 
 def _as_ids(pages: np.ndarray) -> np.ndarray:
-    """Turn other integers into page ids; anything else is a mistake of the strategy."""
+    """Convert integers to page ids; anything else is an error of the strategy."""
     if pages.size and (pages.dtype.kind not in "iu" or pages.min() < 0 or pages.max() > np.iinfo(np.int32).max):
         raise StrategyError(f"it named pages that are no page ids ({pages.dtype})")
     return pages.astype(np.int32)

@@ -1,35 +1,35 @@
-"""Where all importance is while a crawl goes on: five accounts that sum to 1, always.
+"""Where all importance is during a crawl: five accounts that always sum to 1.
 
 Importance is PageRank with jumps to the trusted seeds. It starts as a unit of mass on the seeds. Each page that
 is read settles a part 1 − d (d is the damping) of the mass that has reached it and hands the rest to its links;
 a page without links hands it back to the seeds. Every unit is
 
 - *captured*: settled on pages that were read,
-- *moving*: on its way, on pages already read or back to the seeds,
+- *moving*: in transit, on pages already read or back to the seeds,
 - *waiting*: on known pages that were not read yet,
-- *blocked*: on pages that may not or cannot be read now (robots, budget, an error that may pass), or
-- *lost*: on pages that are gone for good.
+- *blocked*: on pages that may not or cannot be read now (robots, budget, a temporary error), or
+- *lost*: on pages that are permanently gone.
 
-**Coverage** is the share of importance that the pages read hold. It is known from both sides, without having
-seen the rest of the web:
+**Coverage** is the share of importance that the pages read hold. It is bounded from both sides, without knowledge of
+the rest of the web:
 
     captured + (1 − d)·moving − N  ≤  coverage  ≤  1 − lost − (1 − d)·(waiting + blocked) + N
 
 because importance = settled + Σ residual_i · (importance with all jumps to i), and each page keeps at least 1 − d
 of its own residual wherever its links lead. N is the size of negative residuals: 0 unless a page that was read
-again had changed, and then the lower bound may fall. (Mass on its way back to the seeds, and of mass on pages
-that are gone all but 1 − d, counts for neither bound.)
+again had changed, and then the lower bound may fall. (Mass returning to the seeds, and all but a part 1 − d of the
+mass on pages that are gone, counts for neither bound.)
 
-**Truth** is any web in which pages that were read have just the links as fetched, aliases are merged (a page
-that linked to both keeps both links), pages gone have no links, and all other pages have any links at all.
+**Truth**: the bounds hold for every web in which the pages read have exactly the links as fetched, aliases are merged
+(a page that linked to both keeps both links), pages gone have no links, and all other pages have arbitrary links.
 
-**Addresses of one page**: on a real web a page that has not answered, waiting or blocked, may turn out to be another
-address of a page read: its mass was covered all along. A ledger with `aliases` allows for it, and only what is gone
-lowers its upper bound: 1 − lost + N (of mass that has just arrived on pages gone, 1 − d counts as lost).
+**Aliases**: on a real web a waiting or blocked page may turn out to be another URL of a page already read, so that its
+mass was covered before. A ledger with `aliases` allows for this, and only mass on pages gone lowers its upper bound:
+1 − lost + N (of mass that has just arrived on pages gone, 1 − d counts as lost).
 
-**Closure**: mass on pages already read can be pushed on without a download. After each page the ledger does so
+**Closure**: mass on pages already read can be pushed further without a download. After each page the ledger does so
 wherever it exceeds about `closure` times the largest waiting mass, within `effort` link updates per page read on
-average. (A threshold that falls is followed after some work; `close` follows it at once.) RankMass: Cho and
+average. (A falling threshold is followed with some lag; `close` follows it at once.) RankMass: Cho and
 Schonfeld 2007; the push: Andersen, Chung and Lang 2006. 17 bytes per page; time linear in the link updates.
 
     >>> from surveyor.graph.growing import GrowingGraph
@@ -57,13 +57,13 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Kind, Outcome
 
 KINDS = get_args(Kind)
-DUST = 1e-15  # an account that holds less is empty but for rounding
-TOUCHED = 1 << 16  # pages whose changes are told one by one; beyond, all waiting pages count as changed
+DUST = 1e-15  # rounding error: an account below this is empty
+TOUCHED = 1 << 16  # pages whose changes are listed; beyond, all waiting pages count as changed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CoverageInterval:
-    """How much of all importance the pages read hold, and where the rest is."""
+    """Bounds on the coverage of the pages read, and the five accounts."""
 
     at_least: float
     at_most: float
@@ -74,7 +74,7 @@ class CoverageInterval:
     lost: float
 
     def to_dict(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the fields as a dict."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -101,10 +101,11 @@ class Ledger:
     ) -> None:
         """Put all mass on the seeds, by weight or evenly; when no page waits, closure leaves about `precision`.
 
-        With `aliases`, any page that has not answered may stand for one that was read; without, none does unasked.
+        With `aliases`, any page without a response may be an alias of a page that was read; without, only pages
+        whose outcome says so are.
 
-        A ledger that is not `eager` pushes nothing by itself, only in `close` and `sweep`. There is room for
-        so many `pages`; more comes as needed.
+        A ledger that is not `eager` pushes mass only in `close` and `sweep`. `pages` is the initial capacity; it grows
+        as needed.
         """
         from surveyor.kernels.mass import new_mass
 
@@ -123,7 +124,7 @@ class Ledger:
         self.mass = new_mass(self._pages, self.seeds, self.teleport, rules, TOUCHED)
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> None:
-        """Account for what happened to a page; the graph holds its links already, `old_links` are those before."""
+        """Update the accounts for an outcome; the graph already holds its links, `old_links` are the previous ones."""
         from surveyor.kernels import closure, mass
 
         self._check(outcome)
@@ -131,7 +132,7 @@ class Ledger:
         mass.forget_touched(self.mass)
         page, life = outcome.page, self.mass.state[outcome.page] & mass.LIFE
         if life == mass.ALIAS:
-            return  # its mass is elsewhere for good
+            return  # its mass was merged into another page
         if outcome.kind == "blocked":
             if life in (mass.UNKNOWN, mass.WAITING):
                 mass.turn(self.mass, page, mass.BLOCKED)
@@ -148,7 +149,7 @@ class Ledger:
             self._alias(page, outcome.target)
 
     def hear(self, pages: IdArray) -> None:
-        """Let pages wait that were never heard of, though no page read links to them; they have no mass."""
+        """Add unknown pages as waiting, without mass, though no page read links to them."""
         from surveyor.kernels import mass
 
         self._make_room(int(pages.max(initial=-1)))
@@ -159,7 +160,7 @@ class Ledger:
 
         mass.discover(self.mass, np.array([page, target], np.int32), 0, 2)
         target = int(mass.stands_for(self.mass, target))
-        if target == page:  # round in a circle: there is no page to read
+        if target == page:  # a loop of aliases: there is no page to read
             mass.turn(self.mass, page, mass.BLOCKED)
         else:
             mass.merge(self.mass, page, target)
@@ -167,13 +168,13 @@ class Ledger:
             closure.close(self.mass, self.graph.rows)
 
     def close(self) -> None:
-        """Push on what exceeds the threshold on pages already read, without limit of effort."""
+        """Push all mass above the threshold on pages already read, without limit of effort."""
         from surveyor.kernels.closure import settle
 
         settle(self.mass, self.graph.rows)
 
     def sweep(self) -> None:
-        """Push every page that was read once."""
+        """Push the mass of every page read, once."""
         from surveyor.kernels.closure import sweep
 
         sweep(self.mass, self.graph.rows)
@@ -192,7 +193,7 @@ class Ledger:
 
     @property
     def touched(self) -> IdArray:
-        """Waiting pages that became known or whose mass changed in the last event; a copy."""
+        """Waiting pages that were discovered or whose mass changed in the last event; a copy."""
         from surveyor.kernels import mass
 
         if self.mass.counts[mass.OVERFLOW]:
@@ -209,7 +210,7 @@ class Ledger:
         return np.flatnonzero(self.mass.state & mass.LIFE == mass.WAITING).astype(np.int32)
 
     def stands_for(self) -> IdArray:
-        """Return, for each page, the page that it is another address of, or itself."""
+        """Return, for each page, the page it is an alias of, or itself."""
         from surveyor.kernels import mass
 
         alias = (self.mass.state & mass.LIFE) == mass.ALIAS
@@ -221,44 +222,44 @@ class Ledger:
 
     @property
     def capacity(self) -> int:
-        """One more than the largest page id there is room for."""
+        """Number of pages there is room for: one more than the largest page id."""
         return self._pages
 
     @property
     def known(self) -> int:
-        """How many pages were heard of."""
+        """Number of known pages."""
         from surveyor.kernels.mass import KNOWN
 
         return int(self.mass.counts[KNOWN])
 
     @property
     def read(self) -> int:
-        """How many pages were read and are not gone."""
+        """Number of pages that were read and are not gone."""
         from surveyor.kernels.mass import READS
 
         return int(self.mass.counts[READS])
 
     @property
     def link_updates(self) -> int:
-        """How many shares of mass were handed over a link."""
+        """Number of times a share of mass was pushed over a link."""
         from surveyor.kernels.mass import UPDATES
 
         return int(self.mass.counts[UPDATES])
 
     @property
     def state(self) -> ByteArray:
-        """The life of each page (`kernels/mass.py` names them), with flags above the low three bits; read-only."""
+        """State of each page (constants in `kernels/mass.py`), with flags above the low three bits; read-only."""
         view: ByteArray = read_only(self.mass.state)
         return view
 
     @property
     def residual(self) -> FloatArray:
-        """The mass that has arrived on each page and was not passed on; read-only."""
+        """Mass that has arrived on each page and was not pushed further; read-only."""
         view: FloatArray = read_only(self.mass.residual)
         return view
 
     def importance(self) -> FloatArray:
-        """Return an estimate of the importance of each page: what it is sure to keep, scaled to sum 1."""
+        """Estimate the importance of each page: its lower bound, scaled to sum 1."""
         from surveyor.kernels import mass
 
         alias = self.mass.state & mass.LIFE == mass.ALIAS
@@ -266,15 +267,15 @@ class Ledger:
         return np.maximum(sure, 0.0) / max(float(np.maximum(sure, 0.0).sum()), 1e-300)
 
     def importance_of(self, page: int) -> float:
-        """Return the least importance that a page is sure to have."""
+        """Return a lower bound on the importance of a page."""
         from surveyor.kernels import mass
 
         if not 0 <= page < self._pages or self.mass.state[page] & mass.LIFE == mass.ALIAS:
-            return 0.0  # what an alias earns, the page it stands for has
+            return 0.0  # the mass of an alias belongs to its target
         return float(self.mass.settled[page] + (1 - self.damping) * max(self.mass.residual[page], 0.0))
 
     def _check(self, outcome: Outcome) -> None:
-        """Refuse what would make the accounts wrong."""
+        """Reject outcomes that would make the accounts wrong."""
         page, target = outcome.page, outcome.target
         if outcome.kind not in KINDS:
             raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(KINDS)}")
@@ -298,12 +299,12 @@ class Ledger:
 
 
 def _same(old: IdArray, new: IdArray) -> bool:
-    """Compare links in any order."""
+    """Return whether two lists of links are equal, in any order."""
     return old.size == new.size and (np.array_equal(old, new) or np.array_equal(np.sort(old), np.sort(new)))
 
 
 def check_damping(damping: float) -> None:
-    """Refuse a damping with which mass would never settle, or never move."""
+    """Reject a damping with which mass would never settle or never move."""
     if not 0 < damping < 1:
         raise UsageError(f"damping is {damping:g}", hint="give a number between 0 and 1, such as 0.85")
 

@@ -1,8 +1,8 @@
-"""The default folder of a survey: one name for each site, port and path prefix.
+"""Default folder name of a survey: unique for each site, port and path prefix.
 
 The name is readable where that is unambiguous: `example.org`, `localhost_8000`, `example.org_docs`. Anything that a
-file system might confuse or refuse (capital letters, other characters, long paths) is replaced, and a digest of the
-exact place is appended, so that two places never share a folder.
+file system might conflate or reject (capital letters, other characters, long paths) is replaced, and a digest of the
+exact location is appended, so that two locations never share a folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from surveyor.web.scope import Scope
 
-LONGEST = 100  # characters of a name without its ending; file systems take 255 bytes
+LONGEST = 100  # characters of a name without its suffix; file systems allow 255 bytes
 DIGEST = 5  # bytes
 LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 # A first segment of digits would look like a port.
@@ -40,7 +40,7 @@ def site_name(seed: str, *, prefix: bool = False) -> str:
 
 
 def shortened(name: str, whole: str, longest: int = 60) -> str:
-    """Return a name of at most so many characters; one that is cut ends in a digest of the `whole` it stands for."""
+    """Return a name of at most `longest` characters; a truncated name ends in a digest of `whole`."""
     return name if len(name) <= longest else _marked(name, whole, longest)
 
 
@@ -50,9 +50,9 @@ def _marked(name: str, whole: str, longest: int) -> str:
 
 
 def folder_for(seeds: Sequence[str], out: Path | str | None, *, scope: str = "", fresh: bool = False) -> Path:
-    """Return the folder of a survey of these seeds; with `fresh`, a name beside it that is not taken.
+    """Return the folder of a survey of these seeds; with `fresh`, an unused name.
 
-    The path counts only where the scope is a prefix.
+    The path of a seed is part of the name only if the scope is a prefix.
     """
     if out is not None:
         path = Path(out)

@@ -15,7 +15,7 @@ NOT_TRIED = "it was not fetched before the crawl ended"
 
 
 def nothing_fetched(survey: Survey) -> NothingFetched:
-    """Return the error: why the first seed that was tried could not be fetched, or the page that it redirects to."""
+    """Return the error: why the first seed that was requested, or its redirect target, could not be fetched."""
     pages = {page: (url, visit) for page, url, visit in survey.pages()}
     tried = {url: page for page, (url, visit) in pages.items() if visit is not None}
     seeds = survey.manifest.seeds

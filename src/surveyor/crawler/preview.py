@@ -1,7 +1,7 @@
-"""One page, looked at as a crawl would: robots.txt first, the delay kept, redirects one by one; nothing is saved.
+"""Fetch one page exactly as a crawl would: robots.txt first, crawl delay kept, redirects one by one; nothing is saved.
 
-What a crawl would make of the page is not guessed: the same code reads the answer. What may not be asked for is not
-asked for, and a page that fails is not tried again.
+The outcome is not guessed: the code of the crawl reads the response. URLs that may not be requested are not requested,
+and failures are not retried.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
 
-ROBOTS_HOPS = 5  # of robots.txt, as in a crawl
-LONG = 2.0  # seconds of waiting that are worth a word
+ROBOTS_HOPS = 5  # redirects of robots.txt, as in a crawl
+LONG = 2.0  # waits longer than this many seconds are reported
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsLook:
-    """What the robots.txt of an origin says of a page."""
+    """Verdict of the robots.txt of an origin on a page."""
 
     url: str
     status: int | None
     standing: str  # rules, absent or unreachable
     permits: bool
-    why: str  # it may not be read
-    rule: str  # the line that decides
+    why: str  # why it may not be read
+    rule: str  # the matching line
     crawl_delay: float | None
-    delay: float  # seconds between two requests that a crawl keeps here
+    delay: float  # seconds between two requests of a crawl to this host
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One request for a page, and what came of it."""
+    """One request for a page, and its result."""
 
     url: str
     status: int | None
@@ -60,7 +60,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class LinkLook:
-    """A link of the page: in scope, out of scope or nofollow; and why it is not followed."""
+    """A link of the page: in scope, out of scope or nofollow, and why it is not followed."""
 
     url: str
     where: str
@@ -71,14 +71,14 @@ class LinkLook:
 class Look:
     """One page as a crawl would see it."""
 
-    url: str  # that was asked for
-    final: str  # where redirects led
-    robots: tuple[RobotsLook, ...]  # of each origin that was asked
+    url: str  # as requested
+    final: str  # after redirects
+    robots: tuple[RobotsLook, ...]  # one per origin requested
     hops: tuple[Hop, ...]  # requests for pages; none if the first was not allowed
-    kind: str  # what a crawl would make of it: read, gone, blocked or moved
+    kind: str  # outcome in a crawl: read, gone, blocked or moved
     reason: str
-    again: bool  # a crawl would try it again before it gives up
-    scope: str  # that a crawl from here would have
+    again: bool  # whether a crawl would retry it
+    scope: str  # scope of a crawl from here
     content_type: str = ""
     size: int = 0  # bytes transferred
     title: str = ""
@@ -90,11 +90,11 @@ class Look:
 
     @property
     def fetched(self) -> bool:
-        """Whether a page came back."""
+        """Whether the page was received."""
         return bool(self.hops) and not self.hops[-1].trouble and 200 <= (self.hops[-1].status or 0) < 300
 
     def counts(self) -> dict[str, int]:
-        """Count the links: in scope, nofollow, and by why they are out of scope."""
+        """Count the links: in scope, nofollow, and out of scope by reason."""
         found: dict[str, int] = {}
         for link in self.links:
             name = f"{link.where}: {link.why}" if link.where == "out of scope" else link.where
@@ -102,7 +102,7 @@ class Look:
         return dict(sorted(found.items(), key=lambda entry: -entry[1]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything by name."""
+        """Return all fields as a dict."""
         return {**asdict(self), "fetched": self.fetched, "link_counts": self.counts()}
 
 
@@ -114,7 +114,7 @@ def look(
     say: Callable[[str], None] = lambda _: None,
     **settings: Any,
 ) -> Look:
-    """Look at one page without a crawl; settings are those of `crawl` (contact, scope, delay, allow, …)."""
+    """Fetch one page without a crawl; settings are those of `crawl` (contact, scope, delay, allow, …)."""
     return run_sync(looked(url, Settings(**settings), client=client, resolver=resolver, say=say))
 
 
@@ -128,20 +128,20 @@ async def looked(
     wait: Wait | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Look:
-    """Look at one page; `say` is told of long waits."""
+    """Fetch one page; long waits are reported to `say`."""
     seed = clean_seeds(url)[0]
     settings, _ = named(settings, {}, [seed])
-    async with visiting(settings, client=client, resolver=resolver, hosts=hosts, wait=wait, say=say) as guest:
-        return await _Looker(guest, settings, seed).look()
+    async with visiting(settings, client=client, resolver=resolver, hosts=hosts, wait=wait, say=say) as fetcher:
+        return await _Looker(fetcher, settings, seed).look()
 
 
 class _Looker:
-    """Who looks at one page, and at those that it redirects to."""
+    """Fetches one page and its redirect targets."""
 
-    def __init__(self, guest: Guest, settings: Settings, seed: str) -> None:
-        self._guest, self._settings, self._seed = guest, settings, seed
-        told = {name: getattr(settings, name) for name in ("scope", "include", "exclude", "depth")}
-        self._scope = scope_of(Manifest(seeds=(seed,), rng=0, settings=told))
+    def __init__(self, fetcher: Guest, settings: Settings, seed: str) -> None:
+        self._fetcher, self._settings, self._seed = fetcher, settings, seed
+        options = {name: getattr(settings, name) for name in ("scope", "include", "exclude", "depth")}
+        self._scope = scope_of(Manifest(seeds=(seed,), rng=0, settings=options))
         self._urls = Urls()
         seeds = self._urls.ids([seed]).tolist()
         self._reader = Reader(self._urls, self._scope, seeds, follow_nofollow=settings.follow_nofollow)
@@ -149,14 +149,14 @@ class _Looker:
         self._hops: list[Hop] = []
 
     async def look(self) -> Look:
-        url, clock = self._seed, self._guest.hosts.clock
+        url, clock = self._seed, self._fetcher.hosts.clock
         for _ in range(MOST_REDIRECTS + 1):
-            why = await self._guest.ready(url)
+            why = await self._fetcher.ready(url)
             self._see(url, why)
             if why:
                 return self._result(url, "blocked", why)
             at = clock()
-            fetched = await self._guest.fetch(url)
+            fetched = await self._fetcher.fetch(url)
             page = int(self._urls.ids([url])[0])
             visit: Any = self._reader.visits([Answer(page, 0, fetched, at, judge(fetched))])[0]
             trouble = judge(fetched).reason if fetched.error else ""
@@ -167,32 +167,32 @@ class _Looker:
         return self._result(url, "blocked", f"more than {MOST_REDIRECTS} redirects")
 
     def _see(self, url: str, why: str) -> None:
-        """Remember what robots.txt says of a page."""
-        there, hosts = origin(url), self._guest.hosts
-        if there not in self._guest.robots:  # a host that is never asked
+        """Record the verdict of robots.txt on a page."""
+        there, hosts = origin(url), self._fetcher.hosts
+        if there not in self._fetcher.robots:  # a host that must not be requested
             return
-        status, robots = self._guest.robots[there]
+        status, robots = self._fetcher.robots[there]
         rule, delay = robots.rule_for(url), hosts[hosts.number(host(url))].delay
-        told = "" if rule is None else f"line {rule.line}, {rule}"
+        line = "" if rule is None else f"line {rule.line}, {rule}"
         self._seen[there] = RobotsLook(
-            f"{there}/robots.txt", status, robots.standing, not why, why, told, robots.crawl_delay, delay
+            f"{there}/robots.txt", status, robots.standing, not why, why, line, robots.crawl_delay, delay
         )
 
     def _read(self, url: str, fetched: Fetched, visit: Visit) -> Look:
-        """Say what a page is, and what a crawl would make of it."""
+        """Return the properties of a page and its outcome in a crawl."""
         headers = _joined(fetched)
         kind, page = headers.get("content-type", ""), Page()
         if 200 <= (fetched.status or 0) < 300 and not fetched.skipped:
-            said = guarded(url, read_page, fetched.body, url, headers=headers, text=False)
-            page = Page() if isinstance(said, Failure) else said  # the visit gives the reason
-        wishes = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
+            parsed = guarded(url, read_page, fetched.body, url, headers=headers, text=False)
+            page = Page() if isinstance(parsed, Failure) else parsed  # the visit gives the reason
+        directives = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
         if page.unavailable_after is not None:
-            wishes.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")
+            directives.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")
         reason = f"stands for {self._urls[visit.target]}" if visit.kind == "moved" else visit.reason
         return self._result(
             url, visit.kind, reason, again=judge(fetched).again, content_type=kind, size=len(fetched.raw),
             title=page.title, language=page.language, charset=page.charset if page.links or page.title else "",
-            canonical=page.canonical or "", wishes=tuple(wishes), links=self._links(url, page),
+            canonical=page.canonical or "", wishes=tuple(directives), links=self._links(url, page),
         )  # fmt: skip
 
     def _links(self, url: str, page: Page) -> tuple[LinkLook, ...]:
@@ -208,12 +208,12 @@ class _Looker:
         return tuple(found.values())
 
     def _result(self, url: str, kind: str, reason: str, *, again: bool = False, **facts: Any) -> Look:
-        told = scope_in_words(self._scope, self._seed)
-        return Look(self._seed, url, tuple(self._seen.values()), tuple(self._hops), kind, reason, again, told, **facts)
+        scope = scope_in_words(self._scope, self._seed)
+        return Look(self._seed, url, tuple(self._seen.values()), tuple(self._hops), kind, reason, again, scope, **facts)
 
 
 def scope_in_words(scope: Scope, seed: str) -> str:
-    """Say what a scope admits.
+    """Describe what a scope admits.
 
     >>> scope_in_words(Scope.of_seeds(["https://example.org/docs/a"]), "https://example.org/docs/a")
     'prefix: example.org/docs/ and what lies below'
@@ -233,7 +233,7 @@ def scope_in_words(scope: Scope, seed: str) -> str:
 
 
 def _joined(fetched: Fetched) -> Mapping[str, str]:
-    """Return headers by name; several of one name are joined by newlines."""
+    """Return headers by name; repeated headers are joined by newlines."""
     joined: dict[str, str] = {}
     for name, value in fetched.headers:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")

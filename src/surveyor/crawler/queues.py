@@ -1,9 +1,9 @@
-"""Where pages wait for their turn: in one queue, or in one for each host, of which only some may be asked now.
+"""Priority queues of pages: a single queue, or one per host of which only some may be requested now.
 
-Both keep the order that priorities ask for (highest first, ties by the smaller id). `OneQueue` serves simulations.
-`HostQueues` serves a live crawl: it hands out the best page among the hosts that may be asked now, and errands first
-where a host must be looked up or asked for its robots.txt before. Pages that robots.txt forbids are refused when they
-come up. A page whose fetch failed can be held back until another try is due.
+Both order pages by priority (highest first, ties by the smaller id). `OneQueue` is for simulations. `HostQueues` is for
+a live crawl: it returns the best page among the hosts that may be requested now, preceded by host tasks where the
+address or the robots.txt of a host is needed first. Pages that robots.txt forbids are refused when they come up. A page
+whose fetch failed can be held back until its retry is due.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from surveyor.kernels.queue import Queue
 
 
-ABSENT = -2  # in both kinds of queue: the page is nowhere
-REFUSALS = 1_000  # of one batch: a host that forbids a million pages must not stop all others
+ABSENT = -2  # in both kinds of queue: the page is not in it
+REFUSALS = 1_000  # per batch: a host that forbids a million pages must not delay all others
 
 
 class Errand(NamedTuple):
-    """Something to find out about a host before its pages can be asked for."""
+    """Task to complete for a host before its pages can be requested: look up its address or fetch its robots.txt."""
 
     kind: Literal["address", "robots"]
     host: int
@@ -41,12 +41,12 @@ class Errand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Pages to fetch now, best first, errands to run, and pages that may not be fetched."""
+    """Pages to fetch now, best first, host tasks to run, and pages that may not be fetched."""
 
     pages: list[int] = field(default_factory=list)
     refused: list[Outcome] = field(default_factory=list)
     errands: list[Errand] = field(default_factory=list)
-    room: int | None = ENDLESS  # requests of its own that the source may begin; None if it has begun them already
+    room: int | None = ENDLESS  # requests that the source may start on its own; None if it has started them already
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.refused or self.errands)
@@ -62,20 +62,20 @@ class OneQueue:
 
     @property
     def size(self) -> int:
-        """How many pages there is room for."""
+        """Number of pages there is room for."""
         return self._queue.priority.size
 
     def __len__(self) -> int:
         return int(self._queue.counts[2])
 
     def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
-        """Set priorities; return the place of a wrong entry, or -1."""
+        """Set priorities; return the index of an invalid entry, or -1."""
         from surveyor.kernels import crawl
 
         return crawl.reorder(self._queue, state, pages, priorities, also)
 
     def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
-        """Lease the best pages, up to so many in all; those with a reason not to are refused."""
+        """Lease the best pages, up to `count` in the batch; pages with a reason from `refuse` are refused."""
         from surveyor.kernels.queue import lease
 
         while len(batch.pages) < count and (page := lease(self._queue)) >= 0:
@@ -85,7 +85,7 @@ class OneQueue:
                 batch.pages.append(page)
 
     def drop(self, page: int) -> None:
-        """Take a page out."""
+        """Remove a page."""
         from surveyor.kernels.queue import drop
 
         drop(self._queue, page)
@@ -93,19 +93,19 @@ class OneQueue:
     again_at = math.inf  # nothing is ever held back
 
     def standing(self) -> tuple[IdArray, FloatArray]:
-        """Return the pages that wait or are leased, and their priorities."""
+        """Return the queued and leased pages and their priorities."""
         pages = np.flatnonzero(self._queue.before != ABSENT).astype(np.int32)
         return pages, self._queue.priority[pages]
 
     def by_host(self) -> IdArray:
-        """Return nothing: hosts are not told apart."""
+        """Return an empty array: there is a single queue for all hosts."""
         return NO_LINKS
 
     def settle(self, pages: IdArray) -> None:
-        """Do nothing: hosts are not told apart."""
+        """Do nothing: there is a single queue for all hosts."""
 
     def hold(self, page: int, until: float) -> None:  # noqa: ARG002
-        """Let a page wait again at once: there is no clock."""
+        """Queue a page again immediately: there is no clock."""
         from surveyor.kernels.queue import place
 
         priority = float(self._queue.priority[page])
@@ -113,7 +113,7 @@ class OneQueue:
         place(self._queue, page, priority)
 
     def grow(self, pages: int) -> None:
-        """Make room for so many pages."""
+        """Grow to room for `pages` pages."""
         self._queue = grown(self._queue, pages)
 
 
@@ -127,25 +127,25 @@ class HostQueues:
         url_of: Callable[[int], str],
         host_ids: Callable[[IdArray], IdArray] | None = None,
     ) -> None:
-        """Make room for pages, whose URLs `url_of` tells; `host_ids` returns quickly which are of one host."""
+        """Make room for pages; `url_of` returns their URLs, and `host_ids` is a fast way to group them by host."""
         from surveyor.kernels.forest import new_forest
         from surveyor.kernels.queue import new_queue
 
         self.hosts, self._url_of, self._host_ids = hosts, url_of, host_ids
-        self._numbers: dict[int, int] = {}  # of hosts, by id
+        self._numbers: dict[int, int] = {}  # host number by host id
         self._forest, self._awake = new_forest(pages, 64), new_queue(64)
-        self._held: list[tuple[float, int]] = []  # pages to be tried again, and when
+        self._held: list[tuple[float, int]] = []  # retry times and pages
 
     @property
     def size(self) -> int:
-        """How many pages there is room for."""
+        """Number of pages there is room for."""
         return self._forest.priority.size
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._forest.before >= -1)) + len(self._held)
 
     def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
-        """Set priorities; return the place of a wrong entry, or -1."""
+        """Set priorities; return the index of an invalid entry, or -1."""
         from surveyor.kernels import forest
         from surveyor.kernels.mass import LIFE, UNKNOWN
 
@@ -155,7 +155,7 @@ class HostQueues:
         return wrong
 
     def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
-        """Lease the best pages and errands of hosts that may be asked now, up to so many in all."""
+        """Lease the best pages and host tasks of hosts that may be requested now, up to `count` in the batch."""
         from surveyor.kernels import forest
         from surveyor.kernels.queue import best
 
@@ -173,7 +173,7 @@ class HostQueues:
             host = forest.next_host(self._forest, self._awake, host, leases, not again)
 
     def _ask(self, host: int, batch: Batch, refuse: Callable[[int], str]) -> tuple[bool, bool]:
-        """Choose what a host is asked next; return whether it is its best page, and whether it may be asked again."""
+        """Choose the next request to a host; return whether it is its best page, and whether more may follow now."""
         page = int(self._forest.root[host])
         url = self._url_of(page)
         origin = origin_of(url)
@@ -194,24 +194,24 @@ class HostQueues:
 
     @property
     def again_at(self) -> float:
-        """When a host or a page that is held back may be asked again; inf if nothing happens by itself."""
+        """Earliest time at which a host or a held page may be requested again; inf if there is none."""
         if not self._held and (self._forest.root < 0).all():
-            return math.inf  # hosts wake, and have nothing to be asked for
+            return math.inf  # hosts may wake, but no pages are queued
         soonest = min(self.hosts.next_wake, self._held[0][0] if self._held else math.inf)
         return max(soonest, self.hosts.paused_until) if soonest < math.inf else soonest
 
     def standing(self) -> tuple[IdArray, FloatArray]:
-        """Return the pages that wait or are leased, and their priorities."""
+        """Return the queued and leased pages and their priorities."""
         pages = np.flatnonzero(self._forest.before != ABSENT).astype(np.int32)
         return pages, self._forest.priority[pages]
 
     def by_host(self) -> IdArray:
-        """Return a page of each host, in the order of their numbers: between equals, the smaller number is first."""
+        """Return one page of each host, by host number, which breaks ties between hosts."""
         numbers, pages = np.unique(self._forest.host, return_index=True)
         return pages[numbers >= 0].astype(np.int32)
 
     def waiting(self) -> IntArray:
-        """Return how many pages wait on each host."""
+        """Return the number of queued pages of each host."""
         hosts = self._forest.host[self._forest.before != ABSENT]
         return np.bincount(hosts[hosts >= 0], minlength=len(self.hosts))
 
@@ -221,25 +221,25 @@ class HostQueues:
             self.host(page)
 
     def hold(self, page: int, until: float) -> None:
-        """Keep a page that was leased until then."""
+        """Hold a leased page back until then."""
         heapq.heappush(self._held, (until, page))
 
     @property
     def first_held(self) -> tuple[float, int] | None:
-        """The page that is retried next, and when; None if none is held back."""
+        """Time and page of the next retry; None if no page is held back."""
         return self._held[0] if self._held else None
 
     def release(self) -> list[int]:
-        """Hold no page back any more, and return those that were; they are still leased."""
+        """Stop holding pages back, and return them; they are still leased."""
         held, self._held = [page for _, page in self._held], []
         return held
 
     def asking(self) -> list[int]:
-        """Return the hosts that have pages in their queues."""
+        """Return the hosts with queued pages."""
         return np.flatnonzero(self._forest.root >= 0).tolist()
 
     def keep(self, page: int, until: float) -> bool:
-        """Keep a page that waits, as it was kept before a restart; false if it does not wait."""
+        """Hold a queued page back, as before a restart; return False if it is not queued."""
         from surveyor.kernels import forest
 
         if self._forest.before[page] in (ABSENT, forest.LEASED):
@@ -256,13 +256,13 @@ class HostQueues:
         return int(self._forest.host[page])
 
     def drop(self, page: int) -> None:
-        """Take a page out."""
+        """Remove a page."""
         from surveyor.kernels import forest
 
         forest.forget(self._forest, self._awake, np.int64(page))
 
     def grow(self, pages: int) -> None:
-        """Make room for so many pages."""
+        """Grow to room for `pages` pages."""
         from surveyor.kernels.forest import new_forest
 
         old = self._forest
@@ -272,7 +272,7 @@ class HostQueues:
         self._forest = new._replace(root=old.root, awake=old.awake)
 
     def _settle(self, pages: IdArray) -> None:
-        """Find the hosts of pages of which it is not known."""
+        """Assign host numbers to pages that have none."""
         new = pages[self._forest.host[pages] < 0]
         if self._host_ids is None:
             numbers = [self.hosts.number(host_of(self._url_of(page))) for page in new.tolist()]
@@ -297,7 +297,7 @@ class HostQueues:
 
 
 def grown(old: Queue, pages: int) -> Queue:
-    """Return a queue with room for so many pages."""
+    """Return a copy of a queue with room for `pages` pages."""
     from surveyor.kernels.queue import new_queue
 
     new = new_queue(pages)

@@ -1,12 +1,12 @@
-"""All that follows from the journal of a survey: its URLs, graph, accounts and queue, made by a replay.
+"""Replay of the journal of a survey into its state: URLs, graph, accounts and queue.
 
-Coverage and ranks are functions of the log, the seeds and the settings, whoever asks: the crawl that goes on with a
-survey, and the command that looks at it meanwhile, come to the same numbers. A checkpoint saves the replay of what it
-stands for; it is believed only if it was made under the same seeds and settings.
+Coverage and ranks are functions of the journal, the seeds and the settings, so a resumed crawl and a command that reads
+the survey meanwhile compute the same numbers. A checkpoint saves replaying the visits before it; it is used only if it
+was made with the same seeds and settings.
 
-If seeds were added or the scope was changed, links are judged anew: those that were out of scope may now belong. If the
-user asked for another try (an event `again`), all that was blocked before it waits, as if it had never been tried; and
-so does what was refused of a domain whose budget has room again (`domain_budgets.py`).
+If seeds were added or the scope was changed, the scope of all links is evaluated again: links that were out of scope
+may now be in scope. After a request to retry blocked pages (an event `again`), all pages blocked before it are queued
+as if they had never been requested; so are the refused pages of a domain whose budget was raised (`domain_budgets.py`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from surveyor.web.urls import Urls, domain, host
 EFFORT = 2_500.0  # link updates per page read, on average: an eighth of a millisecond, where a page takes one
 URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
-DELETED = "deleted"  # why pages of a host that was deleted are blocked, for good
+DELETED = "deleted"  # reason of pages of a deleted host: permanently blocked
 Queues = Callable[[int, Urls], OneQueue | HostQueues]
-Make = Callable[[Urls], Strategy]  # makes the strategy that goes by these URLs
+Make = Callable[[Urls], Strategy]  # makes a strategy for these URLs
 ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
 
 
@@ -72,17 +72,16 @@ def derive(
     make: Make | None = None,
     code: bool = False,
 ) -> Derived:
-    """Replay a journal; `watch` sees the state after each outcome. With `sent`, later visits carry what was sent.
+    """Replay a journal; `watch` is called after each outcome. With `sent`, later visits carry these request headers.
 
-    A strategy that is a class of somebody's is imported only with `code`: because the user named it now, never because
-    a survey does. Without, a neutral one takes its place, and the numbers are the same.
-    A strategy that is not the one that the manifest names is made by `make`. It learns of every outcome: also of what
-    was refused and waits again, for what it did then was right then.
+    A user-defined strategy class is imported only with `code`: because the user named it now, never because a survey
+    does. Otherwise a neutral strategy replaces it, and the numbers are the same. `make` replaces the strategy named in
+    the manifest. It observes every outcome, including refused pages that are queued again, as the original run did.
     """
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
     derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make_one), 0, 0)
-    closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # another may be writing
+    closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # the journal may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
         _close(derived, closings[position])
@@ -102,7 +101,7 @@ def derive(
 
 
 def tried_again(folder: Folder) -> tuple[int, float]:
-    """Return after how many visits, and when, the user last asked for another try of what was blocked; 0 if never."""
+    """Return the number of visits before, and the time of, the last request to retry blocked pages; 0 if none."""
     asked = [(event.visit, event.at) for event in folder.journal.events("again")]
     return asked[-1] if asked else (0, 0.0)
 
@@ -113,7 +112,7 @@ def _close(state: Derived, times: int) -> None:
 
 
 def save(folder: Folder, state: Derived) -> bool:
-    """Save a checkpoint; false if the strategy holds what cannot be saved, or the disk does not take it."""
+    """Save a checkpoint; return False if the strategy cannot be saved or the write fails."""
     lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
     frozen = freeze(_parts(state)) if lasting else None
     if frozen is None:
@@ -126,7 +125,7 @@ def save(folder: Folder, state: Derived) -> bool:
 
 
 def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
-    """Make the strategy that the manifest names, or a neutral one in place of code that the user did not name."""
+    """Make the strategy named in the manifest, or a neutral one in place of code that the user did not name."""
     manifest = folder.manifest
     named = str(manifest.settings.get("strategy", "rankmass"))
     if names_code(named) and not code:
@@ -145,7 +144,7 @@ def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
 def _from_checkpoint(
     folder: Folder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
 ) -> tuple[Derived, int, int] | None:
-    """Return the latest state saved under these seeds and settings, its position, and how often it was closed."""
+    """Return the latest state saved with these seeds and settings, its position, and its number of closings."""
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
@@ -158,7 +157,7 @@ def _from_checkpoint(
     except (KeyError, ValueError):
         return None
     _add_urls(folder, state.urls)
-    crawl = state.crawl  # begun with the seeds, under other numbers, in its queue
+    crawl = state.crawl  # its queue holds the seeds, under other ids
     state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
     state.crawl.frontier.restore(waiting, by_host)
     return state, kept.position, int(kept.about["closed"])
@@ -170,11 +169,11 @@ def _parts(state: Derived) -> dict[str, object]:
 
 
 def _terms(folder: Folder) -> str:
-    """Sum up what a state follows from, besides the journal."""
+    """Return a digest of the inputs of a state other than the journal."""
     manifest = folder.manifest
     settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
-    told = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0], opened(folder)]
-    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
+    terms = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0], opened(folder)]
+    return hashlib.blake2b(json.dumps(terms, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 
 def urls_of(folder: Folder) -> Urls:
@@ -185,7 +184,7 @@ def urls_of(folder: Folder) -> Urls:
 
 
 def _add_urls(folder: Folder, urls: Urls) -> None:
-    """Add the URLs of the journal that are not there yet, each under the id that the journal gives it."""
+    """Add the missing URLs of the journal, each under its id there."""
     rest = folder.journal.urls(len(urls))
     while some := list(islice(rest, 1 << 16)):
         first = len(urls)
@@ -202,7 +201,7 @@ def _begun(
     make: Make,
     seeds: Sequence[int] | None = None,
 ) -> Derived:
-    """Return the state before the first page; the numbers of the seeds are those of their URLs, or given."""
+    """Return the state before the first page; `seeds` are the ids of the seeds, by default those of their URLs."""
     manifest = folder.manifest
     settings, known = manifest.settings, urls.ids(manifest.seeds)
     strategy = make(urls)
@@ -225,7 +224,7 @@ def _begun(
 def _state(
     folder: Folder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
 ) -> Derived:
-    """Return a state in whose queue nothing waits yet."""
+    """Return a state with an empty queue."""
     manifest = folder.manifest
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
@@ -236,7 +235,7 @@ def _state(
 
 
 def scope_of(manifest: Manifest) -> Scope:
-    """Return the scope that the seeds and settings of a survey make."""
+    """Return the scope defined by the seeds and settings of a survey."""
     settings = manifest.settings
     kind = settings.get("scope") or Scope.of_seeds(manifest.seeds).kind
     return Scope(
@@ -251,9 +250,9 @@ def scope_of(manifest: Manifest) -> Scope:
 
 
 def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
-    """Yield the outcomes of a journal up to where it ended when it was opened, as another process may be writing.
+    """Yield the outcomes of a journal up to its end when it was opened, as another process may be writing.
 
-    Links are judged anew where the scope is no longer what it was.
+    The scope of links is evaluated again if it was changed.
     """
     journal = folder.journal
     rescoped = any(True for _ in journal.events("rescope"))
@@ -263,10 +262,10 @@ def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The graph of a survey: every page that is known and in scope, those that stand for others left out."""
+    """The graph of a survey: every known page in scope, without aliases."""
 
-    graph: Graph  # a multigraph: who linked to a page by two addresses has two links to it
-    pages: IdArray  # the page of the journal that each is
+    graph: Graph  # a multigraph: a page that linked to two URLs of a page has two links to it
+    pages: IdArray  # page id in the journal of each node
     read: BoolArray  # whether it was read
     teleport: FloatArray
 
@@ -297,7 +296,7 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     teleport: FloatArray = np.bincount(seeds[seeds >= 0], ledger.teleport[seeds >= 0], pages.size).astype(np.float64)
     names = Names.of(state.urls[page] for page in pages.tolist())
     if not teleport.any():
-        teleport = np.ones(pages.size)  # no seed is among them
+        teleport = np.ones(pages.size)  # no seed is in the graph
     read: BoolArray = life[pages] == mass.READ
     return Ranked(
         Graph(indptr, indices, names=names), pages, read, teleport / teleport.sum() if pages.size else teleport

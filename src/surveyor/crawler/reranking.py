@@ -1,7 +1,7 @@
-"""Which domains are the best, by what a survey has read so far: those with most supporters at level 2.
+"""Ranking of domains during a crawl, by the number of supporters at level 2.
 
-Who links to whom is taken from all links of the pages read, in the scope or not, but for those marked nofollow, with
-which a site does not vouch. A domain that nobody links to has no rank.
+The domain graph has all links of the pages read, in or out of scope, except nofollow links, which are no endorsement.
+A domain without in-links has no rank.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def by_supporters(graph: Graph) -> Reputation:
-    """Count supporters at level 2; in-links break ties."""
+    """Count supporters at level 2; ties are broken by in-links."""
     from surveyor.rank.domains.supporters import supporters
 
     return supporters(graph, depth=2)
 
 
 class BestDomains:
-    """Ranks the domains of a survey again and again; only what was read since is looked at."""
+    """Ranks the domains of a survey repeatedly; each call reads only the new visits."""
 
     def __init__(self, score: Callable[[Graph], Reputation] = by_supporters) -> None:
         self._domains, self._score = DomainGraph(), score
 
     def __call__(self, folder: Folder, count: int) -> list[str]:
-        """Return the best domains, best first, at most so many."""
+        """Return at most `count` domains, best first."""
         self._domains.catch_up(folder.journal)
         graph = self._domains.snapshot().graph
         into = graph.in_links.degrees()

@@ -1,4 +1,4 @@
-"""How often pages change, and when to read them again: due times, not priorities.
+"""Change rates of pages and optimal re-visit rates; the result is due times, not priorities.
 
 **Change rates.** A page that changes at random moments (a Poisson process of rate λ) is found changed after an
 interval τ with probability 1 - e^(-λτ), however often it changed in between. From n visits at equal intervals
@@ -10,22 +10,22 @@ irregular intervals the likelihood is largest where
 
 Every estimate carries a 95 % interval: the rates that a score test does not reject, |U(λ)| ≤ 1.96 √J(λ), with U
 the difference of the two sides above and J(λ) = Σ_all τ² / (e^(λτ) - 1) the information. At equal intervals this
-is Wilson's interval for the share of changed visits, turned into rates. Without any change it begins at 0; with
-nothing but changes it has no upper end.
+is Wilson's interval for the share of changed visits, converted to rates. Without any change its lower end is 0; if
+every visit found a change it has no upper end.
 
-**Re-visit rates.** If page i matters μ, changes at rate λ and is read at random moments at rate ρ, it is fresh a
-share ρ/(ρ + λ) of the time. Among all rates that sum to a total and are not below a floor,
+**Re-visit rates.** If page i has importance μ, changes at rate λ and is read at random moments at rate ρ, it is fresh
+a share ρ/(ρ + λ) of the time. Among all rates that sum to a total and are not below a floor,
 
     ρ = max(floor, w √(μλ) - λ),   w such that they sum to the total,
 
 has the largest Σ μ ρ/(ρ + λ) (Azar et al., PNAS 2018), because each page above its floor then gains the same,
 1/w², from one more visit. The sum is piecewise linear in w, so sorting the pages by the w at which they leave
-their floor gives w exactly, in O(n log n). A page that changes faster than w² times its importance is not worth
-a visit at all: without a floor it is never read again, and its change rate never learnt.
+their floor gives w exactly, in O(n log n). A page that changes faster than w² times its importance gets no visits
+above its floor: without a floor it is never read again, and its change rate is never learnt.
 
 **Spacing.** Reading a page at regular intervals 1/ρ instead keeps it fresh (ρ/λ)(1 - e^(-λ/ρ)) of the time, at
-least as much as ρ/(ρ + λ): following due times does no worse than the formula promises. The rates are the best
-for random spacing, not for regular.
+least as much as ρ/(ρ + λ): following due times is no worse than the formula. The rates are optimal for random
+spacing, not for regular spacing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CLOSE = 1e-10  # relative error of a root
 
 @dataclass(frozen=True, slots=True)
 class ChangeRate(Generic[Number]):
-    """Changes per unit of time, estimated, with a 95 % interval; single numbers or one entry per page."""
+    """Estimated changes per unit of time with a 95 % confidence interval; scalars or one entry per page."""
 
     rate: Number
     low: Number
@@ -61,7 +61,7 @@ def change_rate(visits: float, changes: float, interval: float) -> ChangeRate[fl
 @overload
 def change_rate(visits: Values, changes: Values, interval: Values | float) -> ChangeRate[FloatArray]: ...
 def change_rate(visits: Any, changes: Any, interval: Any) -> Any:
-    """Estimate the rate from visits at equal intervals, so many of which found a change; Wilson's interval.
+    """Estimate the change rate from visits at equal intervals, with Wilson's interval.
 
     >>> found = change_rate(20, 5, interval=1.0)
     >>> round(found.rate, 3), round(found.low, 3), round(found.high, 3)
@@ -73,7 +73,7 @@ def change_rate(visits: Any, changes: Any, interval: Any) -> Any:
     _positive(length, "intervals")
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = WIDTH * np.sqrt(np.where(n > 0, x * (n - x) / n, 0.0) + WIDTH**2 / 4)
-        same_most = (n - x + WIDTH**2 / 2 + spread) / (n + WIDTH**2)  # Wilson's limits of the chance of no change
+        same_most = (n - x + WIDTH**2 / 2 + spread) / (n + WIDTH**2)  # Wilson's limits of P(no change)
         same_least = (n - x + WIDTH**2 / 2 - spread) / (n + WIDTH**2)
         rate = -np.log((n - x + 0.5) / (n + 0.5)) / length
         low = np.where(x > 0, -np.log(same_most), 0.0) / length
@@ -83,11 +83,11 @@ def change_rate(visits: Any, changes: Any, interval: Any) -> Any:
 
 
 def change_rate_irregular(intervals: npt.ArrayLike, changed: npt.ArrayLike) -> ChangeRate[float]:
-    """Estimate the rate of one page from the lengths between visits, and whether each found a change.
+    """Estimate the change rate of one page from the intervals between visits and whether each found a change.
 
-    The answer is the maximum-likelihood one. Without any change that is 0. With nothing but changes it would
-    be infinite; instead Σ 1/(e^(λτ) - 1) = ½ is solved, the sum of the odds that each visit had found no
-    change, which at equal intervals is the ½ of `change_rate`.
+    The result is the maximum-likelihood estimate. Without any change it is 0. If every visit found a change it would
+    be infinite; instead Σ 1/(e^(λτ) - 1) = ½ is solved, the sum of the odds that each visit had found no change,
+    which at equal intervals is the ½ of `change_rate`.
 
     >>> found = change_rate_irregular([1.0, 2.0, 4.0, 1.0], [False, True, True, False])
     >>> round(found.rate, 3), round(found.low, 3), round(found.high, 3)
@@ -106,10 +106,10 @@ def change_rates(
     *,
     prior: tuple[float, float] | None = None,
 ) -> ChangeRate[FloatArray]:
-    """Estimate the rates of many pages at once, each as `change_rate_irregular`; entry k is a visit to page[k].
+    """Estimate the change rates of many pages, as `change_rate_irregular`; entry k is a visit to page[k].
 
-    A prior (rate, visits) counts as so many more visits to each page, at an interval after which that rate
-    makes a change as likely as not, half of which found one: pages hardly visited are then near it.
+    A prior (rate, visits) counts as that many additional visits to each page, half of which found a change, at the
+    interval after which this rate gives a change with probability ½: estimates of pages with few visits are near it.
     """
     ids, lengths, found, weights = _visits(page, intervals, changed, pages, prior)
 
@@ -146,9 +146,9 @@ def change_rates(
 def optimal_rates(
     importance: npt.ArrayLike, change_rates: npt.ArrayLike, total: float, *, at_least: npt.ArrayLike = 0.0
 ) -> FloatArray:
-    """Return the re-visit rates that keep the most importance fresh; they sum to `total`, none below `at_least`.
+    """Return the re-visit rates that maximise fresh importance; they sum to `total`, none below `at_least`.
 
-    Pages that never change or do not matter get their floor. If all are such, the rest is not spent.
+    Pages that never change or have no importance get their floor. If this holds for all, the rest is not spent.
 
     >>> optimal_rates([4.0, 1.0, 1.0], [1.0, 1.0, 0.0], total=4.0)
     array([3., 1., 0.])
@@ -168,10 +168,10 @@ def optimal_rates(
         return rates
     root, change, floor = root[gains], change[gains], floor[gains]
     with np.errstate(over="ignore"):
-        leaves = (floor + change) / root  # the w at which a page leaves its floor
+        leaves = (floor + change) / root  # the w at which the rate of a page exceeds its floor
     order = np.argsort(leaves, kind="stable")
     spare = total - rates.sum()
-    level = (spare + np.cumsum((floor + change)[order])) / np.cumsum(root[order])  # w, were only the first k above
+    level = (spare + np.cumsum((floor + change)[order])) / np.cumsum(root[order])  # w if only the first k are above
     above = max(int(np.count_nonzero(level > leaves[order])), 1)
     rates[gains] = np.maximum(floor, level[above - 1] * root - change)
     return rates
@@ -184,7 +184,7 @@ def freshness(
     *,
     spacing: Literal["random", "regular"] = "random",
 ) -> float:
-    """Return the importance that is fresh on average; a page that never changes is fresh once read.
+    """Return the importance that is fresh on average; a page that never changes is always fresh.
 
     >>> freshness([0.5, 0.5], [1.0, 0.0], [1.0, 0.0])
     0.75
@@ -204,7 +204,7 @@ def freshness(
 
 
 def due_times(last_visit: npt.ArrayLike, rates: npt.ArrayLike) -> FloatArray:
-    """Return when each page is to be read again; never (infinity) at a rate of 0.
+    """Return when each page is due for a re-visit; infinity at a rate of 0.
 
     >>> due_times([10.0, 10.0], [0.5, 0.0])
     array([12., inf])
@@ -217,7 +217,7 @@ def due_times(last_visit: npt.ArrayLike, rates: npt.ArrayLike) -> FloatArray:
 def _visits(
     page: npt.ArrayLike, intervals: npt.ArrayLike, changed: npt.ArrayLike, pages: int, prior: tuple[float, float] | None
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Check visits, and add those that the prior stands for; return page, interval, 1 if changed, and weight."""
+    """Check visits and add those of the prior; return page, interval, 1 if changed, and weight."""
     ids, lengths = np.asarray(page, np.int64), np.asarray(intervals, np.float64)
     found, weights = np.asarray(changed, np.bool_).astype(np.float64), np.ones(lengths.shape)
     if lengths.ndim != 1 or not ids.shape == lengths.shape == found.shape:
@@ -239,7 +239,7 @@ def _visits(
 def _fall_to_zero(
     function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, where: BoolArray
 ) -> FloatArray:
-    """Find between low and high where each entry of a function falls to 0, by bisection on a log scale."""
+    """Find the root of each entry of a decreasing function between low and high, by bisection on a log scale."""
     low, high = np.where(where, low, 1.0), np.where(where, high, 1.0)
     middle = low
     while (high > low * (1 + CLOSE)).any():

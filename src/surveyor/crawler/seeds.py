@@ -1,7 +1,7 @@
-"""Pages to start from, out of lists: files, stdin, and what sites publish (sitemaps, their indexes, feeds).
+"""Seed URLs from lists: files, stdin, and lists that sites publish (sitemaps, sitemap indexes, feeds).
 
-Lists on the web are asked for as politely as pages: robots.txt first, one after the other, with the delay of the host.
-A list of a site may name pages of its own registrable domain, no others: who starts from it trusts that site alone.
+Lists on the web are fetched as politely as pages: robots.txt first, one at a time, with the crawl delay of the host.
+A list of a site may contribute only pages of its own registrable domain, as its user trusts that site alone.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from surveyor.fetch.http import Client
     from surveyor.fetch.politeness.hosts import Hosts
 
-MOST_LISTS = 1_000  # that one site, or one index and those below it, may name
+MOST_LISTS = 1_000  # per site, or per index including nested ones
 MOST_HOPS = 5
 ABOUT = "a list is a file or URL of a sitemap, a feed, or text with one URL a line; - is stdin"
 
 
 @dataclass(slots=True)
 class Gathered:
-    """What lists name."""
+    """URLs read from lists."""
 
     urls: dict[str, None] = field(default_factory=dict)
     kinds: set[Kind] = field(default_factory=set)
-    foreign: int = 0  # pages of other domains that a list on the web named
-    waits: dict[str, float] = field(default_factory=dict)  # hosts that asked to be left alone, and until when
+    foreign: int = 0  # pages of other domains in lists on the web
+    waits: dict[str, float] = field(default_factory=dict)  # hosts that asked for a wait, and its end
 
 
 def read_seeds(
@@ -51,7 +51,7 @@ def read_seeds(
     say: Say = lambda _: None,
     **settings: Any,
 ) -> list[str]:
-    """Return the pages that lists name, files or URLs, and those of the sitemaps of the hosts of some pages.
+    """Return the pages in lists (files or URLs), and in the sitemaps of the hosts of `sitemaps_of`.
 
     Settings are those of `crawl`: contact, delay, allow, …
     """
@@ -71,7 +71,7 @@ async def gathered(
     wait: Wait | None = None,
     say: Say = lambda _: None,
 ) -> Gathered:
-    """Read lists; only those on the web need a contact."""
+    """Read lists; only lists on the web need a contact."""
     found, ahead = Gathered(), [place for place in places if "://" in place]
     for place in (one for one in places if one not in ahead):
         listing = read_listing(_file(place))
@@ -80,13 +80,13 @@ async def gathered(
         _take(found, listing, "")
         ahead += listing.lists
     if ahead or sitemaps_of:
-        async with visiting(settings, resolver=resolver, client=client, hosts=hosts, wait=wait, say=say) as guest:
+        async with visiting(settings, resolver=resolver, client=client, hosts=hosts, wait=wait, say=say) as fetcher:
             for place in ahead:
-                await _read(guest, found, [place], say, must=place in places)
+                await _read(fetcher, found, [place], say, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
-                await _read(guest, found, await _sitemaps(guest, site), say, site=site)
-            await guest.rest()
-            found.waits = guest.wishes()
+                await _read(fetcher, found, await _sitemaps(fetcher, site), say, site=site)
+            await fetcher.rest()
+            found.waits = fetcher.wishes()
     if found.foreign:
         say(f"{found.foreign:,} pages of other domains are named too; they are left out")
     return found
@@ -100,7 +100,7 @@ def _file(place: str) -> bytes:
 
 
 def _take(found: Gathered, listing: Listing, place: str) -> None:
-    """Take the pages of a list, as they are written; of one on the web only those of its own domain."""
+    """Add the pages of a list as written; of a list on the web, normalised and only of its own domain."""
     found.kinds.add(listing.kind)
     for url in listing.pages:
         clean = normalise(url) if place else url
@@ -112,21 +112,21 @@ def _take(found: Gathered, listing: Listing, place: str) -> None:
             found.urls[clean] = None
 
 
-async def _sitemaps(guest: Guest, site: str) -> list[str]:
-    """Return where the sitemaps of a site are: where its robots.txt says, or at the usual place."""
-    await guest.ready(f"{site}/")
-    found = guarded(f"{site}/robots.txt", lambda: guest.robots[site][1].sitemaps) if site in guest.robots else []
+async def _sitemaps(fetcher: Guest, site: str) -> list[str]:
+    """Return the URLs of the sitemaps of a site: those in its robots.txt, or /sitemap.xml."""
+    await fetcher.ready(f"{site}/")
+    found = guarded(f"{site}/robots.txt", lambda: fetcher.robots[site][1].sitemaps) if site in fetcher.robots else []
     named = [] if isinstance(found, Failure) else found
     clean = [normalise(place, f"{site}/") for place in named or ["/sitemap.xml"]]
     return [place for place in clean if place is not None]
 
 
 async def _read(
-    guest: Guest, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
+    fetcher: Guest, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
 ) -> None:
-    """Read lists on the web and those that they name; without the first, it is an error if it `must` be there.
+    """Read lists on the web and those nested in them; with `must`, failing to read the first raises an error.
 
-    Wherever the lists of a site lie, they may name pages of its domain.
+    The lists of a site may contribute pages of its domain wherever they are hosted.
     """
     clean = {place: normalise(place) for place in places}
     for place, url in clean.items():
@@ -137,7 +137,7 @@ async def _read(
     home = f"{site}/" if site else "".join(first)
     while ahead:
         url = ahead.pop(0)
-        listing, why = await _ask(guest, url)
+        listing, why = await _ask(fetcher, url)
         if listing is None and must and [url] == first:
             raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
         if listing is None:
@@ -152,12 +152,12 @@ async def _read(
         ahead[:0] = below
 
 
-async def _ask(guest: Guest, url: str) -> tuple[Listing | None, str]:
-    """Return the list at a URL, or why there is none."""
+async def _ask(fetcher: Guest, url: str) -> tuple[Listing | None, str]:
+    """Return the list at a URL, or the reason it could not be read."""
     for _ in range(MOST_HOPS + 1):
-        if why := await guest.ready(url):
+        if why := await fetcher.ready(url):
             return None, why
-        fetched = await guest.fetch(url, ("*/*",))
+        fetched = await fetcher.fetch(url, ("*/*",))
         target = normalise(fetched.target) if fetched.target else None
         if fetched.status in REDIRECTS and target is not None:
             url = target
@@ -165,7 +165,7 @@ async def _ask(guest: Guest, url: str) -> tuple[Listing | None, str]:
         verdict = judge(fetched)
         if verdict.kind != "read":
             return None, verdict.reason or verdict.kind
-        listing = await guest.listing(url, fetched.body)
+        listing = await fetcher.listing(url, fetched.body)
         if isinstance(listing, Failure):
             return None, f"it {listing.reason}"
         return listing, "" if listing is not None else "it is neither a sitemap nor a feed nor a list of URLs"

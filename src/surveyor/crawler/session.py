@@ -1,11 +1,11 @@
-"""One run of a live crawl: bring the state of a survey back, crawl, save.
+"""One run of a live crawl: restore the state of a survey, crawl, save.
 
-Stopping is always safe. What was committed counts; what was under way is asked for again the next time. When a run
-ends by its goal, fetches that are under way get a few seconds to end, so that servers were not asked for nothing; if
-the user stops it, a third of one.
+Stopping is always safe. Committed outcomes count; requests in progress are repeated by the next run. When a run reaches
+its goal, requests in progress get a few seconds to finish, so that they are not wasted; when the user stops it, a third
+of a second.
 
-A run with budgets that go by rank has several legs: where a ranking gives domains room again, it stops and goes on by
-itself, with the state that follows from the journal, as if the user had done so.
+A run with budgets by rank has several legs: when a ranking raises the budget of domains with refused pages, the run
+stops and resumes by itself, with the state replayed from the journal, as if the user had resumed it.
 """
 
 from __future__ import annotations
@@ -51,28 +51,28 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
     from surveyor.web.urls import Urls
 
-PATIENCE = 5.0  # seconds that fetches get to end when a run does
+PATIENCE = 5.0  # seconds for requests in progress to finish when a run ends
 STOPPED = 0.3  # seconds if the user stops it
-MANY = 100_000  # pages of which a checkpoint may take longer than the user waits
-SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, and at least so many times what one takes
-TICK = 0.5  # seconds between two looks of whoever watches
+MANY = 100_000  # URLs above which a checkpoint may take longer than a user waits
+SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, at least this many times the duration of one
+TICK = 0.5  # seconds between two calls of `watch` without an outcome
 Result = Ending | Literal["interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A crawl under way, for those who watch."""
+    """A running crawl, as passed to `watch`."""
 
     folder: Folder
     state: Derived
     hosts: Hosts
     until: Rule
-    before: int  # pages that were read in earlier runs
+    before: int  # pages read in earlier runs
     queues: HostQueues
-    waiting: Waiting | None = None  # what holds it up, once it has begun
+    waiting: Waiting | None = None  # what it waits for, once it has started
 
     def forecast(self) -> Forecast:
-        """Say how long it takes at least to read what is known to wait, or as many pages as the goal asks for."""
+        """Return the minimum time to read all queued pages, or the pages of the goal."""
         share, pages = self.until.limits() or (0.0, ENDLESS)
         most = max(0, pages - self.before) if share == math.inf else math.inf
         return forecast(self.queues.waiting(), [self.hosts[host].delay for host in range(len(self.hosts))], most)
@@ -95,15 +95,14 @@ async def run(
     rank: Rank | None = None,
     make: Make | None = None,
 ) -> Result:
-    """Crawl into a survey until the rule is met; cancel it to stop in good order.
+    """Crawl into a survey until the rule is met; cancel the task to stop cleanly.
 
-    A strategy that is a class of the user's is imported: `start` has made sure that the user named it, not the survey.
-    `watch` is told of each outcome, and now and then that time goes by (None). `rank` tells the best domains, if
-    budgets go by rank; by default those with most supporters. `make` makes the strategy, if it is not the one that the
-    survey names (see `derive`).
+    A user-defined strategy class is imported: `start` has checked that the user named it, not only the survey. `watch`
+    is called with each outcome, and periodically with None. `rank` returns the best domains for budgets by rank; by
+    default those with most supporters. `make` replaces the strategy named in the survey (see `derive`).
     """
     http = http_settings(settings)
-    if hosts is None:  # one without hosts is empty, and would count as none
+    if hosts is None:  # an empty Hosts is false
         hosts = hosts_of(folder, settings)
     budgeting = Budgeting(folder, settings, rank or BestDomains(), hosts.clock)
     if folder.journal.url_count:
@@ -120,7 +119,7 @@ async def run(
             ending = await _leg(now, settings, client, budgeting, wait=wait, watch=watch, patience=patience)
             if ending is not None:
                 return ending
-            hosts = hosts_of(folder, settings, hosts.clock)  # as after a stop: each waits its full delay first
+            hosts = hosts_of(folder, settings, hosts.clock)  # as after a stop: each host waits its full delay first
             hosts.resumed()
 
 
@@ -133,7 +132,7 @@ def _begun(
     before: Run | None,
     make: Make | None,
 ) -> Run:
-    """Bring the state of a survey back; if budgets have changed, as they now say."""
+    """Restore the state of a survey, again if its budgets have changed."""
     made: list[HostQueues] = []
 
     def by_host(pages: int, urls: Urls) -> HostQueues:
@@ -160,13 +159,13 @@ async def _leg(
     watch: Watch,
     patience: float,
 ) -> Result | None:
-    """Crawl until the rule is met, or until domains have room again that had none: then go on from the journal."""
+    """Crawl until the rule is met; return None if domains were opened, to resume from the journal."""
     folder, state, queues = now.folder, now.state, now.queues
     keeper = Keeper(folder, state, now.hosts.clock)
     keeper.commit(News())  # the seeds
     state.tally.between = keeper.between
     async with AsyncExitStack() as stack:
-        gc.freeze()  # what was there before stays: to look through it again and again takes a twentieth of the time
+        gc.freeze()  # existing objects stay: scanning them repeatedly takes a twentieth of the time
         stack.callback(gc.unfreeze)
 
         def place_of(page: int) -> tuple[str, int]:
@@ -175,7 +174,7 @@ async def _leg(
         def last_visit(page: int) -> Visit | None:
             return folder.journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
 
-        parser = Parser() if wait is None else None  # with a time of its own there is none to wait for it
+        parser = Parser() if wait is None else None  # a simulated clock cannot wait for a process
         if parser is not None:
             stack.push_async_callback(parser.close)
         source = LiveSource(
@@ -215,7 +214,7 @@ async def _leg(
 
 
 async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budgeting, batch: int) -> Result | None:
-    """Crawl; rank domains when it is time, and when all else is read. None if that gave some of them room again."""
+    """Crawl; rank domains when due and when the queue is empty. Return None if that opened domains."""
     state = now.state
     while True:
         rule = OrRank(now.until, budgeting.again_at)
@@ -223,17 +222,17 @@ async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budget
         met = ending == "reached" and now.until.done(state.crawl.standing(state.tally))
         if met or not budgeting.ranks:
             return ending
-        while source.under_way > source.to_begin:  # nobody is asked twice because of a ranking
+        while source.under_way > source.to_begin:  # no request is repeated because of a ranking
             take_in(state.crawl, await source.news(math.inf), keeper, state.tally)
         if budgeting.renew(state):
-            return None  # from here on the state is not the one that follows from the journal
+            return None  # the state no longer agrees with the journal
         if ending != "reached":
             return ending
         budgeting.limit(state)
 
 
 def _is_readable(ledger: Ledger, page: int) -> bool | None:
-    """Return whether a page was read, None if it was not fetched yet."""
+    """Return whether a page was read; None if it was not fetched yet."""
     from surveyor.kernels import mass
 
     life = int(ledger.state[page] & mass.LIFE) if page < ledger.state.size else mass.UNKNOWN
@@ -241,7 +240,7 @@ def _is_readable(ledger: Ledger, page: int) -> bool | None:
 
 
 class Keeper:
-    """What a run remembers with: the survey, the URLs that became known since, and a checkpoint now and then."""
+    """Persistence of a run: commits outcomes and newly discovered URLs, and saves checkpoints periodically."""
 
     def __init__(self, folder: Folder, state: Derived, clock: Callable[[], float]) -> None:
         self._folder, self._state, self._clock = folder, state, clock
@@ -250,12 +249,12 @@ class Keeper:
 
     @property
     def _here(self) -> tuple[int, bool]:
-        """Where the journal ends, and whether no page was left there."""
+        """Position of the journal, and whether the queue was empty there."""
         journal = self._folder.journal
         return journal.position, journal.closings()[-1:] == [journal.position]
 
     def commit(self, news: News) -> None:
-        """Keep what happened, with the URLs that became known."""
+        """Commit outcomes and events, with the URLs discovered."""
         new = self._state.urls.added(self._folder.journal.url_count)
         events = news.events
         if news.closes and not self._here[1]:
@@ -265,25 +264,25 @@ class Keeper:
 
     @property
     def is_slow(self) -> bool:
-        """Whether a checkpoint would take longer than whoever stops a crawl waits: a replay is made instead."""
+        """Whether a checkpoint would take longer than a user who stops a crawl waits: the next run replays instead."""
         return len(self._state.urls) > MANY
 
     def between(self) -> None:
-        """Save a checkpoint if it is time."""
+        """Save a checkpoint if one is due."""
         if time.monotonic() >= self._next:
             began = time.monotonic()
             self.save()
             self._next = time.monotonic() + max(SAVE_EVERY, SAVE_SHARE * (time.monotonic() - began))
 
     def save(self) -> None:
-        """Save a checkpoint, unless nothing has happened since the last one."""
+        """Save a checkpoint, unless nothing was committed since the last one."""
         if (here := self._here) > self._saved:
             save(self._folder, self._state)
             self._saved = here
 
 
 def hosts_of(folder: Folder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
-    """Return the hosts of a survey, none of which was asked yet; rules in a survey from elsewhere do not count."""
+    """Return fresh host states for a survey; the robots.txt files of a survey from elsewhere are not used."""
     finds = not settings.proxy
     if not folder.manifest.authentic:
         return Hosts(manners=manners_of(settings), clock=clock, finds=finds)
@@ -292,14 +291,14 @@ def hosts_of(folder: Folder, settings: Settings, clock: Callable[[], float] | No
 
 
 def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
-    """Return what is known of a robots.txt, unless it could not be read and is to be asked for again."""
+    """Return the stored robots.txt of an origin, unless it was unreachable and is to be retried."""
     kept = journal.robots(origin)
     failed = kept is not None and Robots.from_answer(kept.status or None, b"").standing == "unreachable"
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
 def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
-    """Bring back what waits for another try, and hosts that asked to be left alone."""
+    """Restore pending retries, and the waits that hosts asked for."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():
         hosts.reached(hosts.number(host_of(f"{origin}/")), origin, earlier=True)
@@ -313,7 +312,7 @@ def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: Live
             unruled[event.detail["origin"]] = event
         elif event.kind == "wait" and event.detail["until"] > hosts.clock():
             number, until = hosts.number(event.detail["host"]), event.detail["until"]
-            if event.detail.get("rest", False):  # a break was our own idea
+            if event.detail.get("rest", False):  # our own backoff, not requested by the host
                 hosts.wait(number, until)
             else:
                 hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
@@ -324,20 +323,20 @@ def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: Live
             missing, why = event.detail.get("missing", False), event.detail.get("why", "")
             source.recall(page, event.detail["tries"], missing=missing, why=why)
     for origin, event in unruled.items():
-        kept, told = journal.robots(origin), event.detail
+        kept, detail = journal.robots(origin), event.detail
         if kept is None or kept.fetched_at <= event.at:
-            number, until, status = hosts.number(host_of(f"{origin}/")), told["until"], told.get("status")
-            hosts.recall(number, origin, until, told["tries"], told["why"], status)
+            number, until, status = hosts.number(host_of(f"{origin}/")), detail["until"], detail.get("status")
+            hosts.recall(number, origin, until, detail["tries"], detail["why"], status)
 
 
 async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:
-    """Let fetches that are under way end, for a while, and keep what comes of them."""
+    """Wait up to `patience` seconds for requests in progress, and commit their outcomes."""
     with_end = time.monotonic() + patience
     try:
         while source.under_way and (left := with_end - time.monotonic()) > 0:
             take_in(state.crawl, await source.news_within(left), keeper, state.tally)
     except asyncio.CancelledError:
-        pass  # asked a second time: at once, then
+        pass  # cancelled a second time: stop at once
 
 
 async def _tick(watch: Watch, run: Run) -> None:

@@ -1,6 +1,7 @@
-"""One request after the other, as polite as a crawl: for `try`, and for lists of pages to start from.
+"""Sequential requests with the politeness policy of a crawl: for `try`, and for lists of seed URLs.
 
-Hosts are looked up, robots.txt is read wherever it lies and obeyed, every gate is waited for. Nothing is tried again.
+Hosts are looked up, robots.txt is fetched (also through redirects) and obeyed, and every delay is kept. Failures are
+not retried.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
 
-SHORT = 50_000  # bytes of a list that takes no time to read
-LONG = 2.0  # seconds of waiting that are worth a word
+SHORT = 50_000  # bytes up to which a list is parsed in this process
+LONG = 2.0  # waits longer than this many seconds are reported
 Say = Callable[[str], None]
 
 
 class Guest:
-    """Who asks: knows what was asked of whom, and waits in between."""
+    """Client for sequential polite requests; keeps track of hosts and waits between requests."""
 
     def __init__(
         self,
@@ -44,11 +45,11 @@ class Guest:
         parser: Parser | None = None,
     ) -> None:
         self.hosts = hosts
-        self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: the status, and the rules
+        self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
-        """Do what comes before a page: look the host up, read its robots.txt, wait; return why it may not be read."""
+        """Look up the host, read its robots.txt and wait for its delay; return why a page may not be read, or ""."""
         hosts, number, there = self.hosts, self.hosts.number(host(url)), origin(url)
         while (step := hosts.step(number, there)) != "page":
             if step is None:
@@ -60,23 +61,23 @@ class Guest:
         return hosts.why_not(number, there, url)
 
     async def fetch(self, url: str, types: tuple[str, ...] | None = None) -> Fetched:
-        """Ask for a page; `ready` comes before."""
+        """Fetch a page; call `ready` first."""
         return await self._ask(self.hosts.number(host(url)), FetchRequest(url, types=types))
 
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
-        """Read a list of pages; a long one in a process that can be stopped."""
+        """Parse a list of pages; a long one in a separate process that can be stopped."""
         if self._parser is None or len(body) <= SHORT:
             return guarded(url, read_listing, body, url)
         return await self._parser.listing(url, body)
 
     async def rest(self) -> None:
-        """Wait until every host may be asked again: whoever comes next knows nothing of what was asked."""
+        """Wait until every host may be requested again: the crawl that follows does not know these requests."""
         now, every = self.hosts.clock(), [self.hosts[number] for number in range(len(self.hosts))]
         until = [min(one.ready_at, now + one.delay) if one.refused else one.ready_at for one in every]
         await self._wait_until(max(until, default=0.0), "all")
 
     def wishes(self) -> dict[str, float]:
-        """Return the hosts that asked to be left alone for longer than has passed, and until when."""
+        """Return the hosts with a wait that has not ended, and when it ends."""
         every = [self.hosts[number] for number in range(len(self.hosts))]
         return {one.name: one.ready_at for one in every if one.ready_at > self.hosts.clock()}
 
@@ -135,7 +136,7 @@ class Guest:
         trouble = answer.detail if answer.error and robots.standing == "unreachable" else ""
         self.robots[there] = status, robots
         self.hosts.ruled(number, there, robots, self.hosts.clock() + DAY, trouble=trouble)
-        self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # which is known by now
+        self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # known from its robots.txt
 
     async def _sleep(self, _: asyncio.Event, until: float) -> None:
         await asyncio.sleep(max(0.0, until - self.hosts.clock()))
@@ -151,7 +152,7 @@ async def visiting(
     wait: Wait | None = None,
     say: Say = lambda _: None,
 ) -> AsyncIterator[Guest]:
-    """Be a guest with these settings; `say` is told of long waits."""
+    """Open a client with these settings; long waits are reported to `say`."""
     http = http_settings(settings)
     hosts = Hosts(manners=manners_of(settings), finds=not settings.proxy) if hosts is None else hosts
     async with AsyncExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Begin a survey, or go on with one: seeds, settings and goals against what the folder holds.
+"""Create a survey or resume one: reconcile seeds, settings and goals with those of the folder.
 
-Repeating a command resumes. Settings that are given count from then on, those that are not stay as they were; new
-seeds are added only on request. Another strategy or damping is a replay under it; another scope judges all links anew.
+Repeating a command resumes the crawl. Settings that are given replace the stored ones from then on; new seeds are added
+only on request. Changing the strategy or the damping replays the journal with it; changing the scope evaluates the
+scope of all links again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SEED = "seed"  # the origin of an `allow` that follows from a seed URL
 
 
 def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
-    """Spell seeds in the one way, each once; without a scheme, https is meant.
+    """Normalise seed URLs and remove duplicates; the default scheme is https.
 
     >>> clean_seeds(["Example.org", "https://example.org/#top"])
     ['https://example.org/']
@@ -56,7 +57,7 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
 
 
 def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | None) -> Path | None:
-    """Return the existing survey that is named in place of seeds, by its folder alone; None if there is none."""
+    """Return the existing survey whose folder is given in place of seeds, or as `out` alone; None if there is none."""
     given = [seeds] if isinstance(seeds, str | Path) else list(seeds)
     if len(given) == 1 and out is None and "://" not in str(given[0]) and is_survey(Path(given[0])):
         return Path(given[0])
@@ -69,9 +70,9 @@ def is_survey(path: Path) -> bool:
 
 
 def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
-    """Permit the local hosts of URLs that the user named just now, each with its port alone (`allow`, origin "seed").
+    """Allow the local hosts of URLs that the user has just given, each with its port only (`allow`, origin "seed").
 
-    To be called with URLs from the command line or from Python, never with those of a file, a list or a survey.
+    Call it with URLs from the command line or from Python, never with URLs from a file, a list or a survey.
     """
     entries = [entry for url in urls if (entry := named_entry(url)) and entry not in settings.allow]
     if not entries:
@@ -82,7 +83,7 @@ def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -
 
 
 def cut_back(path: Path) -> None:
-    """Cut a survey that is damaged back to its last good commit; leave one that is not, or does not exist, alone."""
+    """Truncate a damaged survey to its last good commit; do nothing if it is not damaged or does not exist."""
     if is_survey(path):
         Folder.open(path, from_last_good=True).close()
 
@@ -97,13 +98,13 @@ def start(
     add_seeds: bool = False,
     fill: Callable[[Journal], None] | None = None,
 ) -> tuple[Folder, Settings]:
-    """Open a survey to resume it, or make it; return it with the settings that now hold.
+    """Open a survey to resume it, or create it; return it with the effective settings.
 
-    With `again`, what could not be read so far gets another try. Seeds that an existing survey does not have are an
-    error unless `add_seeds`. A new one begins with what `fill` writes.
+    With `again`, blocked pages are retried. Seeds that an existing survey does not have are an error unless
+    `add_seeds`. `fill` writes the first entries of the journal of a new survey.
     """
     if is_survey(path):
-        folder, settings = _go_on(path, seeds, settings, origins, add_seeds=add_seeds)
+        folder, settings = _resume(path, seeds, settings, origins, add_seeds=add_seeds)
         if again:
             folder.note("again")
         return folder, settings
@@ -117,7 +118,7 @@ def start(
     return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
-def _go_on(
+def _resume(
     path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
 ) -> tuple[Folder, Settings]:
     folder = Folder.open(path)
@@ -129,7 +130,7 @@ def _go_on(
         check_code(path, before, given)
         by_seed = origins.get("allow") == SEED
         stored, ignored = honoured(before, given - {"allow"} if by_seed else given)
-        if by_seed:  # it adds to what was permitted before, and takes nothing away
+        if by_seed:  # it adds to the hosts allowed before, and removes none
             stored["allow"] = tuple(dict.fromkeys([*stored.get("allow", ()), *settings.allow]))
         settings = replace(settings, **stored)
         if ignored:
@@ -153,9 +154,9 @@ def _go_on(
 
 
 def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
-    """Refuse to resume a survey of more seeds than are named, if the seeds alone led to its folder.
+    """Refuse to resume a survey of more seeds than are given, if its folder was derived from the seeds.
 
-    To be called where no folder is named: who names one wants it.
+    Call it only if the user has not named a folder.
     """
     if not is_survey(path):
         return
@@ -192,20 +193,20 @@ def _few(seeds: Sequence[str]) -> str:
 
 
 def _command(seeds: Sequence[str], out: Path, settings: Settings, origins: Mapping[str, str], *more: str) -> str:
-    """Return a crawl of seeds to be suggested, with the contact if it was an option."""
+    """Return a crawl command for a hint, with the contact if it was an option."""
     urls = seeds if len(seeds) <= 2 else ["URL..."]
     contact = ["--contact", settings.contact] if origins.get("contact") == "--contact" else []
     return shlex.join(["surveyor", "crawl", *urls, "--out", str(out), *contact, *more])
 
 
 def _change(folder: Folder, now: Manifest) -> None:
-    """Write down what is other than before."""
+    """Record the changes of the manifest."""
     before = folder.manifest
     rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
     if rescoped:
-        folder.note("rescope")  # first: were the change lost, links would only be judged anew for nothing
+        folder.note("rescope")  # first: if the change is lost, links are only evaluated again needlessly
     changed = (now.seeds, now.settings, now.replay) != (before.seeds, before.settings, before.replay)
-    if changed or not before.authentic:  # which signs it: what it says now was given by this user, or widens nothing
+    if changed or not before.authentic:  # signs it: its settings are now from this user, or widen no access
         folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins, replay=now.replay)
 
 
@@ -215,13 +216,13 @@ def _plain(manifest: Manifest, name: str) -> Any:
 
 
 def _kept(settings: Settings) -> dict[str, Any]:
-    """Return the settings that are kept in the folder, as TOML gives them back."""
+    """Return the settings stored in the folder, as read back from TOML."""
     values = {name: getattr(settings, name) for name in KEPT}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
 
 
 def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Refuse what would fail later; return what a replay needs of a strategy that is the user's code."""
+    """Reject settings that would fail later; return what a replay needs to know of a user-defined strategy."""
     parse(settings.until)
     strategy = by_name(settings.strategy)
     scope_of(manifest)
@@ -232,7 +233,7 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
 
 
 def http_settings(settings: Settings) -> HttpSettings:
-    """Say who asks, and how."""
+    """Return the settings of the HTTP client; a contact is required."""
     if not settings.contact:
         raise UsageError(
             "there is no contact, and sites should be able to reach whoever crawls them",
@@ -255,7 +256,7 @@ def http_settings(settings: Settings) -> HttpSettings:
 
 
 def manners_of(settings: Settings) -> Manners:
-    """Say how hosts are treated."""
+    """Return the politeness policy."""
     return Manners(
         delay=settings.delay,
         domain_delay=settings.domain_delay,
@@ -268,5 +269,5 @@ def manners_of(settings: Settings) -> Manners:
 
 
 def _names(entries: Iterable[str]) -> frozenset[str]:
-    """Return hosts that the user named, with or without a port, as URLs spell them."""
+    """Return the normalised hosts of entries with or without a port."""
     return frozenset(host(f"http://{host_key(entry)}/") for entry in entries)

@@ -1,9 +1,9 @@
-"""Which settings of a survey count when it is resumed: all of them if this user signed it, else none that widen access.
+"""Stored settings that apply when a survey is resumed: all if this user signed it, else none that widen access.
 
-A survey from elsewhere decides what it is about: seeds, scope, order, damping. It does not decide how hosts are treated
-or what may be reached in somebody's name: hosts of a private network, rules of robots.txt, who asks, how fast, how
-much, and files on this disk. Such settings count if they are given now, stand in the user's own configuration, or are
-no wider than the defaults.
+A survey from elsewhere may set what is crawled: seeds, scope, strategy, damping. It may not set the politeness policy
+or grant access in the user's name: hosts of a private network, robots.txt exceptions, contact, request rate, volume,
+and files on this disk. Such settings apply only if they are given now, are in the user's own configuration, or are no
+wider than the defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {
 
 
 def honoured(manifest: Manifest, given: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a survey that count beside those given now, and those that are ignored."""
+    """Return the stored settings that apply besides those given now, and those that are ignored."""
     stored = {name: manifest.settings[name] for name in KEPT if name in manifest.settings and name not in given}
     if manifest.authentic:
         return stored, {}
@@ -37,7 +37,7 @@ def honoured(manifest: Manifest, given: Collection[str] = ()) -> tuple[dict[str,
 
 
 def notice(folder: Path, ignored: Mapping[str, Any]) -> str:
-    """Say in one sentence which settings are ignored, why, and how to give them again."""
+    """Return a message: which settings are ignored, why, and how to give them again."""
     options = [_option(name, value) for name, value in ignored.items() if name != "permission"]
     again = f"give them again ({' '.join(options)})" if options else "give them again"
     where = " in your own configuration" if "permission" in ignored else ""
@@ -48,7 +48,7 @@ def notice(folder: Path, ignored: Mapping[str, Any]) -> str:
 
 
 def check_code(folder: Path, manifest: Manifest, given: Collection[str]) -> None:
-    """Refuse to import a class because a survey names it."""
+    """Refuse to import a class only because a survey names it."""
     strategy = str(manifest.settings.get("strategy", ""))
     if "strategy" not in given and names_code(strategy):
         raise UsageError(

@@ -1,12 +1,12 @@
-"""What a crawl waits for when nothing can be fetched now: said in words, and given up if it is not worth the time.
+"""Pending retries and backoffs when nothing can be fetched now: reported to the user, and abandoned if little is left.
 
-A page that failed is retried later and later, and a host may ask to be left in peace, or be in backoff because it only
-fails. While there is anything else to fetch, nothing is lost. When there is nothing else, and the next retry or host is
-more than `SOON` seconds away, the crawl ends without them if little depends on it: at most `SHARE` of all mass waits
-there, or at most `FEW` pages, whatever their mass: on a small site each page holds much of it. Those pages become
-*blocked*, with the last failure as the reason; `--again` retries them. With `patient` they are always waited for. So is
-a crawl that has read no page yet, a seed with more than `SEED_SHARE` of the mass, a host that is only paced by its
-delay, and a network that is down.
+Retries of a failed page have increasing delays, and a host may ask for a wait or be in backoff because it only fails.
+This costs nothing while other pages can be fetched. If there are none, and the next retry or host is more than `SOON`
+seconds away, the crawl ends without them if at most `SHARE` of all mass, or at most `FEW` pages, are left. (The limit
+in pages is for small sites, where each page holds much of the mass.) Those pages become *blocked*, with the last
+failure as the reason; `--again` retries them. The crawl always waits with `patient`, before the first page was read,
+for a seed with more than `SEED_SHARE` of the mass, for a host that is only paced by its crawl delay, and while the
+network is down.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from surveyor.crawler.sources.live import LiveSource
     from surveyor.fetch.politeness.hosts import Hosts
 
-SOON = 10.0  # seconds that are waited for in any case
+SOON = 10.0  # seconds: shorter waits are never abandoned
 SHARE = 0.05  # of all mass
 FEW = 3  # pages
-SEED_SHARE = 0.25  # of all mass, if seeds are among the pages that wait
+SEED_SHARE = 0.25  # of all mass, if seeds are among the queued pages
 WORTH_SAYING = 2.0  # seconds
 
 
 class Waiting:
-    """What holds a crawl up."""
+    """Waits of a crawl: describes them, and decides when to abandon them."""
 
     def __init__(self, state: Derived, hosts: Hosts, queues: HostQueues, source: LiveSource, *, patient: bool) -> None:
         self._state, self._hosts, self._queues, self._source = state, hosts, queues, source
         self._patient = patient
 
     def sentence(self) -> str:
-        """Say what is waited for, such as "retry 3 of 3 for /boom in 160 s: http 500"; empty if something goes on."""
+        """Describe the next wait, such as "retry 3 of 3 for /boom in 160 s: http 500"; "" if requests are running."""
         if self._source.under_way:
             return ""
         now = self._hosts.clock()
@@ -55,7 +55,7 @@ class Waiting:
         return f"{_retry(tries) or 'waiting'} for {name} in {spelled}: {why}"
 
     def give_up(self, again_at: float) -> News | None:
-        """Return the pages that are not waited for, as outcomes; None to wait. Nothing is under way meanwhile."""
+        """Return blocked outcomes for the pages to abandon; None to wait. Call it only while no request is running."""
         now = self._hosts.clock()
         if self._patient or not SOON < again_at - now < math.inf or self._hosts.is_silent:
             return None
@@ -69,7 +69,7 @@ class Waiting:
             return None
         backoffs = {number: self._hosts.backoff(number) for number in self._queues.asking()}
         if any(found is None or found[0] - now <= SOON for found in backoffs.values()):
-            return None  # a host that is only paced by its delay
+            return None  # a host that is only paced by its crawl delay
         held = self._queues.release()
         reasons = {page: _not_awaited(*self._trouble(page)) for page in held}
         for page in held:
@@ -86,7 +86,7 @@ class Waiting:
         return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.standing().pages.tolist())
 
     def _trouble(self, page: int) -> tuple[int, str]:
-        """Return how often a page that is held back, or the robots.txt of its origin, was tried, and why it failed."""
+        """Return the number of tries and the last failure of a held page, or of the robots.txt of its origin."""
         tries, why = self._source.trouble(page)
         found = None if why else self._hosts.backoff(self._queues.host(page))
         return (tries, why) if found is None else found[1:]

@@ -1,6 +1,5 @@
-"""Strategies raced over a known web.
+"""Simulated crawls that compare strategies on a known web.
 
-`simulate` sets up a `Scenario` (the web and what goes wrong on it), lets every strategy run the same `Course`
-through objects (`objects.py`, the loop of a live crawl) or kernels (`compiled.py`, the same steps in one loop),
-and gathers a `Race`.
+`simulate` sets up a `Scenario` (the web and its failures), runs every strategy on the same `Course` with objects
+(`objects.py`, the loop of a live crawl) or kernels (`compiled.py`, the same steps in one loop), and returns a `Race`.
 """

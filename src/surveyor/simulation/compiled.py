@@ -1,4 +1,4 @@
-"""A run of a strategy whose order needs only the ledger: the whole crawl in one kernel."""
+"""Compiled simulation of strategies whose order needs only the ledger: the whole crawl in one kernel."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.simulation.course import Accuracy, Course, in_words, with_end
 from surveyor.simulation.race import Run
 
-ORDERS = {Breadth: "depth", Random: "chance", RankMass: "mass", Windowed: "rounds"}  # not classes made from them
-CHUNK = 200_000  # reads between two signs of progress
+ORDERS = {Breadth: "depth", Random: "chance", RankMass: "mass", Windowed: "rounds"}  # not their subclasses
+CHUNK = 200_000  # reads between progress reports
 ENDINGS: tuple[Ending, ...] = ("reached", "empty", "hopeless")
 
 
 def fits(strategy: Strategy, course: Course) -> bool:
-    """Say whether kernels can run this strategy on this course."""
+    """Return whether kernels can run this strategy on this course."""
     plain = course.until.limits() is not None and course.scenario.budgets is None and course.changes is None
     return plain and type(strategy) in ORDERS and getattr(strategy, "levels", None) is None
 
 
 def run(strategy: Any, course: Course) -> Run:
-    """Run the course; the same pages, bounds and accounts as with objects."""
+    """Run the course; pages, bounds and accounts are the same as with objects."""
     from surveyor.kernels import crawl as kernels
     from surveyor.kernels.closure import settle
     from surveyor.kernels.mass import Rows
@@ -83,7 +83,7 @@ def run(strategy: Any, course: Course) -> Run:
 
 
 def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
-    """Go on until each pause that is sent; yield why it stopped."""
+    """Crawl until each goal that is sent; yield why it stopped."""
     from surveyor.kernels import crawl as kernels
     from surveyor.kernels.queue import new_queue
 
@@ -98,7 +98,7 @@ def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: 
 
 
 def _rounds(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
-    """Go on round by round."""
+    """Crawl in rounds, until each goal that is sent; yield why it stopped."""
     from surveyor.kernels import crawl as kernels
     from surveyor.kernels.closure import settle, sweep
     from surveyor.kernels.mass import bounds
@@ -114,7 +114,7 @@ def _rounds(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any
                 goal = yield int(why)
         (sweep if strategy.sweeps else settle)(ledger.mass, rows)
         strategy.rounds += 1
-        if course.scenario.fates[pages[-1]] == kernels.FINE:  # what is known after its last page counts for it
+        if course.scenario.fates[pages[-1]] == kernels.FINE:  # the bounds after the round are those of its last page
             last = trace.counts[0] - 1
             trace.at_least[last], trace.at_most[last] = bounds(ledger.mass)
         pages = strategy.choose(ledger)

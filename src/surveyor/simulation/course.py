@@ -1,4 +1,4 @@
-"""What all strategies of a race share: the web, the truth about it, the goal, and when accuracy is measured."""
+"""Inputs shared by all strategies of a race: the web, its true importance, the goal, and the accuracy samples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from surveyor.simulation.race import Sample
 from surveyor.simulation.scenario import Scenario
 from surveyor.stopping import ENDLESS, Progress, Rule
 
-BEST = 1000  # true best pages whose order is compared
+BEST = 1000  # pages of highest true importance whose order is compared
 FIRST_SAMPLE = 10  # reads before the first comparison
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
-    """One race course."""
+    """The conditions of one race."""
 
     scenario: Scenario
     truth: FloatArray
@@ -38,13 +38,13 @@ class Course:
 
     @property
     def most(self) -> int:
-        """How many reads there can be (on a web that changes: are expected); the last batch may exceed the goal."""
+        """Maximum number of reads (expected number on a changing web); the last batch may exceed the goal."""
         pages = int(np.count_nonzero(self.scenario.fates == 0))
         limit = (self.until.limits() or (0, ENDLESS))[1] + self.batch - 1
         return limit if self.changes and limit < ENDLESS else min(pages, limit)
 
     def ledger(self, strategy: Strategy, graph: GrowingGraph) -> Ledger:
-        """Open the accounts for a strategy, with room for the whole web."""
+        """Create a ledger for a strategy, with room for the whole web."""
         closure, eager = getattr(strategy, "closure", 0.1), getattr(strategy, "eager", True)
         if not isinstance(closure, int | float) or not closure > 0 or not isinstance(eager, bool):
             problem = f"strategy {name_of(strategy)} has closure {closure!r} and eager {eager!r}"
@@ -59,13 +59,13 @@ class Course:
         )
 
     def generator(self) -> np.random.Generator:
-        """Return the same source of chance for every strategy."""
+        """Return a random generator with the same seed for every strategy."""
         return np.random.default_rng([self.rng, 1])
 
 
 @dataclass(slots=True)
 class Accuracy:
-    """Compares estimates of importance with the truth after 10 reads and then ever more rarely."""
+    """Compares estimated with true importance after 10 reads, then at geometrically spaced reads."""
 
     truth: FloatArray
     due: IntArray
@@ -73,7 +73,7 @@ class Accuracy:
 
     @classmethod
     def of(cls, course: Course, most: int) -> Accuracy:
-        """Plan the comparisons of a run of so many reads."""
+        """Schedule the comparisons of a run of at most `most` reads."""
         if not course.samples:
             return cls(course.truth, np.array([ENDLESS]))
         due = np.unique(np.geomspace(min(FIRST_SAMPLE, max(most, 1)), max(most, 1), course.samples).astype(np.int64))
@@ -81,11 +81,11 @@ class Accuracy:
 
     @property
     def next(self) -> int:
-        """The number of reads after which to compare again."""
+        """Number of reads at the next comparison."""
         return int(self.due[len(self.taken)])
 
     def take(self, reads: int, estimate: FloatArray) -> None:
-        """Compare now."""
+        """Compare an estimate with the truth and append a sample."""
         estimate = np.append(estimate, np.zeros(max(0, self.truth.size - estimate.size)))[: self.truth.size]
         best = np.argpartition(-self.truth, BEST)[:BEST] if self.truth.size > BEST else np.arange(self.truth.size)
         self.taken.append(Sample(reads, l1(estimate, self.truth), kendall(estimate[best], self.truth[best])))
@@ -94,14 +94,14 @@ class Accuracy:
 
 
 def with_end(bounds: Sequence[float] | FloatArray, last: float) -> FloatArray:
-    """Let the last read stand for all that followed it: pages that were gone, and the final closing."""
+    """Return bounds whose last entry includes all that followed the last read: pages gone, and the final closure."""
     array = np.array(bounds, np.float64)
     array[-1:] = last
     return array
 
 
 def in_words(ending: Ending, coverage: CoverageInterval) -> str:
-    """Say why a crawl ended."""
+    """Describe why a crawl ended."""
     if ending == "reached":
         return "the goal is reached"
     shut = coverage.blocked + coverage.lost

@@ -1,4 +1,4 @@
-"""A run of any strategy: the loop of a live crawl, with a graph in place of the network."""
+"""Simulation of any strategy: the loop of a live crawl, with a graph in place of the network."""
 
 from __future__ import annotations
 
@@ -51,38 +51,38 @@ def run(strategy: Strategy, course: Course) -> Run:
 
 
 class Forgetful:
-    """A journal that keeps nothing: a simulation can be run again."""
+    """A journal that discards everything: a simulation can be repeated."""
 
     def commit(self, news: News) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
 
 class Sampled(Rule):
-    """The rule of the race; accuracy is measured between batches, when it is asked."""
+    """The rule of the race; accuracy is measured when it is evaluated, between batches."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher, self._until = watcher, watcher.course.until
 
     def done(self, standing: Standing) -> bool:
-        """Compare, then answer for the rule."""
+        """Measure accuracy if due, then delegate to the wrapped rule."""
         self._watcher.compare()
         return self._until.done(standing)
 
     def hopeless(self, standing: Standing) -> bool:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.hopeless(standing)
 
     def room(self, standing: Standing) -> int:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.room(standing)
 
     def limits(self) -> tuple[float, int] | None:
-        """Answer for the rule."""
+        """Delegate to the wrapped rule."""
         return self._until.limits()
 
 
 class Watcher:
-    """Sets a crawl up and writes down what it does."""
+    """Sets up a crawl and records its progress."""
 
     def __init__(self, strategy: Strategy, course: Course) -> None:
         graph = GrowingGraph(course.scenario.graph.pages)
@@ -95,14 +95,14 @@ class Watcher:
         self.at_most: list[float] = []
         self.true: list[float] = []
         self.requests = 0
-        self.measuring = 0.0  # processor time that is not the strategy's
+        self.measuring = 0.0  # processor time of measurements, not of the strategy
         self.course = course
         self._estimate: Any = getattr(strategy, "importance", ledger.importance)
         self._held = np.zeros(course.truth.size, np.bool_)
         self._covered = 0.0
 
     def source(self) -> Source:
-        """Return the web, as it is or as it changes."""
+        """Return the source of pages: a fixed or a changing web."""
         scenario, changes = self.course.scenario, self.course.changes
         if changes is None:
             return GraphSource(scenario.graph, scenario.fates)
@@ -111,7 +111,7 @@ class Watcher:
         return ChangingSource(self._web, scenario.fates, self.renew)
 
     def renew(self) -> None:
-        """Work out the truth about a web that has changed."""
+        """Compute the true importance after the web has changed."""
         began = time.process_time()
         truth = self.course.scenario.truth(self._web.graph()).scores
         self.accuracy.truth = truth
@@ -120,7 +120,7 @@ class Watcher:
         self.measuring += time.process_time() - began
 
     def compare(self) -> None:
-        """Compare estimated with true importance, if it is time."""
+        """Compare estimated with true importance, if due."""
         if len(self.order) >= self.accuracy.next:
             began = time.process_time()
             with blame(self.state.strategy, "when asked for importance"):
@@ -131,7 +131,7 @@ class Watcher:
             self.measuring += time.process_time() - began
 
     def note(self, outcome: Outcome) -> None:
-        """Write one outcome down."""
+        """Record one outcome."""
         began = time.process_time()
         self.requests += outcome.kind != "blocked"
         if outcome.kind == "read":
@@ -155,7 +155,7 @@ class Watcher:
 
 
 def finish(work: Coroutine[None, None, Result]) -> Result:
-    """Run a coroutine that waits for nothing, also where an event loop runs already (notebooks)."""
+    """Run a coroutine that never waits, also if an event loop is already running (notebooks)."""
     try:
         work.send(None)
     except StopIteration as end:

@@ -1,4 +1,4 @@
-"""What a simulation found out: each strategy's crawl of one known web, beside the best order there is."""
+"""Results of a simulation: each strategy's crawl of one known web, and the optimal order for comparison."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from surveyor.crawler.ledger import CoverageInterval
 
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98)  # shares of importance that tables ask for
-POINTS = 200  # of a curve in to_dict()
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98)  # shares of importance in tables
+POINTS = 200  # per curve in to_dict()
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How good the estimates of importance were after some reads."""
+    """Accuracy of the importance estimates after some reads."""
 
     reads: int
     l1: float  # distance of estimated from true importance, over all pages
-    tau: float  # Kendall's correlation of the two orders, over the pages that matter most
+    tau: float  # Kendall's tau of the two orders, over the pages of highest true importance
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return the fields as JSON shows them; what is not a number is None."""
+        """Return the fields as a dict for JSON; non-finite numbers become None."""
         values = {"reads": self.reads, "l1": self.l1, "tau": self.tau}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
@@ -45,12 +45,12 @@ class Run:
     order: IdArray  # the pages read
     at_least: FloatArray  # coverage guaranteed after each read
     at_most: FloatArray
-    true: FloatArray  # coverage, known because the whole web is known
+    true: FloatArray  # true coverage, as the whole web is known
     coverage: CoverageInterval  # at the end
-    reached: bool  # the goal
-    why: str  # it stopped, in words
-    requests: int  # reads plus pages asked for in vain
-    link_updates: int  # shares of mass handed over a link
+    reached: bool  # whether the goal was reached
+    why: str  # why it stopped
+    requests: int  # reads plus failed requests
+    link_updates: int  # number of times mass was pushed over a link
     seconds: float  # processor time of ordering and bookkeeping
     compiled: bool  # whether the whole crawl ran in one kernel
     samples: tuple[Sample, ...] = ()
@@ -60,28 +60,28 @@ class Run:
 
     @property
     def reads(self) -> int:
-        """How many pages were read."""
+        """Number of pages read."""
         return int(self.order.size)
 
     @property
     def microseconds_per_page(self) -> float | None:
-        """The cost of ordering and bookkeeping of one read; None if nothing was read."""
+        """Cost of ordering and bookkeeping per read; None if nothing was read."""
         return 1e6 * self.seconds / self.reads if self.reads else None
 
     @property
     def link_updates_per_second(self) -> float | None:
-        """How fast mass was handed on; None if it took no time that could be measured."""
+        """Link updates per second; None if no time was measured."""
         return self.link_updates / self.seconds if self.seconds > 0 else None
 
     def reads_for(self, level: float, which: str = "guaranteed") -> int | None:
-        """Return how many reads it took to hold this share, "guaranteed" or "true"; None if it was not reached."""
+        """Return the number of reads to reach this coverage, "guaranteed" or "true"; None if it was not reached."""
         curves = {"guaranteed": self.at_least, "true": self.true}
         if which not in curves or not 0 < level <= 1:
             raise UsageError(f"no reads for {level} {which}", hint='give a share up to 1, and "guaranteed" or "true"')
         return _first(curves[which], level)
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
-        """Return counts, times and curves as plain values; a curve is thinned to so many points."""
+        """Return counts, times and curves as plain values; a curve is thinned to about `points` points."""
         reads = thinned(self.reads, points)
         return {
             "strategy": self.strategy, "reached": self.reached, "why": self.why,
@@ -107,7 +107,7 @@ class Race:
     """Several strategies on the same web, from the same seeds, towards the same goal."""
 
     runs: tuple[Run, ...]
-    optimal: FloatArray  # true coverage of the best k pages, for k = 1, 2, …
+    optimal: FloatArray  # true coverage of the best k readable pages, for k = 1, 2, …
     pages: int
     links: int
     seeds: IdArray
@@ -115,9 +115,9 @@ class Race:
     until: str
     rng: int
     truth_error: float  # proven L1 error of the true importance
-    notes: tuple[str, ...] = ()  # what else was set: dead pages, blocked hosts, budgets, batches, changes
-    goal: float | None = None  # the coverage asked for, if one was
-    seed_names: tuple[str, ...] = ()  # of the first seeds, where pages have names
+    notes: tuple[str, ...] = ()  # other conditions: dead pages, blocked hosts, budgets, batches, changes
+    goal: float | None = None  # coverage goal, if any
+    seed_names: tuple[str, ...] = ()  # names of the first seeds, if pages have names
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -128,16 +128,16 @@ class Race:
         return all(run.reached for run in self.runs)
 
     def optimal_reads_for(self, level: float) -> int | None:
-        """Return the least number of pages that hold this share."""
+        """Return the minimum number of pages that hold this share; None if it cannot be reached."""
         return _first(self.optimal, level - self.truth_error)
 
     def ratio(self, run: Run, level: float, which: str = "guaranteed") -> float | None:
-        """Return how many times the reads of the best possible order a run needed; None if it got nowhere near."""
+        """Return the reads of a run relative to the optimal order; None if the level was not reached."""
         reads, best = run.reads_for(level, which), self.optimal_reads_for(level)
         return reads / best if reads is not None and best is not None else None
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
-        """Return tables and curves as plain values; a curve is thinned to so many points."""
+        """Return tables and curves as plain values; a curve is thinned to about `points` points."""
         best = thinned(self.optimal.size, points)
         return {
             "pages": self.pages, "links": self.links, "seeds": self.seeds.tolist(),
@@ -190,7 +190,7 @@ class Race:
 
 
 def thinned(size: int, points: int = POINTS) -> IntArray:
-    """Return at most so many of the counts 1 to `size`, evenly spaced on a log scale, with the first and the last.
+    """Return at most `points` of the counts 1 to `size`, evenly spaced on a log scale, with the first and the last.
 
     >>> thinned(10_000, 5).tolist(), thinned(3, 5).tolist()
     ([1, 10, 100, 1000, 10000], [1, 2, 3])
@@ -202,7 +202,7 @@ def thinned(size: int, points: int = POINTS) -> IntArray:
 
 
 def _first(curve: FloatArray, level: float) -> int | None:
-    """Count the entries up to the first that is not below the level."""
+    """Return the number of entries up to the first that reaches the level; None if none does."""
     reached = curve >= level
     return int(reached.argmax()) + 1 if reached.any() else None
 

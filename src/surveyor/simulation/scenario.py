@@ -1,6 +1,6 @@
-"""The web that a simulation plays: a known graph, the seeds, and what goes wrong on it.
+"""The web of a simulation: a known graph, the seeds, and the pages that are gone, blocked or limited by budgets.
 
-Its truth is that of `ledger.py`: pages gone have no links, blocked pages have theirs. True importance is
+Truth is defined as in `ledger.py`: pages gone have no links, blocked pages keep theirs. True importance is
 PageRank of that graph with jumps to the seeds, with its own proven error.
 """
 
@@ -22,26 +22,26 @@ from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.stopping import Progress, silent
 
-SEEDS = 10  # pages of highest PageRank that are trusted when none are named
-TOLERANCE = 1e-7  # of true importance
+SEEDS = 10  # default number of seeds: pages of highest PageRank
+TOLERANCE = 1e-7  # L1 error of true importance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Everything about the web that strategies cannot see."""
+    """The simulated web, hidden from strategies."""
 
     graph: Graph
     seeds: IdArray
     damping: float
-    fates: ByteArray  # per page: 0 fine, 1 gone, 2 shut
+    fates: ByteArray  # status per page: 0 readable, 1 gone, 2 blocked
     budgets: Budgets | None = None
     notes: tuple[str, ...] = ()
 
     def truth(self, graph: Graph | None = None, progress: Progress = silent) -> Ranking:
-        """Return the true importance of each page, of the web as it is or as it has become."""
+        """Return the true importance of each page, of this web or of a changed version of it."""
         graph = graph or self.graph
         gone = np.zeros(graph.pages, np.bool_)
-        gone[: self.fates.size] = self.fates == 1  # pages that were born since are fine
+        gone[: self.fates.size] = self.fates == 1  # pages added since are readable
         graph = _without_links(graph, gone)
         trusted = np.zeros(graph.pages)
         trusted[self.seeds] = 1 / self.seeds.size
@@ -59,7 +59,7 @@ def set_up(
     domains: IntArray | None,
     rng: np.random.Generator,
 ) -> Scenario:
-    """Check what was asked for and draw what is left to chance."""
+    """Check the options and draw the random parts of a scenario."""
     check_damping(damping)
     if graph.pages == 0:
         raise InputError("there is nothing to crawl: the graph has no pages", hint="check what was built")
@@ -73,26 +73,26 @@ def set_up(
         if isinstance(seeds, np.ndarray) and seeds.dtype == np.bool_:
             seeds = np.flatnonzero(_mask(graph, np.asarray(seeds, np.bool_), "seeds")).astype(np.int32)
         trusted = np.unique([_page(graph, seed) for seed in seeds]).astype(np.int32)
-    fates = np.zeros(graph.pages, np.uint8)
+    status = np.zeros(graph.pages, np.uint8)
     shut = _shut(graph, blocked)
-    fates[shut] = 2
+    status[shut] = 2
     if shut.any():
         notes.append(f"blocked: {int(shut.sum()):,} pages")
     gone = _gone(graph, dead, rng, trusted) & ~shut
-    fates[gone] = 1
+    status[gone] = 1
     if gone.any():
         notes.append(f"gone: {int(gone.sum()):,} pages, {int(gone[trusted].sum()) or 'no'} seeds among them")
     budgets = None
     if budget is not None:
         budgets = _budgets(graph, budget, domains)
         pages, site = budgets.limits, "host" if domains is None else "domain"
-        told = f"{pages.min():,}" if pages.min() == pages.max() else f"{pages.min():,} to {pages.max():,}"
-        notes.append(f"budget: {told} pages of each of {pages.size:,} {site}s")
-    return Scenario(graph, trusted, damping, fates, budgets, tuple(notes))
+        limits = f"{pages.min():,}" if pages.min() == pages.max() else f"{pages.min():,} to {pages.max():,}"
+        notes.append(f"budget: {limits} pages of each of {pages.size:,} {site}s")
+    return Scenario(graph, trusted, damping, status, budgets, tuple(notes))
 
 
 def hosts(names: Names) -> tuple[IntArray, list[str]]:
-    """Return the host of each page, as a number, and the names of the hosts."""
+    """Return the host number of each page, and the names of the hosts."""
     numbers: dict[str, int] = {}
     of = np.array([numbers.setdefault(host_of(name), len(numbers)) for name in names], np.int64)
     return of, list(numbers)
@@ -121,7 +121,7 @@ def _gone(graph: Graph, dead: float | BoolArray, rng: np.random.Generator, seeds
     if not isinstance(dead, int | float) or not 0 <= dead < 1:
         raise UsageError(f"the share of dead pages is {dead}", hint="give a share from 0 up to, not including, 1")
     gone = rng.random(graph.pages) < dead
-    gone[seeds] = False  # a crawl has to begin somewhere
+    gone[seeds] = False  # a crawl needs readable seeds
     return gone
 
 
@@ -174,7 +174,7 @@ def _without_links(graph: Graph, gone: BoolArray) -> Graph:
     return Graph(indptr, graph.indices[kept])
 
 
-def best_order(truth: FloatArray, fates: ByteArray) -> FloatArray:
-    """Return the true coverage of the best page that can be read, of the best two, and so on."""
-    best: FloatArray = np.cumsum(np.sort(truth[fates == 0])[::-1])
+def best_order(truth: FloatArray, status: ByteArray) -> FloatArray:
+    """Return the true coverage of the best k readable pages, for each k from 1."""
+    best: FloatArray = np.cumsum(np.sort(truth[status == 0])[::-1])
     return best

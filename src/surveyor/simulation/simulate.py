@@ -1,8 +1,8 @@
-"""Race strategies over a known graph, to see how many reads each needs and how much it can guarantee.
+"""Compare strategies on a known graph: the reads each needs and the coverage it can guarantee.
 
 Each strategy crawls the same web from the same seeds through the same loop as a live crawl (`loop.py`), with a
-graph in place of the network. Orders that need only the ledger run in one kernel on a web that does not change
-(`kernels/crawl.py`), which reads the same pages with the same numbers, hundreds of times faster.
+graph in place of the network. Strategies that need only the ledger run in one kernel on a fixed web
+(`kernels/crawl.py`), which reads the same pages with the same results, hundreds of times faster.
 
     >>> from surveyor.graph.synthetic.generate import synthetic_web
     >>> race = simulate(synthetic_web("small").graph, ["breadth", "rankmass"], Coverage(0.9), rng=7)
@@ -54,19 +54,19 @@ def simulate(
     compiled: bool | None = None,
     progress: Progress = silent,
 ) -> Race:
-    """Crawl a known graph with each strategy; return what each read and what it could guarantee.
+    """Crawl a known graph with each strategy; return the pages each read and the coverage it could guarantee.
 
     Parameters
     ----------
-    strategies : names, or objects (a fresh one per race: a strategy keeps what it has learnt).
+    strategies : names, or objects (a new one per race, as a strategy keeps its state).
     seeds : trusted pages, by id or name; by default the ten of highest PageRank.
-    dead, blocked : a share of pages (or which) that are gone; hosts or pages (or which) that may not be read.
-    budget, domains : how many pages each domain may take; domains are hosts unless given, one number per page.
-    batch : pages fetched at a time, before priorities are updated.
-    changes : the share of pages whose links change while as many are requested as there are; or that share and
-        those of pages that are born and that go.
-    samples : how often the estimates of importance are compared with the truth.
-    compiled : False to run objects only; True to insist on kernels; by default kernels wherever they can.
+    dead, blocked : share or mask of pages that are gone; hosts, pages or mask of pages that may not be read.
+    budget, domains : page budget per domain; domain ids, one per page, by default the hosts.
+    batch : pages fetched between two updates of the priorities.
+    changes : share of pages whose links change per epoch, in which as many pages are requested as there are; or this
+        share and the shares of pages added and removed.
+    samples : number of comparisons of estimated with true importance.
+    compiled : False to run objects only; True to require kernels; by default kernels where possible.
     """
     moves = tuple(changes) if isinstance(changes, tuple | list) else (changes, 0.0, 0.0)
     if not (len(moves) == 3 and all(0 <= share < 1 for share in moves)):
@@ -94,8 +94,8 @@ def simulate(
     if batch > 1:
         notes.append(f"batches of {batch:,} pages")
     if any(moves):
-        told = ", ".join(f"{100 * share:.3g} % {what}" for share, what in zip(moves, CHANGES, strict=True) if share)
-        notes.append(f"per {graph.pages:,} requests, of the pages: {told}; bounds are those of the web as fetched")
+        shares = ", ".join(f"{100 * share:.3g} % {what}" for share, what in zip(moves, CHANGES, strict=True) if share)
+        notes.append(f"per {graph.pages:,} requests, of the pages: {shares}; bounds are those of the web as fetched")
         notes.append("the best order is that of the web at the start")
     course = Course(scenario, truth.scores, until, batch, moves if any(moves) else None, samples, seed, progress)
     runs = tuple(_run(strategy, course, compiled=compiled) for strategy in chosen)
@@ -124,7 +124,7 @@ def _run(strategy: Strategy, course: Course, *, compiled: bool | None) -> Run:
         )
     run = kernels.run if fits and compiled is not False else objects.run
     ours = type(strategy).__module__.startswith("surveyor.")
-    run(deepcopy(strategy) if ours else RankMass(), _trial(course))  # kernels are compiled before time is taken
+    run(deepcopy(strategy) if ours else RankMass(), _trial(course))  # compile kernels before timing
     return run(strategy, course)
 
 
@@ -142,6 +142,6 @@ def _called(strategy: object) -> str:
 
 
 def _goal(until: Rule) -> float | None:
-    """Return the coverage asked for, if the rule is that simple."""
+    """Return the coverage goal of a rule, if it is a plain one."""
     share = (until.limits() or (math.inf, 0))[0]
     return share if share < 1 else None

@@ -39,12 +39,12 @@ def crawl(
 
     The settings are those of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
     concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is resumed; `seeds`
-    may also be that folder, and seeds that are new in it need `add_seeds`. With `again`, what could not be read is
-    retried. With `from_last_good`, a damaged journal is first cut back to the commits before the damage; the damaged
-    files stay beside it.
+    may also be that folder, and seeds that are new in it need `add_seeds`. With `again`, blocked pages are retried.
+    With `from_last_good`, a damaged journal is first truncated to the commits before the damage; the damaged files are
+    kept beside it.
 
-    `survey.goal_reached` says whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
-    hopeless (too much may not be read), or empty (no page is left). If nothing was fetched in the whole survey,
+    `survey.goal_reached` is whether a rule of `until` was met, `survey.ending` how the crawl ended: reached, hopeless
+    (too much may not be read), or empty (no page is left). If nothing was fetched in the whole survey,
     `NothingFetched` is raised; its folder remains.
     """
     asked = None if until is None else rule_of(until)

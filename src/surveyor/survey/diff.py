@@ -1,20 +1,20 @@
-"""What changed between two surveys, and how sure that is.
+"""Differences between two surveys, and whether they are certain.
 
-Pages are matched by URL. What a survey has not read it does not know, so a difference counts only if it is larger than
-what both could be wrong by:
+Pages are matched by URL. A survey is incomplete, so a difference is certain only if it exceeds the error of both:
 
-- **risen, fallen**: the shares differ by more than `margin`. The share of a page, were all pages read, is at least what
-  has settled on it, and at most that plus all that has settled nowhere yet: it waits, is blocked or still moves. The
-  share that is shown lies between the two. So shares that differ by more than what has not settled in both surveys
-  (and the errors of both rankings) differ in truth. Smaller differences are *perhaps risen* and *perhaps fallen*.
-- **new**: read in the new survey; the old one, though no page waited or was blocked in it, had not heard of it.
-  If some were, it is *first seen*: it may have been there.
-- **gone**: read in the old survey, and the new one was told that it is gone. *Not seen*: the new one has not heard of
-  it; *unlinked* if no page waits or is blocked there, so that no link leads to it.
-- **moved**, **blocked**: read in the old survey; in the new one it stands for another page, or could not be read.
-- **changed**: read in both, with other bytes (by their hash). Pages that show the time of day change always.
+- **risen, fallen**: the shares differ by more than `margin`. The share of a page in a complete survey is at least the
+  mass settled on it, and at most that plus all mass not settled yet: waiting, blocked or moving. The reported share
+  lies between these bounds. So shares that differ by more than the unsettled mass of both surveys (and the errors of
+  both rankings) truly differ. Smaller differences are *perhaps risen* and *perhaps fallen*.
+- **new**: read in the new survey, and unknown in the old one although no page was waiting or blocked in it. If some
+  were, it is *first seen*: it may have existed.
+- **gone**: read in the old survey, and reported gone in the new one. *Not seen*: unknown in the new one; *unlinked* if
+  no page is waiting or blocked there, so that no link leads to it.
+- **moved**, **blocked**: read in the old survey; in the new one an alias of another page (redirect or canonical URL),
+  or blocked.
+- **changed**: read in both, with different bytes (by hash). Pages that show the time of day always change.
 
-Surveys with other seeds, damping or scope measure something else; `differing` names what differs.
+Surveys with different seeds, damping or scope measure different things; `differing` lists these settings.
 """
 
 from __future__ import annotations
@@ -53,30 +53,30 @@ class Change:
 
     @property
     def weight(self) -> float:
-        """How much it matters: the difference of the shares, or for pages that changed the larger one."""
+        """Importance of the change: the difference of the shares; for a changed page, the larger share."""
         old, new = self.old_share or 0.0, self.new_share or 0.0
         return max(old, new) if self.kind == "changed" else abs(new - old)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
+        """Return the fields as a dict."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference:
-    """All that differs between two surveys."""
+    """Differences between two surveys."""
 
-    differing: dict[str, tuple[Any, Any]]  # what is measured: setting -> old, new
-    changes: dict[str, list[Change]]  # by kind, those that matter most first
-    margin: float  # differences of shares that are smaller may be due to what was not captured
+    differing: dict[str, tuple[Any, Any]]  # settings that define what is measured: name -> old, new
+    changes: dict[str, list[Change]]  # by kind, largest weight first
+    margin: float  # smaller differences of shares may be due to importance that was not captured
     both: int  # pages ranked in both
     best: int  # pages at the top of both rankings whose overlap and order are compared
-    overlap: float  # of the best pages, the share that is in both lists
-    kendall: float  # how alike the order of pages in either list is, from -1 to 1
+    overlap: float  # share of the best pages that is in both lists
+    kendall: float  # Kendall's tau over the pages in either list, from -1 to 1
     l1: float  # the sum of all differences of shares, from 0 to 2
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
-        """Return everything by name, at most `count` pages of each kind."""
+        """Return all fields as a dict, with at most `count` pages of each kind."""
         return {
             "differing": {name: list(values) for name, values in self.differing.items()},
             "margin": self.margin, "pages_in_both": self.both, "best": self.best, "overlap": self.overlap,
@@ -86,12 +86,12 @@ class Difference:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{len(found):,} {kind}" for kind, found in self.changes.items() if found)
-        return f"Difference({told or 'none'}; margin {self.margin:.2g})"
+        counts = ", ".join(f"{len(found):,} {kind}" for kind, found in self.changes.items() if found)
+        return f"Difference({counts or 'none'}; margin {self.margin:.2g})"
 
 
 def compare(old: Survey, new: Survey) -> Difference:
-    """Say what changed from one survey to a later one."""
+    """Return the differences between a survey and a later one."""
     before, after = _Side(old), _Side(new)
     margin = before.unsure + after.unsure
     changes: dict[str, list[Change]] = {kind: [] for kind in KINDS}
@@ -127,13 +127,13 @@ class _Side:
         return None if page is None else int(self.positions[page])
 
     def kind(self, url: str) -> str:
-        """Return what became of a page, nothing if nobody has heard of it."""
+        """Return the status of a page, "" if it is unknown."""
         page = self._urls.find(url)
         return "" if page is None else LIVES[self._lives[page]]
 
 
 def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
-    """Say in which ways a page differs."""
+    """Return the kinds of differences of a page."""
     now = after.kind(url)
     if url in after.read and not before.kind(url):
         return ["new" if before.finished else "first seen"]
@@ -156,17 +156,17 @@ def _change(kind: str, before: _Side, after: _Side, url: str) -> Change:
 
 
 def _alike(before: _Side, after: _Side) -> tuple[int, int, float, float, float]:
-    """Compare the ranks over all pages that either has; a page that one does not have has no share there."""
+    """Compare the rankings over the pages of both; a page missing from one has share 0 there."""
     urls = list(dict.fromkeys([*before.number, *after.number]))
     old, new = (np.array([side.share(url) or 0.0 for url in urls]) for side in (before, after))
     both = sum(url in after.number for url in before.number)
-    best = max(1, min(BEST, len(before.number), len(after.number)))  # of fewer pages all would be the best
+    best = max(1, min(BEST, len(before.number), len(after.number)))  # at most the pages of the smaller survey
     listed = np.union1d(np.argsort(-old, kind="stable")[:best], np.argsort(-new, kind="stable")[:best])
     return both, best, overlap(old, new, best), kendall(old[listed], new[listed]), l1(old, new)
 
 
 def _differing(old: Survey, new: Survey) -> dict[str, tuple[Any, Any]]:
-    """Return what makes the two measure different things: seeds first."""
+    """Return the differing settings that define what is measured, seeds first."""
     found: dict[str, tuple[Any, Any]] = {}
     if set(old.manifest.seeds) != set(new.manifest.seeds):
         found["seeds"] = sorted(old.manifest.seeds), sorted(new.manifest.seeds)

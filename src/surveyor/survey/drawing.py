@@ -1,4 +1,4 @@
-"""A survey small enough to be drawn: its best pages or hosts and the links between them, as GEXF or GraphML."""
+"""Subgraph of a survey for drawing: its best pages or hosts and the links between them, as GEXF or GraphML."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ GRAPHML_TYPES = {str: "string", int: "long", float: "double"}
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Nodes with their facts, best first, and links between them with how many there are."""
+    """Nodes with attributes, best first, and weighted links between them."""
 
     kind: str  # "pages" or "hosts"
-    facts: dict[str, type]  # of each node, besides its label
-    nodes: list[tuple[str, dict[str, Any]]]  # label and facts
+    facts: dict[str, type]  # attributes of each node, besides its label
+    nodes: list[tuple[str, dict[str, Any]]]  # label and attributes
     links: list[tuple[int, int, int]]  # source, target, weight
-    left_out: int  # nodes that the survey has besides
+    left_out: int  # number of other nodes of the survey
 
 
 def reduced(survey: Survey, level: str, top: int) -> Drawn:
@@ -51,8 +51,8 @@ def _pages(survey: Survey, top: int) -> Drawn:
     for position, number in enumerate(best.tolist(), 1):
         url, page = ranked.graph.name(number), int(ranked.pages[number])
         title = survey.title(page)
-        told = (url, host(url), title, LIVES[lives[page]], ranking.share(number), float(marks[number]), position)
-        nodes.append((title or url, dict(zip(facts, told, strict=True))))
+        values = (url, host(url), title, LIVES[lives[page]], ranking.share(number), float(marks[number]), position)
+        nodes.append((title or url, dict(zip(facts, values, strict=True))))
     group = np.full(ranked.graph.pages, -1, np.int64)
     group[best] = np.arange(best.size)
     return Drawn("pages", facts, nodes, _links(survey, group), ranked.graph.pages - best.size)
@@ -88,7 +88,7 @@ def _links(survey: Survey, group: IntArray) -> list[tuple[int, int, int]]:
 
 
 def write_gexf(drawn: Drawn, file: TextIO) -> None:
-    """Write it for Gephi."""
+    """Write GEXF, for Gephi."""
     write = _head(file, '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">', drawn)
     write('<graph defaultedgetype="directed" mode="static">\n<attributes class="node">\n')
     for number, (name, kind) in enumerate(drawn.facts.items()):
@@ -106,7 +106,7 @@ def write_gexf(drawn: Drawn, file: TextIO) -> None:
 
 
 def write_graphml(drawn: Drawn, file: TextIO) -> None:
-    """Write it for yEd, Cytoscape, igraph and others."""
+    """Write GraphML, for yEd, Cytoscape, igraph and others."""
     write = _head(file, '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">', drawn)
     for name, kind in {"label": str, **drawn.facts}.items():
         write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{GRAPHML_TYPES[kind]}"/>\n')
@@ -121,8 +121,8 @@ def write_graphml(drawn: Drawn, file: TextIO) -> None:
 
 def _head(file: TextIO, root: str, drawn: Drawn) -> Callable[[str], Any]:
     file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-    told = f"The best {len(drawn.nodes)} {drawn.kind} of a survey; {drawn.left_out} others are left out."
-    file.write(f"<!-- {told} -->\n{root}\n")
+    comment = f"The best {len(drawn.nodes)} {drawn.kind} of a survey; {drawn.left_out} others are left out."
+    file.write(f"<!-- {comment} -->\n{root}\n")
     return file.write
 
 

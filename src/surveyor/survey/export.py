@@ -1,9 +1,9 @@
-"""A survey for other programs: tables as Parquet, CSV or JSON lines, a small graph to draw, an index of the archive.
+"""Export of a survey: tables as Parquet, CSV or JSON lines, a small graph for drawing, an index of the WARC archive.
 
-A file takes its place when it is complete, and nothing is written over unless that is asked for.
+A file is renamed into place when it is complete. Existing files are not overwritten unless requested.
 
-**CSV and spreadsheets.** Titles come from the web, and a spreadsheet takes a cell that begins with `=`, `+`, `-` or `@`
-for a formula. Text that begins so gets an apostrophe in front, and control characters become escapes, unless `raw`
+**CSV and spreadsheets.** Titles come from the web, and a spreadsheet reads a cell that begins with `=`, `+`, `-` or `@`
+as a formula. Such text is prefixed with an apostrophe, and control characters are escaped, unless `raw`
 (`store/cells.py`).
 """
 
@@ -33,8 +33,8 @@ Format = Literal["parquet", "csv", "jsonl", "gexf", "graphml", "warc"]
 Level = Literal["pages", "hosts"]
 ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".gexf": "gexf",
            ".graphml": "graphml", ".cdxj": "warc"}  # fmt: skip
-FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # what a folder of Parquet files has
-DRAWN = 500  # pages or hosts of a graph to draw
+FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # tables in a folder of Parquet files
+DRAWN = 500  # default number of pages or hosts in a graph for drawing
 
 
 def export(
@@ -48,7 +48,7 @@ def export(
     replace: bool = False,
     raw: bool = False,
 ) -> list[Path]:
-    """Write a survey into a file or, as Parquet, a folder; return the files. See `surveyor export --help`."""
+    """Write a survey to a file or, as Parquet, a folder; return the files. See `surveyor export --help`."""
     path = Path(to)
     kind = format or _by_name(path)
     if kind not in get_args(Format):
@@ -78,7 +78,7 @@ def export(
 
 
 def parquet_files(tables: Tables, folder: Path) -> list[Path]:
-    """Write pages, links, ranks, hosts and visits as Parquet files; return where they are."""
+    """Write pages, links, ranks, hosts and visits as Parquet files; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.parquet" for name in FOLDER]
     for name, path in zip(FOLDER, paths, strict=True):
@@ -111,7 +111,7 @@ def _write(path: Path, write: Callable[[TextIO], None]) -> None:
 
 
 def _table(tables: Tables, name: str, top: int | None) -> tuple[Columns, Iterator[Batch]]:
-    """Return the columns of a table and its rows; pages come with their ranks."""
+    """Return the columns of a table and its rows; pages include their ranks."""
     if name != "pages":
         return TABLES[name], tables.batches(name)
     more = {column: kind for column, kind in RANKS.items() if column != "page"}
@@ -120,7 +120,7 @@ def _table(tables: Tables, name: str, top: int | None) -> tuple[Columns, Iterato
 
 
 def _ranked(tables: Tables) -> Iterator[Batch]:
-    """Yield pages with their ranks; pages that have none get None."""
+    """Yield pages with their ranks, None for pages without."""
     ranks = next(tables.batches("ranks"))
     row = np.full(tables.size, -1, np.int64)
     row[ranks["page"]] = np.arange(len(ranks["page"]))
@@ -143,7 +143,7 @@ def _best(batches: Iterator[Batch], top: int) -> Batch:
 
 
 def _rows(names: Columns, batches: Iterator[Batch]) -> Iterator[list[Any]]:
-    """Yield rows as text formats take them: times as ISO 8601, hashes as hex."""
+    """Yield rows for text formats: times as ISO 8601, hashes as hex."""
     for batch in batches:
         plain = [_plain(batch[name], kind) for name, kind in names.items()]
         yield from map(list, zip(*plain, strict=True))
@@ -166,7 +166,7 @@ def _write_jsonl(names: Columns, batches: Iterator[Batch], _: bool, file: TextIO
 
 
 def _write_index(tables: Tables, file: TextIO) -> None:
-    """Write where the record of each visit lies in the WARC files, as CDXJ: by address and time."""
+    """Write a CDXJ index of the visits in the WARC files, sorted by URL and time."""
     urls = tables.urls
     lines = []
     for batch in tables.batches("visits"):
@@ -179,15 +179,15 @@ def _write_index(tables: Tables, file: TextIO) -> None:
 
 def _index_line(url: str, visit: Mapping[str, Any]) -> str:
     at = datetime.fromtimestamp((visit["fetched_at"] or 0) / 1e6, UTC)
-    told = {
+    fields = {
         "url": url, "status": str(visit["status"] or "-"), "length": str(visit["warc_length"]),
         "offset": str(visit["warc_offset"]), "filename": visit["warc_file"],
     }  # fmt: skip
-    return f"{sort_key(url)} {at:%Y%m%d%H%M%S} {json.dumps(told)}\n"
+    return f"{sort_key(url)} {at:%Y%m%d%H%M%S} {json.dumps(fields)}\n"
 
 
 def sort_key(url: str) -> str:
-    """Return an address turned round, so that pages of one domain lie together, as indexes of archives do.
+    """Return the SURT-like sort key of a URL for CDXJ: the host reversed, so that a domain is contiguous.
 
     >>> sort_key("https://docs.example.org:8080/A?b")
     'org,example,docs:8080)/a?b'

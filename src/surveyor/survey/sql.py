@@ -1,8 +1,8 @@
-"""Questions to a survey in SQL: one SELECT over its tables, answered by DuckDB or SQLite.
+"""SQL queries over a survey: one SELECT over its tables, executed by DuckDB or SQLite.
 
-The tables that a query names are copied, some rows at a time, into a database that the engine keeps for itself, so
-the survey cannot be changed. Then all that leads out of it is shut: files, networks, extensions, settings
-(`engines.py`). A query that takes too long is interrupted.
+The tables that a query names are copied in batches into a private database, so the survey cannot be changed. Then
+access to files, networks, extensions and settings is disabled (`sql_engines.py`). A query that takes too long is
+interrupted.
 
 Both engines have the same tables and columns. Times are text, in UTC (`2026-01-31 23:59:59`); hashes are text in hex.
 """
@@ -39,7 +39,7 @@ UNKNOWN_COLUMN = re.compile(
     r'no such column: (?:\w+\.)?(\w+)|Referenced column "([^"]+)"|not have a column named "([^"]+)"|'
     r'join using column (\w+)|Column "([^"]+)" does not exist'
 )
-OTHERS = re.compile(  # what is no question
+OTHERS = re.compile(  # statements other than SELECT
     r"\W*(alter|attach|begin|call|checkpoint|commit|copy|create|delete|detach|drop|export|force|import|insert|install|"
     r"load|pragma|reindex|reset|rollback|savepoint|set|truncate|update|use|vacuum)\b",
     re.IGNORECASE,
@@ -50,20 +50,20 @@ HELP = "`surveyor sql SURVEY` lists tables and columns"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QueryResult:
-    """What a query gave: names of columns, and rows of plain values."""
+    """Result of a query: column names, and rows of plain values."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     engine: Engine
     seconds: float
-    more: bool = False  # there were more rows than asked for
+    more: bool = False  # there were more rows than the limit
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the values of each column; of columns with one name, the last."""
+        """Return the values of each column; of columns with the same name, the last."""
         return {name: [row[number] for row in self.rows] for number, name in enumerate(self.columns)}
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars table."""
+        """Return a Polars data frame."""
         try:
             import polars
         except ImportError as error:
@@ -89,7 +89,7 @@ class QueryResult:
 def ask(
     tables: Tables, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None
 ) -> QueryResult:
-    """Answer a query; with a `limit`, no more rows than that."""
+    """Run a query; return at most `limit` rows."""
     if not seconds > 0:
         raise UsageError(f"{seconds:g} seconds are no time", hint="give more than 0")
     chosen: Engine = engine or ("duckdb" if find_spec("duckdb") else "sqlite")
@@ -120,19 +120,19 @@ def ask(
 
 
 def _named(query: str) -> list[str]:
-    """Return the tables that a query may mean: only these are made."""
+    """Return the tables that a query may use: only these are loaded."""
     words = {word.lower() for word in re.findall(r"\w+", query)}
     return [name for name in TABLES if name in words]
 
 
 @contextmanager
 def _interrupted_after(database: Database, seconds: float) -> Iterator[threading.Event]:
-    """Interrupt what a database does after a time; the event given says that this has happened."""
+    """Interrupt a database after a time; the event is set when this has happened."""
     done, late = threading.Event(), threading.Event()
 
     def watch() -> None:
         left = seconds
-        while not done.wait(left):  # more than once: it may have come between two steps
+        while not done.wait(left):  # repeatedly: an interrupt between two steps has no effect
             late.set()
             database.interrupt()
             left = 0.05
@@ -147,7 +147,7 @@ def _interrupted_after(database: Database, seconds: float) -> Iterator[threading
 
 
 def _plain(value: Any) -> Any:
-    """Turn what an engine gives into what JSON can hold."""
+    """Convert a value of an engine to one that JSON can represent."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def _explained(problem: str, query: str, named: Sequence[str], seconds: float | None) -> UsageError:
-    """Say in one sentence what is wrong with a query."""
+    """Return an error that explains what is wrong with a query."""
     first = re.sub(r"^\w+ Error:\s*", "", problem.strip().splitlines()[0]).rstrip(".!")
     if seconds is not None:
         return UsageError(

@@ -1,4 +1,4 @@
-"""DuckDB and SQLite with a few tables and no way out: no files, no network, no extensions, no settings."""
+"""Sandboxed DuckDB and SQLite databases: a few tables, no access to files, network, extensions or settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from surveyor.errors import MissingExtra, UsageError
 Engine = Literal["duckdb", "sqlite"]
 CHUNK = 1000  # rows fetched at a time
 TYPES = {"int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}  # all else is text
-LONGEST = 10_000_000  # bytes of one value in SQLite: one step over a longer one could not be interrupted
-CACHE = 256_000  # kB of pages that SQLite keeps in memory; the rest of its tables lies in a file without a name
-MEMORY = "4GB"  # that DuckDB may take
+LONGEST = 10_000_000  # bytes per value in SQLite: one step over a longer value could not be interrupted
+CACHE = 256_000  # kB of pages that SQLite keeps in memory; the rest is in an unnamed temporary file
+MEMORY = "4GB"  # memory limit of DuckDB
 READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 WAYS_OUT = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
-CLOSED = {  # to be set before anything else can be
+CLOSED = {  # set when connecting, before any statement
     "enable_external_access": False,
     "autoload_known_extensions": False,
     "autoinstall_known_extensions": False,
@@ -31,7 +31,7 @@ CLOSED = {  # to be set before anything else can be
 
 
 class Failed(Exception):
-    """What an engine says of a query that it cannot answer."""
+    """Error message of an engine for a query that failed."""
 
 
 class Database(Protocol):
@@ -41,20 +41,20 @@ class Database(Protocol):
         """Copy a table."""
 
     def shut(self) -> None:
-        """Let nothing but the tables be read from now on."""
+        """Allow only reads of the tables from now on."""
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
-        """Begin to answer; `Failed` if that cannot be, also while rows are fetched."""
+        """Execute a query; return column names and rows. Raises `Failed`, also while rows are fetched."""
 
     def interrupt(self) -> None:
-        """Stop what runs, from another thread."""
+        """Interrupt the running query, from another thread."""
 
     def close(self) -> None:
         """Free all memory."""
 
 
 def open_database(engine: Engine) -> Database:
-    """Open an engine with no tables yet."""
+    """Open an empty database."""
     if engine == "sqlite":
         return _Sqlite()
     if engine != "duckdb":
@@ -66,7 +66,7 @@ def open_database(engine: Engine) -> Database:
 
 
 class _Sqlite:
-    """SQLite; its authorizer is asked before each statement is prepared."""
+    """SQLite; an authorizer checks each statement when it is prepared."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -94,7 +94,7 @@ class _Sqlite:
         self._connection.set_authorizer(_may)
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
-        with _told(sqlite3.Error, sqlite3.Warning):
+        with _wrapped(sqlite3.Error, sqlite3.Warning):
             cursor = self._connection.execute(query)
         if cursor.description is None:
             raise Failed("not authorized")
@@ -113,7 +113,7 @@ def _may(action: int, _first: str | None, second: str | None, *_: str | None) ->
 
 
 class _DuckDb:
-    """DuckDB; once shut, its configuration is locked."""
+    """DuckDB; `shut` locks its configuration."""
 
     def __init__(self, duckdb: Any) -> None:
         self._duckdb = duckdb
@@ -128,11 +128,11 @@ class _DuckDb:
             run.unregister("batch")
 
     def shut(self) -> None:
-        self._connection.execute("SET python_enable_replacements = false")  # variables of Python are no tables
+        self._connection.execute("SET python_enable_replacements = false")  # Python variables are not tables
         self._connection.execute("SET lock_configuration = true")
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
-        with _told(self._duckdb.Error):
+        with _wrapped(self._duckdb.Error):
             statements = self._connection.extract_statements(query)
             if [statement.type for statement in statements] != [self._duckdb.StatementType.SELECT]:
                 raise Failed("not authorized")
@@ -147,7 +147,7 @@ class _DuckDb:
 
 
 @contextmanager
-def _told(*errors: type[Exception]) -> Iterator[None]:
+def _wrapped(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
@@ -155,7 +155,7 @@ def _told(*errors: type[Exception]) -> Iterator[None]:
 
 
 def _fetched(cursor: Any, *errors: type[Exception]) -> Iterator[Sequence[Any]]:
-    with _told(*errors):
+    with _wrapped(*errors):
         while rows := cursor.fetchmany(CHUNK):
             yield from rows
 
@@ -165,7 +165,7 @@ def _type(kind: str) -> str:
 
 
 def _listed(values: Any, kind: str) -> list[Any]:
-    """Return values as SQLite takes them, None for those that are missing."""
+    """Convert values for SQLite, with None for missing ones."""
     plain = values.tolist() if isinstance(values, np.ndarray) else values
     if kind == "timestamp":
         return [None if at is None else f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in plain]
@@ -175,7 +175,7 @@ def _listed(values: Any, kind: str) -> list[Any]:
 
 
 def _array(values: Any, kind: str) -> Any:
-    """Return values as DuckDB takes them, masked where they are missing."""
+    """Convert values for DuckDB, masked where they are missing."""
     if kind not in TYPES:
         texts = np.empty(len(values), object)
         texts[:] = _listed(values, kind)

@@ -1,11 +1,11 @@
-"""A survey that is open to be looked at: how much it covers, its graph, its ranks, what became of each page.
+"""A survey open for reading: its coverage, graph, ranks and the status of each page.
 
     survey = sv.open("docs.example.org.survey")
     survey.coverage            # CoverageInterval(at_least=0.9502, at_most=0.9925, …)
     survey.top(10)             # the best pages
     survey.graph()             # a Graph, with URLs as names
 
-All of it is worked out when first asked for, from the journal as it was then; `refresh` looks again.
+Results are computed on first access from the journal at that time; `refresh` discards them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
-HOLLOW = 0.05  # of what was captured
+HOLLOW = 0.05  # share of the captured importance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """What a crawl could guarantee after each page that it read, before the next one; it ends at the latest state."""
+    """Coverage bounds after each page read and before the next one; the last entry is the latest state."""
 
-    pages: IntArray  # of the journal, in the order in which they were read
+    pages: IntArray  # page ids of the journal, in reading order
     at_least: FloatArray
     at_most: FloatArray
 
@@ -63,21 +63,21 @@ class Survey:
     def __init__(self, folder: Path | str) -> None:
         self._folder = Folder.open(Path(folder), write=False)
         self.ending = ""  # of the crawl, if it ran in this process: reached, hopeless, empty, interrupted
-        self.goal: Rule | None = None  # of that crawl; by default, the rule that the survey keeps
+        self.goal: Rule | None = None  # of that crawl; by default, the rule stored in the survey
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Path of the survey."""
         return self._folder.folder
 
     @property
     def manifest(self) -> Manifest:
-        """Seeds, settings and where they came from."""
+        """Seeds, settings and their origins."""
         return self._folder.manifest
 
     @property
     def journal(self) -> Journal:
-        """What happened, in the order in which it counted; it may go on after `visits`."""
+        """Outcomes and events in order; another process may append to it after `visits`."""
         return self._folder.journal
 
     @cached_property
@@ -86,14 +86,14 @@ class Survey:
 
     @property
     def coverage(self) -> CoverageInterval:
-        """How much of all importance the pages read hold, at least and at most."""
+        """Lower and upper bounds on the share of all importance that the pages read hold."""
         return self._derived.crawl.ledger.coverage()
 
     @property
     def goal_reached(self) -> bool:
-        """Whether any rule of the goal is met; of a survey opened later, by its pages, bytes and coverage.
+        """Whether any rule of the goal is met; for a survey opened later, judged by its pages, bytes and coverage.
 
-        Never if pages that need JavaScript hold much of what was captured: then the captured pages are mostly empty.
+        False if pages that need JavaScript hold much of the captured importance: the captured pages are mostly empty.
         """
         if self.is_hollow:
             return False
@@ -104,7 +104,7 @@ class Survey:
 
     @property
     def unsettled(self) -> float:
-        """How much importance has settled nowhere: it waits, is blocked or still moves. No share is surer than that."""
+        """Importance not settled on any page: waiting, blocked or moving. It bounds the error of every share."""
         from surveyor.kernels.mass import POOL, total
 
         ledger = self._derived.crawl.ledger
@@ -112,32 +112,32 @@ class Survey:
 
     @property
     def pages_read(self) -> int:
-        """How many pages were read and are not gone."""
+        """Number of pages that were read and are not gone."""
         return self._derived.crawl.ledger.read
 
     @property
     def pages_known(self) -> int:
-        """How many pages of the scope were heard of."""
+        """Number of known pages in scope."""
         return self._derived.crawl.ledger.known
 
     @property
     def pages_waiting(self) -> int:
-        """How many known pages were not read yet."""
+        """Number of known pages that were not read yet."""
         return int(self._derived.crawl.ledger.waiting.size)
 
     @property
     def visits(self) -> int:
-        """How many outcomes the journal holds."""
+        """Number of outcomes in the journal."""
         return self._folder.journal.position
 
     @property
     def bytes(self) -> int:
-        """How many bytes came over the wire."""
+        """Number of bytes transferred."""
         return self._derived.tally.bytes
 
     @property
     def size(self) -> int:
-        """How many bytes the folder takes on disk."""
+        """Size of the folder on disk in bytes."""
         return self._folder.size()
 
     @cached_property
@@ -149,7 +149,7 @@ class Survey:
         return to_graph(self._derived, crawled_only=True) if crawled_only else self._all
 
     def graph(self, *, frontier: bool = True) -> Graph:
-        """Return the in-scope links as fetched, aliases merged; without `frontier`, of the pages read alone."""
+        """Return the in-scope links as fetched, aliases merged; without `frontier`, only among the pages read."""
         return self.as_graph(crawled_only=not frontier).graph
 
     def domain_graph(
@@ -160,7 +160,7 @@ class Survey:
         nofollow: bool = False,
         progress: Progress = silent,
     ) -> Condensed:
-        """Return the graph of hosts or domains that links in and out of scope make; `of` numbers all pages known."""
+        """Return the host or domain graph, from links in and out of scope; `of` maps all known pages to its nodes."""
         from surveyor.crawler.domain_graph import DomainGraph
 
         made = DomainGraph(to, suffixes, nofollow=nofollow)
@@ -170,7 +170,7 @@ class Survey:
     def rank(
         self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE
     ) -> Ranking:
-        """Rank the pages: by default all that are known, with jumps to the seeds, those not read without links."""
+        """Rank the pages: by default all known pages, with jumps to the seeds; pages not read have no links."""
         found = self.as_graph(crawled_only=crawled_only)
         jumps: FloatArray | None = found.teleport if teleport == "seeds" else None
         return pagerank(found.graph, self.damping, tolerance, jumps)
@@ -181,7 +181,7 @@ class Survey:
         return float(self.manifest.setting("damping"))
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
-        """Return the best pages, best first: url, share, score from 0 to 100, links to it, whether it was read."""
+        """Return the best pages, best first: url, share, score from 0 to 100, in-links, whether it was read."""
         ranking, marks, into = self.ranking, self.ranking.marks(), self._all.graph.in_links.indptr
         return [
             {
@@ -196,15 +196,15 @@ class Survey:
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The pages that are known, ranked with jumps to the seeds, as `top` lists them."""
+        """Ranking of the known pages with jumps to the seeds, as used by `top`."""
         return self.rank()
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
-        """Yield each page that is known, out of scope ones too: its id, its URL and the latest visit to it."""
+        """Yield id, URL and latest visit of each known page, in or out of scope."""
         return self._folder.pages()
 
     def blocked(self) -> list[dict[str, Any]]:
-        """Return why pages could not be read, and how much importance waits behind them, most first."""
+        """Return the reasons of blocked pages, with the number of pages and their importance, most first."""
         ledger = self._derived.crawl.ledger
         mass: defaultdict[str, float] = defaultdict(float)
         pages = Counter[str]()
@@ -217,7 +217,7 @@ class Survey:
         ]
 
     def _blocked(self) -> list[Outcome]:
-        """Return the pages that are blocked now: not those that get another try."""
+        """Return the outcomes of pages that are blocked now, without those to be retried."""
         from surveyor.kernels import mass
 
         life = self._derived.crawl.ledger.state & mass.LIFE
@@ -225,24 +225,24 @@ class Survey:
 
     @cached_property
     def _scripted(self) -> dict[int, float]:
-        """Pages that are empty until a script has run, and how much of what was captured each holds."""
+        """Pages that are empty until a script has run, and their shares of the captured importance."""
         ledger = self._derived.crawl.ledger
         whole = max(ledger.coverage().at_least, 1e-300)
         return {page: min(1.0, ledger.importance_of(page) / whole) for page in self.journal.read_for(NEEDS_JAVASCRIPT)}
 
     def javascript(self, count: int | None = None) -> list[dict[str, Any]]:
-        """Return pages that are empty until a script has run: url and share of what was captured, most first."""
+        """Return pages that are empty until a script has run: url and share of captured importance, most first."""
         most = sorted(self._scripted.items(), key=lambda entry: (-entry[1], entry[0]))[:count]
         return [{"url": self.url(page), "share": share} for page, share in most]
 
     @property
     def javascript_share(self) -> float:
-        """How much of the captured importance lies on pages that are empty until a script has run."""
+        """Share of the captured importance on pages that are empty until a script has run."""
         return min(1.0, sum(self._scripted.values()))
 
     @property
     def is_hollow(self) -> bool:
-        """Whether pages that need JavaScript hold 5 % of what was captured or more, or a seed is one of them."""
+        """Whether pages that need JavaScript hold at least 5 % of the captured importance or include a seed."""
         if not self._scripted:
             return False
         urls = self._derived.urls
@@ -259,11 +259,11 @@ class Survey:
             if outcome.kind == "read":
                 pages.append(outcome.page)
                 bounds.append((now.at_least, now.at_most))
-            elif bounds:  # a page that moved, failed or is gone changes what is captured, too
+            elif bounds:  # moved, blocked and gone pages change the bounds, too
                 bounds[-1] = (now.at_least, now.at_most)
 
         derive(self._folder, watch=note)
-        if bounds:  # and so do the last pushes, when no page is left
+        if bounds:  # and so does the final closure, when no page is left
             bounds[-1] = (self.coverage.at_least, self.coverage.at_most)
         both = np.array(bounds, np.float64).reshape(-1, 2)
         return History(np.array(pages, np.int64), both[:, 0], both[:, 1])
@@ -273,27 +273,27 @@ class Survey:
         return self._derived.urls[page]
 
     def title(self, page: int) -> str:
-        """Return the title of a page of the journal as it was last read, or nothing."""
+        """Return the title of a page of the journal as last read, or ""."""
         visit = self._folder.journal.last_visit(page, "read")
         return visit.title if visit else ""
 
     def fate(self, url: str) -> Fate:
-        """Say what became of a URL and why; a path is enough if one known page has it."""
+        """Return the status of a URL and its reason; a path is enough if exactly one known page has it."""
         from surveyor.survey.url_status import fate, find
 
         return fate(self._folder.journal, self._derived, self.tables, find(self.tables, url))
 
     def refused(self, count: int = 20) -> list[dict[str, Any]]:
-        """Return pages that could not be read: url, the importance that waits on it, and why, most first."""
+        """Return blocked pages: url, waiting importance and reason, most first."""
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
         found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._blocked()]
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
         return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
 
     def leaving(self) -> list[dict[str, Any]]:
-        """Return where links lead, most importance first: into the scope, or why not; `mass` sums to 1.
+        """Return the distribution of links by scope or reason, most importance first; `mass` sums to 1.
 
-        A link carries its equal part of the importance of its page, as if links out of scope counted too.
+        Each link carries an equal part of the importance of its page, counting links out of scope, too.
         """
         scope, urls, found = scope_of(self.manifest), self._derived.urls, self._all
         share = dict(zip(found.pages.tolist(), self.ranking.scores.tolist(), strict=True))
@@ -302,10 +302,10 @@ class Survey:
         for page, _, visit in self._folder.pages():
             if visit is None or visit.kind != "read":
                 continue
-            ways = [(IN_SCOPE, visit.links.size)]
-            ways += [(scope.why_not(urls[goal]) or IN_SCOPE, 1) for goal in visit.out_of_scope.tolist()]
-            total = sum(count for _, count in ways)
-            for why, count in ways:
+            counts = [(IN_SCOPE, visit.links.size)]
+            counts += [(scope.why_not(urls[goal]) or IN_SCOPE, 1) for goal in visit.out_of_scope.tolist()]
+            total = sum(count for _, count in counts)
+            for why, count in counts:
                 links[why] += count
                 mass[why] += share.get(page, 0.0) * count / max(total, 1)
         whole = sum(mass.values()) or 1.0
@@ -314,13 +314,13 @@ class Survey:
 
     @cached_property
     def tables(self) -> Tables:
-        """The survey as tables; see `surveyor sql`."""
+        """Tables of the survey; see `surveyor sql`."""
         from surveyor.survey.tables import Tables
 
         return Tables(self._folder, self._derived, self._all, lambda: self.ranking)
 
     def diff(self, newer: Survey) -> Difference:
-        """Say what changed from this survey to a newer one, and how sure that is."""
+        """Return the differences between this survey and a newer one."""
         from surveyor.survey.diff import compare
 
         return compare(self, newer)
@@ -328,16 +328,16 @@ class Survey:
     def sql(
         self, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None
     ) -> QueryResult:
-        """Answer a SELECT over the tables of the survey (docs/reference/surveys.md), within so many seconds.
+        """Run a SELECT over the tables of the survey (docs/reference/surveys.md), for at most `seconds` seconds.
 
-        DuckDB answers if it is installed, else SQLite; nothing outside the tables can be read or written.
+        The engine is DuckDB if installed, else SQLite; nothing outside the tables can be read or written.
         """
         from surveyor.survey.sql import ask
 
         return ask(self.tables, query, seconds=seconds, limit=limit, engine=engine)
 
     def export(self, to: Path | str, **settings: Any) -> list[Path]:
-        """Write it as Parquet, CSV, JSON lines, GEXF, GraphML or an index of its WARC files; return the files.
+        """Export as Parquet, CSV, JSON lines, GEXF, GraphML or an index of the WARC files; return the files.
 
         Settings are those of `surveyor export`: format, table, top, level, raw, replace.
         """
@@ -346,13 +346,13 @@ class Survey:
         return export(self, to, **settings)
 
     def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
-        """Write all tables as Parquet files, into the survey or elsewhere; return where they are."""
+        """Write pages, links, ranks, hosts and visits as Parquet files, by default in the survey; return the paths."""
         from surveyor.survey.export import parquet_files
 
         return parquet_files(self.tables, self.folder if folder is None else Path(folder))
 
     def refresh(self) -> None:
-        """Forget what was worked out: another process may have gone on."""
+        """Discard computed results and read the journal again, as another process may have written to it."""
         self._folder.journal.refresh()
         for name in ("_derived", "_all", "_scripted", "ranking", "tables"):
             self.__dict__.pop(name, None)
@@ -370,8 +370,8 @@ class Survey:
 
     def __repr__(self) -> str:
         now = self.coverage
-        told = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
-        return f"Survey({self.folder.name}, {self.pages_read:,} pages read of {self.pages_known:,} known, {told})"
+        captured = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
+        return f"Survey({self.folder.name}, {self.pages_read:,} pages read of {self.pages_known:,} known, {captured})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -382,5 +382,5 @@ class Survey:
 
 
 def open(survey: Path | str) -> Survey:  # noqa: A001  # as in sv.open(…)
-    """Open a survey to look at it, also while it is being made."""
+    """Open a survey for reading, also while it is being crawled."""
     return Survey(survey)

@@ -1,14 +1,14 @@
-"""A survey as tables: what `surveyor sql` queries and `surveyor export` writes, column by column.
+"""Tables of a survey, for `surveyor sql` and `surveyor export`.
 
-    pages     every URL that is known: what became of it, how far from a seed, how many links
-    links     source and target, as each page was read last
+    pages     every known URL: status, distance from the seeds, number of links
+    links     source and target, as each page was last read
     ranks     share, score and position of the pages in scope
     hosts     pages, importance and bytes by host
-    visits    every outcome, in the order in which they counted
+    visits    every outcome, in the order of the journal
     robots    the latest robots.txt of each origin
-    events    what else happened: retries, waits, changes of the settings
+    events    other events: retries, waits, changes of the settings
 
-Rows are made some at a time: a survey of a million pages fits in memory whichever table is asked for.
+Rows are produced in batches: any table of a survey of a million pages fits in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from surveyor.store.columns import VISIT, VISITS, Batch, Columns
 from surveyor.store.directory import Folder
 from surveyor.web.urls import Urls, domain, host, origin
 
-LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # by number, as in kernels/mass.py
+LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # status by number, as in kernels/mass.py
 NOFOLLOW = "only nofollow links lead here"
 PAGES: Columns = {
     "page": "int32", "url": "string", "host": "string", "domain": "string", **VISIT,
@@ -53,7 +53,7 @@ TABLES: dict[str, Columns] = {
 
 
 class Tables:
-    """The tables of one survey, as its journal was when they were asked for."""
+    """The tables of one survey, for its journal at the time of creation."""
 
     def __init__(self, folder: Folder, state: Derived, ranked: Ranked, ranking: Callable[[], Ranking]) -> None:
         self._journal, self._state, self._ranked, self._ranking = folder.journal, state, ranked, ranking
@@ -61,7 +61,7 @@ class Tables:
         self.size = len(state.urls)
 
     def batches(self, name: str) -> Iterator[Batch]:
-        """Yield a table, some rows at a time, as columns."""
+        """Yield the columns of a table in batches of rows."""
         made: Iterator[Batch] = getattr(self, f"_{name}")()
         return made
 
@@ -72,11 +72,11 @@ class Tables:
 
     @cached_property
     def lives(self) -> IntArray:
-        """What became of each page, as a number of `LIVES`."""
+        """Status of each page, as an index into `LIVES`."""
         from surveyor.kernels.mass import LIFE
 
         known = self._state.crawl.ledger.state[: self.size] & LIFE
-        return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # the rest has no account
+        return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # others: not in the ledger
 
     def hashes(self) -> dict[int, bytes]:
         """Return the hash of each page as it was last read."""
@@ -84,11 +84,11 @@ class Tables:
         return {visit.page: visit.hash for visit in visits if visit.kind == "read"}
 
     def out_of_scope(self, url: str) -> str | None:
-        """Say why a URL, however near, does not belong; None if it may."""
+        """Return why a URL is out of scope at any depth; None if it may be in scope."""
         return self._scope.why_not(url)
 
     def why_outside(self, url: str) -> str:
-        """Say why a URL that is known does not belong."""
+        """Return why a known URL is out of scope."""
         deep = self._scope.depth
         return self._scope.why_not(url) or (NOFOLLOW if deep is None else f"more than {deep} links from the seeds")
 
@@ -110,13 +110,13 @@ class Tables:
             yield (page, url, name, domain(name), kind, reason, *more, *numbers)
 
     def _by_page(self, values: IntArray) -> IntArray:
-        """Return values of pages of the graph by their number in the journal, -1 for pages that are not in it."""
+        """Map values by graph node to page ids of the journal, -1 for pages not in the graph."""
         every = np.full(self.size, -1, np.int64)
         every[self._ranked.pages] = values
         return every
 
     def _depths(self) -> IntArray:
-        """Return how many links each page of the graph is from the nearest seed; -1 if none lead there."""
+        """Return the distance in links of each page of the graph from the nearest seed; -1 if unreachable."""
         graph = self._ranked.graph
         depth = np.full(graph.pages, -1, np.int64)
         here: IntArray = np.flatnonzero(self._ranked.teleport)  # the seeds
@@ -184,5 +184,5 @@ class Tables:
 
 
 def positions(scores: FloatArray) -> IntArray:
-    """Return for each score how many are above it, plus one."""
+    """Return the position of each score: the number of larger scores, plus one."""
     return 1 + scores.size - np.searchsorted(np.sort(scores), scores, side="right")

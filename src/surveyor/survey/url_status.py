@@ -1,4 +1,4 @@
-"""What became of a URL, and why: read, waiting, blocked, gone, moved, out of scope, or never heard of."""
+"""Crawl status of one URL and its reason: read, waiting, blocked, gone, moved, out of scope or unknown."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
     from surveyor.survey.tables import Tables
 
-NEAREST = 3  # URLs that are named
-CANDIDATES = 200  # URLs that are compared letter by letter
+NEAREST = 3  # similar URLs listed
+CANDIDATES = 200  # URLs compared with difflib
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of one URL; `kind` is read, waiting, blocked, gone, moved, out of scope or unknown."""
+    """Status of one URL; `kind` is read, waiting, blocked, gone, moved, out of scope or unknown."""
 
     url: str
     kind: str
     reason: str = ""  # why it was not read
-    rule: str = ""  # the line of robots.txt that decides, if one does
-    target: str = ""  # the page that it stands for
+    rule: str = ""  # the matching line of robots.txt, if any
+    target: str = ""  # where it redirects to, or its canonical URL
     status: int = 0
-    fetched_at: float = 0.0  # seconds since 1970, when it was last asked for
+    fetched_at: float = 0.0  # Unix time of the last request
     title: str = ""
-    mass: float = 0.0  # importance that waits on it, if it was not read
-    queue: int = 0  # its position among the pages that wait
-    queued: int = 0  # how many there are
-    tries: int = 0  # that failed
+    mass: float = 0.0  # importance waiting on it, if it was not read
+    queue: int = 0  # its position in the queue
+    queued: int = 0  # number of queued pages
+    tries: int = 0  # failed requests
     trouble: str = ""  # why the last one failed
-    nearest: tuple[str, ...] = ()  # known URLs that are like one that is not
+    nearest: tuple[str, ...] = ()  # similar known URLs, if it is unknown
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known by name."""
+        """Return the fields as a dict."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def find(tables: Tables, text: str) -> str:
-    """Return the URL that a text means: a URL, with or without its scheme, or a path that one known page has."""
+    """Resolve text to a URL: a URL with or without its scheme, or the path of exactly one known page."""
     urls = tables.urls
     if text.startswith("/") and not text.startswith("//"):
         return _by_path(tables, text)
@@ -60,7 +60,7 @@ def find(tables: Tables, text: str) -> str:
 
 
 def _by_path(tables: Tables, text: str) -> str:
-    """Return the one known URL with this path; a page that belongs counts before those that do not."""
+    """Return the only known URL with this path; pages out of scope or moved count only if there is no other."""
     every = tables.urls.added(0)
     wanted = (normalise(f"http://a.example{text}") or f"http://a.example{text}").removeprefix("http://a.example")
     pages = [page for page, url in enumerate(every) if url.endswith(wanted) and _path(url) == wanted]
@@ -79,36 +79,36 @@ def _path(url: str) -> str:
 
 
 def fate(journal: Journal, state: Derived, tables: Tables, url: str) -> Fate:
-    """Say what became of a URL."""
+    """Return the status of a URL."""
     page = state.urls.find(url)
     if page is None:
         return Fate(url, "unknown", tables.out_of_scope(url) or "", nearest=tuple(_nearest(state, url)))
     kind, visit = LIVES[tables.lives[page]], journal.last_visit(page)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if visit is not None:
-        told = {"reason": visit.reason, "status": visit.status, "fetched_at": visit.fetched_at, "title": visit.title}
+        fields = {"reason": visit.reason, "status": visit.status, "fetched_at": visit.fetched_at, "title": visit.title}
     if kind in ("waiting", "blocked"):
-        told["mass"] = max(0.0, float(state.crawl.ledger.residual[page]))
+        fields["mass"] = max(0.0, float(state.crawl.ledger.residual[page]))
     if kind == "waiting":
-        told |= _waiting(journal, state, page) | {"reason": ""}
-    elif kind == "blocked" and told.get("reason", "").startswith("robots"):
-        told["rule"] = _rule(journal, url)
+        fields |= _waiting(journal, state, page) | {"reason": ""}
+    elif kind == "blocked" and fields.get("reason", "").startswith("robots"):
+        fields["rule"] = _rule(journal, url)
     elif kind == "moved":
-        told["target"] = state.urls[int(state.urls.canonical(np.array([page], np.int32))[0])]
+        fields["target"] = state.urls[int(state.urls.canonical(np.array([page], np.int32))[0])]
     elif kind == "out of scope":
-        told["reason"] = tables.why_outside(url)
-    return Fate(url, kind, **told)
+        fields["reason"] = tables.why_outside(url)
+    return Fate(url, kind, **fields)
 
 
 def _rule(journal: Journal, url: str) -> str:
-    """Return the line of robots.txt that decides about a page."""
+    """Return the line of robots.txt that matches a page."""
     kept = journal.robots(origin(url))
     rule = None if kept is None else Robots.from_answer(kept.status or None, kept.body).rule_for(url)
     return "" if rule is None else f"line {rule.line}, {rule}"
 
 
 def _waiting(journal: Journal, state: Derived, page: int) -> dict[str, Any]:
-    """Say where in the queue a page is, and how often it was tried."""
+    """Return the position of a page in the queue, and its number of tries."""
     standing = state.crawl.frontier.standing()
     own = standing.priorities[standing.pages == page]
     last: Event | None = None
@@ -121,7 +121,7 @@ def _waiting(journal: Journal, state: Derived, page: int) -> dict[str, Any]:
 
 
 def _nearest(state: Derived, url: str) -> list[str]:
-    """Return known URLs that are like one, those of its host first."""
+    """Return the most similar known URLs, among those with the longest common prefix."""
     bare = url.partition("://")[2].rstrip("/").removeprefix("www.")
 
     def alike(known: str) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""In which order to read: one small file per strategy, and the contract they share in `strategy.py`.
+"""Crawl ordering strategies: one small module per strategy; the interface is in `strategy.py`.
 
-A strategy is known on the command line by its name, with one number or word after a colon where it takes one:
-`rankmass`, `rankmass:1`, `windowed:0.05`, `opic:random`; those that read in rounds take several, by name:
-`complement:batch=50,extra=2000`; or as `module:Class` if it is yours.
+On the command line a strategy is selected by name, with an optional argument after a colon: `rankmass`, `rankmass:1`,
+`windowed:0.05`, `opic:random`. Strategies that read in rounds take several arguments, by name:
+`complement:batch=50,extra=2000`. A user-defined strategy is given as `module:Class`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from surveyor.crawler.strategies.strategy import Strategy
 from surveyor.errors import UsageError
 
-NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, what may follow a colon, and its kind
+NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, argument, its type
     "breadth": ("breadth", "Breadth", "levels", "a whole number"),
     "rankmass": ("rankmass", "RankMass", "closure", "a number"),
     "windowed": ("windowed", "Windowed", "window", "a number"),
@@ -36,7 +36,7 @@ HELP = "see docs/how-to/own-strategy.md"
 
 
 def by_name(text: str) -> Strategy:
-    """Make the strategy that a name stands for.
+    """Create a strategy by name.
 
     >>> by_name("windowed:0.05").window
     0.05
@@ -67,7 +67,7 @@ def by_name(text: str) -> Strategy:
 
 
 def check(strategy: Any, name: str) -> Strategy:
-    """Refuse what is no strategy."""
+    """Reject objects that are not strategies."""
     if isinstance(strategy, type):
         raise UsageError(f"{name} is a class, and a strategy is an object of it", hint=f"write {name}()")
     if not callable(getattr(strategy, "observe", None)):
@@ -77,7 +77,7 @@ def check(strategy: Any, name: str) -> Strategy:
 
 
 def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """Read name=value, several with commas between them."""
+    """Parse comma-separated name=value pairs."""
     given = {}
     for part in argument.split(","):
         name, _, value = part.strip().partition("=")
@@ -100,12 +100,12 @@ def _made(make: Callable[..., Any], name: str) -> Strategy:
 
 
 def _own(module: str, name: str) -> Callable[..., Any]:
-    """Import a class of the user's, also from the folder he stands in."""
+    """Import a user-defined class, also from the current directory."""
     if os.getcwd() not in sys.path:  # noqa: PTH109
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
-    except Exception as error:  # whatever the user's module does when it is imported
-        told = f"the strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
-        raise UsageError(told, hint="check the spelling, or mend the module") from error
+    except Exception as error:  # the user's module may raise anything when imported
+        problem = f"the strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(problem, hint="check the spelling, or mend the module") from error
     return found

@@ -1,14 +1,14 @@
-"""Adaptive OPIC: importance on a web that changes, from recent earnings only (Abiteboul et al. 2003).
+"""Adaptive OPIC: importance on a changing web, from recent earnings only (Abiteboul et al. 2003).
 
-Cash circulates as in OPIC, but what a page earned long ago is forgotten. Time is the cash moved so far: to move 1
-takes between half a read and one read of each page on average (greedy and cycle: half). Three ways to remember:
+Cash circulates as in OPIC, but old earnings are discarded. Time is the cash moved so far: moving 1 takes between half a
+read and one read of each page on average (greedy and cycle: half). There are three windows:
 
 - *fixed*: all reads of the last `size` units of time, and the one before;
-- *variable*: the last `size` reads of each page: more memory for pages that are read seldom;
-- *bao*: one number for each page, what it earns in `size` units of time, brought up to date at each read.
+- *variable*: the last `size` reads of each page, which covers more time for pages that are read rarely;
+- *bao*: one number per page, its earnings in `size` units of time, interpolated at each read.
 
-`kernels/earnings.py` has the formulas. A small window follows changes, a large one averages more: no bound on the
-error is known, so `certificate` has only the trivial one. A page is measured from its discovery on.
+`kernels/earnings.py` has the formulas. A small window follows changes faster, a large one has less variance. No bound
+on the error is known, so `certificate` returns the trivial one. A page is measured from its discovery.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from surveyor.kernels.earnings import Earnings
 
 Window = Literal["fixed", "variable", "bao"]
-SIZES = {"fixed": 8.0, "variable": 4.0, "bao": 8.0}  # of windows when not said
+SIZES = {"fixed": 8.0, "variable": 4.0, "bao": 8.0}  # default sizes
 
 
 class AdaptiveOpic(Opic):
-    """OPIC that forgets."""
+    """OPIC over a window of recent earnings."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AdaptiveOpic(Opic):
         self.name = "adaptive" if window == "bao" else f"adaptive:{window}"
 
     def certificate(self) -> float:
-        """Return 2, the largest distance there is: no better bound is known for a window."""
+        """Return 2, the largest possible L1 distance: no better bound is known for a window."""
         return 2.0
 
     def _earnings(self, pages: int) -> Earnings:

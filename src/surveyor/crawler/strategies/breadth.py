@@ -1,8 +1,8 @@
-"""Breadth first: pages in the order of their distance from the seeds; with a number of levels, L-Neighbor.
+"""Breadth first: pages by distance from the seeds; with a number of levels, L-Neighbor.
 
-All pages within L − 1 links of the trusted seeds hold at least 1 − damping^L of all importance, because a surfer's
-run is shorter than L links with that probability (Cho and Schonfeld, theorem 1). So `levels_needed` tells how deep
-to read for a guarantee before the crawl begins. It is a crude one: the ledger proves the same or more, sooner.
+All pages within L − 1 links of the trusted seeds hold at least 1 − damping^L of all importance, because a random
+surfer follows fewer than L links with that probability (Cho and Schonfeld, theorem 1). So `levels_needed` returns the
+depth that guarantees a share before the crawl begins. The bound is loose: the ledger proves the same or more, sooner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def levels_needed(share: float, damping: float = 0.85) -> int:
-    """Return how many levels, the seeds being the first, are sure to hold this share.
+    """Return the number of levels, the seeds being the first, that are guaranteed to hold this share.
 
     >>> levels_needed(0.9)
     15
@@ -34,7 +34,7 @@ def levels_needed(share: float, damping: float = 0.85) -> int:
 
 
 class Breadth:
-    """Nearest to the seeds first, down to so many levels."""
+    """Nearest to the seeds first, down to `levels` levels."""
 
     def __init__(self, levels: int | None = None) -> None:
         if levels is not None and (levels < 1 or int(levels) != levels):
@@ -50,7 +50,7 @@ class Breadth:
         return Reorder(ledger.seeds, np.zeros(ledger.seeds.size))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Put pages just heard of one level below the page that told."""
+        """Put newly discovered pages one level below the page that links to them."""
         if self._depth.size < self._ledger.capacity:
             self._depth = np.append(self._depth, np.full(self._ledger.capacity - self._depth.size, -1, np.int32))
         links = outcome.links if outcome.kind == "read" else np.array([outcome.target], np.int32)[: outcome.target + 1]

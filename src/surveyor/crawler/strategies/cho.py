@@ -1,7 +1,7 @@
-"""PageRank ordering: rank what is known so far, read the page that stands highest.
+"""PageRank ordering: read the page with the highest PageRank in the graph known so far.
 
-Cho, Garcia-Molina and Page, WWW7 1998. The known graph is ranked anew when it has grown by a tenth; in between
-a page read hands its rank on to pages it links to, so that new pages have a place. All ranking together costs a
+Cho, Garcia-Molina and Page, WWW7 1998. The known graph is ranked again when it has grown by a tenth; in between, a
+page read distributes its rank to the pages it links to, so that new pages have a rank. All rankings together cost a
 constant number of passes over the final graph.
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from surveyor.graph.growing import GrowingGraph
     from surveyor.outcome import Outcome
 
-GROWTH = 1.1  # the known graph is ranked again when so many times as many pages are read
+GROWTH = 1.1  # factor by which the pages read grow between two rankings
 TOLERANCE = 1e-3
 
 
 class Cho:
-    """Highest PageRank in the graph known so far first; jumps go to all known pages alike."""
+    """Highest PageRank in the graph known so far first, with uniform teleport to the known pages."""
 
     name = "cho"
 
@@ -36,7 +36,7 @@ class Cho:
         return Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Hand rank on; now and then rank everything."""
+        """Distribute the rank of the page; periodically rank all pages."""
         if self._graph.read >= self._again:
             return self._rank_all()
         if self._rank.size < self._ledger.capacity:

@@ -1,4 +1,4 @@
-"""Stochastic complement: read what would change the ranks of the seeds (or of local pages) most.
+"""Stochastic complement: read the pages that would change the ranks of the seeds (or of local pages) most.
 
 SC-SELECT of Davis and Dhillon, KDD 2006, evaluated exactly (`rank/complement.py`), in rounds (`rounds.py`).
 """
@@ -14,5 +14,5 @@ class Complement(Rounds):
     """The largest change of the ranks of local pages first."""
 
     def __init__(self, **numbers: Any) -> None:
-        """Take what `Rounds` takes, but for how to choose."""
+        """Accept the parameters of `Rounds` except `select`."""
         super().__init__("complement", **numbers)

@@ -14,5 +14,5 @@ class Flow(Rounds):
     """The largest flow of rank first."""
 
     def __init__(self, **numbers: Any) -> None:
-        """Take what `Rounds` takes, but for how to choose."""
+        """Accept the parameters of `Rounds` except `select`."""
         super().__init__("flow", **numbers)

@@ -1,7 +1,7 @@
-"""A strategy for looking at a survey whose own strategy is somebody's code: it chooses nothing.
+"""Placeholder strategy for reading a survey whose own strategy is user-defined code: it selects no pages.
 
-What was read, and in which order, is in the journal. Coverage needs only how the ledger pushes mass on, and that is
-kept in the manifest as numbers. So whoever looks at a survey need not run its code.
+The pages read and their order are in the journal. Coverage only needs the parameters with which the ledger pushes
+mass, and they are recorded in the manifest. So a survey can be read without running its code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from surveyor.outcome import Outcome
 
 
 class Neutral:
-    """Follow a journal; name no pages."""
+    """Strategy for replays that sets no priorities."""
 
     name = "neutral"
 
@@ -20,12 +20,12 @@ class Neutral:
         self.closure, self.eager, self.rereads = closure, eager, rereads
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Choose nothing."""
+        """Return no changes."""
         return NOTHING
 
 
 def needs_of(strategy: object) -> dict[str, float | bool]:
-    """Return what a replay without the code of a strategy needs to know of it."""
+    """Return the parameters of a strategy that a replay without its code needs."""
     return {
         "closure": float(getattr(strategy, "closure", 0.1)),
         "eager": bool(getattr(strategy, "eager", True)),

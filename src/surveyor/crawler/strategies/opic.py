@@ -1,18 +1,18 @@
-"""OPIC: importance computed on line, while pages are read and without storing a link (Abiteboul et al. 2003).
+"""OPIC: importance computed online, while pages are read and without storing links (Abiteboul et al. 2003).
 
-Cash circulates as pages are read: a page hands its cash to its links, a part 1 − damping of it by way of a virtual
-page to the teleport pages. What a page earns is proportional to its PageRank. `kernels/opic.py` tells how this
-works while pages are discovered, vanish and move, and why no cash is ever created or lost.
+Cash circulates as pages are read: a page distributes its cash over its links, and a part 1 − damping of it through a
+virtual page to the teleport pages. The earnings of a page are proportional to its PageRank. `kernels/opic.py` explains
+how pages that are discovered, gone or moved are handled, and why no cash is ever created or lost.
 
 - `policy`: *greedy* reads the page with most cash next, so that pages are re-read in proportion to their
   importance, except a share `fairness` of the reads, which goes to each page in turn; *cycle* reads the page read
-  or found longest ago; *random* any page.
-- `damping`: that of the ledger unless given.
-- `teleport`: *trusted* jumps to the seeds (farms and traps never get free cash), *uniform* to all known pages.
+  or discovered longest ago; *random* any page.
+- `damping`: by default that of the ledger.
+- `teleport`: *trusted* jumps to the seeds (link farms and traps never get free cash), *uniform* to all known pages.
 
 The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
-that falls as 1 / (cash moved); `certificate` bounds it while pages keep their links. On a web that changes,
-`adaptive.py` forgets what is old. About 85 bytes per page; each read takes time in proportion to its links.
+that decreases as 1 / (cash moved); `certificate` bounds it while pages keep their links. For a changing web,
+`adaptive.py` discards old earnings. About 85 bytes per page; the time of a read is proportional to its links.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 Policy = Literal["greedy", "cycle", "random"]
 Teleport = Literal["trusted", "uniform"]
-ROUNDING = 4e-16  # of each number that a read changes
+ROUNDING = 4e-16  # rounding error of each number that a read changes
 
 
 class Seeds(Protocol):
-    """The part of a ledger that OPIC looks at."""
+    """The part of a ledger that OPIC uses."""
 
     @property
     def seeds(self) -> IdArray:
-        """The pages known at the beginning."""
+        """The seed pages."""
 
     @property
     def teleport(self) -> FloatArray:
@@ -56,11 +56,11 @@ class Seeds(Protocol):
 
     @property
     def capacity(self) -> int:
-        """For how many pages to make room."""
+        """Number of pages to make room for."""
 
 
 class Opic:
-    """Read by cash; importance is the share of all cash that a page earned."""
+    """Order by cash; the importance of a page is its share of all cash earned."""
 
     cash: Cash
     agenda: Agenda
@@ -81,7 +81,7 @@ class Opic:
         if not 0 <= fairness < 1:
             raise UsageError(f"fairness is {fairness:g}", hint="give a share of the reads, such as 0.05")
         self.policy, self.teleport, self.fairness = policy, teleport, fairness
-        self.damping: float = math.nan if damping is None else damping  # of the ledger, once there is one
+        self.damping: float = math.nan if damping is None else damping  # set from the ledger in `begin`
         self.name = "opic" if policy == "greedy" else f"opic:{policy}"
 
     def begin(self, ledger: Seeds, graph: object, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
@@ -95,7 +95,7 @@ class Opic:
         self.cash = new_cash(pages, self.damping, self._earnings(pages), uniform=uniform)
         policy = (visits.GREEDY, visits.CYCLE, visits.RANDOM)[get_args(Policy).index(self.policy)]
         self.agenda = visits.new_agenda(pages, policy, self.fairness, int(rng.integers(1 << 63)))
-        self._alias = np.arange(pages, dtype=np.int32)  # the page that each stands for
+        self._alias = np.arange(pages, dtype=np.int32)  # where each page moved to, or itself
         self._aliases = 0
         self._queue: Queue | None = None
         weights = np.ones(ledger.seeds.size) if uniform else np.array(ledger.teleport)
@@ -105,12 +105,12 @@ class Opic:
         return self._reorder()
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Circulate the cash of the page; pages that were given some are on the agenda."""
+        """Distribute the cash of the page; return the priorities that changed."""
         from surveyor.kernels import visits
         from surveyor.kernels.opic import GONE, KNOWN
 
         links = self._stands_for(outcome.links if outcome.kind == "read" else NO_LINKS)
-        links = np.array(links, np.int32)  # one that may be written, or the kernel would be compiled for both kinds
+        links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
         self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
         self._make_pairs(links.size + 2)
         page = target = outcome.page
@@ -121,15 +121,15 @@ class Opic:
         with np.errstate(over="ignore"):
             if target != page:
                 visits.relocate(self.cash, self.agenda, page, target)
-            else:  # a page that moved in a circle has no links
-                fate = GONE if outcome.kind == "gone" else KNOWN
-                visits.visit(self.cash, self.agenda, page, links, 0, links.size, fate)
+            else:  # a page that moved in a loop has no links
+                state = GONE if outcome.kind == "gone" else KNOWN
+                visits.visit(self.cash, self.agenda, page, links, 0, links.size, state)
         return self._reorder()
 
     def run(self, rows: Rows, reads: int, dead: BoolArray | None = None) -> IdArray:
-        """Instead of `observe`: read so many pages of known rows, in one kernel; return which.
+        """Read `reads` pages of known rows in one kernel, instead of calling `observe`; return them in order.
 
-        Pages are read again and again. Rows may be others at the next call: a web that changes.
+        Pages are read repeatedly. Rows may differ in the next call, for a changing web.
         """
         from surveyor.kernels import visits
         from surveyor.kernels.queue import new_queue
@@ -165,7 +165,7 @@ class Opic:
         return shares / float(shares.sum())
 
     def certificate(self) -> float:
-        """Bound the L1 distance of `importance` from PageRank, as long as all pages keep the links they had."""
+        """Return an upper bound on the L1 distance of `importance` from PageRank, if no page has changed its links."""
         from surveyor.kernels.opic import FORGOTTEN, READS, TIME, estimate
 
         if not self._jumps().any() or self.cash.totals[TIME] == 0:
@@ -183,7 +183,7 @@ class Opic:
         return new_earnings(pages)
 
     def _jumps(self) -> FloatArray:
-        """Return the teleport vector as it is now."""
+        """Return the current teleport vector."""
         from surveyor.kernels.opic import LEAST, OUT
 
         weights = np.where(self.cash.state & OUT, 0.0, self.cash.weight)
@@ -197,7 +197,7 @@ class Opic:
         return Reorder(self.agenda.pages[:changed].copy(), self.agenda.priorities[:changed].copy())
 
     def _stands_for(self, pages: IdArray) -> IdArray:
-        """Return the pages that these have moved to."""
+        """Return the final targets of pages that moved."""
         while self._aliases:
             known = np.minimum(pages, self._alias.size - 1)
             further = np.where(pages == known, self._alias[known], pages)
@@ -215,7 +215,7 @@ class Opic:
             self.cash, self.agenda = with_room(self.cash, self.agenda, self._alias.size)
 
     def _make_pairs(self, needed: int) -> bool:
-        """Make room for so many pairs of a window, if there is one; say whether it was needed."""
+        """Make room for `needed` pairs of a window, if there is one; return whether it had to grow."""
         from surveyor.kernels.earnings import lacks_pairs, with_pairs
 
         lacking = False

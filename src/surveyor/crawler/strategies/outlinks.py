@@ -1,4 +1,4 @@
-"""Outlink count: read the page to which most of the pages read so far link."""
+"""Outlink count: read the page with most in-links from the pages read so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
 
 
-FIRST = 1 << 40  # links that seeds have from the start: they are read before all others
+FIRST = 1 << 40  # initial count of seeds: they are read before all others
 
 
 class Outlinks:
@@ -31,7 +31,7 @@ class Outlinks:
         return Reorder(ledger.seeds, self._links[ledger.seeds].astype(np.float64))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:
-        """Count the links of a page, in place of those it had before."""
+        """Count the links of a page, replacing its old links."""
         if outcome.kind == "blocked":
             return Reorder()
         if self._links.size < self._ledger.capacity:
@@ -39,7 +39,7 @@ class Outlinks:
         self._links[old_links] -= 1
         self._links[outcome.links] += 1
         pages = np.concatenate([old_links, outcome.links])
-        if outcome.kind == "moved":  # links to it are links to the page it stands for
+        if outcome.kind == "moved":  # links to it count for its target
             pages = np.append(pages, np.int32(outcome.target))
             self._links[outcome.target] += self._links[outcome.page]
         return Reorder(pages, self._links[pages].astype(np.float64))

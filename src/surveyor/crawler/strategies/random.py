@@ -1,4 +1,4 @@
-"""Random order: the line that every other strategy should be above."""
+"""Random order: the baseline for all other strategies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Random:
-    """Any page that waits, with equal chance."""
+    """Waiting pages in uniformly random order."""
 
     name = "random"
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
-        """Draw the number that all chances follow from."""
+        """Draw the random seed."""
         self._ledger = ledger
         self.seed = rng.integers(2**63, dtype=np.uint64)
         return self._rank(ledger.waiting)
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Draw a number for pages just heard of; known pages get the same again."""
+        """Draw priorities for newly discovered pages; those of known pages do not change."""
         return self._rank(self._ledger.touched)
 
     def _rank(self, pages: IdArray) -> Reorder:

@@ -1,9 +1,9 @@
-"""RankMass: read the page on which most mass waits.
+"""RankMass: read the page with the most waiting mass.
 
-The mass that waits on a page is a lower bound of what it will add to the coverage, up to the factor 1 − damping,
-so this is the greedy order; Cho and Schonfeld, VLDB 2007. The guarantee comes from the ledger. With closure 1
-the ledger pushes a page already read only when it holds more than any page that waits, as in the paper; with
-the default of 0.1 it pushes ten times deeper, which needs no download and saves a fifth of the reads.
+The mass waiting on a page, times 1 − damping, is a lower bound on its contribution to the coverage, so this is the
+greedy order; Cho and Schonfeld, VLDB 2007. The guarantee comes from the ledger. With closure 1 the ledger pushes a page
+already read only if it holds more mass than any waiting page, as in the paper; with the default of 0.1 it pushes ten
+times deeper, which needs no download and saves a fifth of the reads.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class RankMass:
         self.name = "rankmass" if closure == 0.1 else f"rankmass:{closure:g}"
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
-        """Rank what waits."""
+        """Rank the waiting pages by mass."""
         self._ledger = ledger
         return Reorder(ledger.waiting, ledger.residual[ledger.waiting])
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Rank again the pages whose mass changed."""
+        """Update the pages whose mass changed."""
         pages = self._ledger.touched
         return Reorder(pages, self._ledger.residual[pages])

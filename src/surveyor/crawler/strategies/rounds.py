@@ -1,9 +1,9 @@
-"""Rounds: read so many pages that matter most to local pages, then judge the frontier anew (FindGlobalPR).
+"""Rounds: read a batch of the pages that affect local ranks most, then score the frontier again (FindGlobalPR).
 
-In each round `batch` pages are read; which ones is settled when it begins, so that they do not depend on how fast
-hosts answer. (Ties go by a hash of ids, and where several requests are under way pages get ids in the order of
-answers.) One that cannot be read is replaced by the next of the same ranking, and counts as asked for; a page that
-moved is replaced by the page it stands for. Pages that are gone count as pages without links, as in the paper.
+In each round `batch` pages are read. They are selected when it begins, so that they do not depend on response times.
+(Ties are broken by a hash of ids, and with concurrent requests ids depend on the order of responses.) A page that
+cannot be read counts as requested and is replaced by the next of the same ranking; a page that moved is replaced by its
+target. Pages that are gone count as pages without links, as in the paper.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from surveyor.graph.growing import GrowingGraph
     from surveyor.outcome import Outcome
 
-PART = 0.04  # of the local pages are read in a round, or of the pages read so far: fifty rounds for twice as many
-SPARE = 4  # times as many pages as a round needs are ranked, to replace those that cannot be read
-CALM = 3  # rounds in a row that move the ranks by less than `still` end it
+PART = 0.04  # default batch, as a share of the pages read so far (of the local pages: fifty rounds for twice as many)
+SPARE = 4  # pages ranked per page of a round, to replace those that cannot be read
+CALM = 3  # stop after this many consecutive rounds that change the ranks by less than `still`
 
 
 class Rounds:
-    """The pages that matter most to local pages first, a batch at a time."""
+    """The pages that affect local ranks most first, one batch at a time."""
 
     parameters: ClassVar[dict[str, Callable[[str], object]]] = {
         "select": str, "local": int, "start": int, "batch": int, "extra": int, "still": float,
@@ -48,14 +48,14 @@ class Rounds:
         extra: int = 0,
         still: float = 0.0,
     ) -> None:
-        """Choose by `select`; without more, the seeds are local and a round is 4 % of the pages read.
+        """Select pages by `select`; by default the seeds are local and a round is 4 % of the pages read.
 
         Parameters
         ----------
         local : pages with smaller ids are local; 0 for the seeds.
         start : outcomes to wait for before the first round; 0 for those of the seeds.
-        batch, extra : pages of a round, and pages to ask for in all rounds; 0 for no limit.
-        still : end when three rounds in a row move the ranks of the local pages by less.
+        batch, extra : pages per round (0 for 4 %), and pages to request in all rounds (0 for no limit).
+        still : stop when three consecutive rounds change the ranks of the local pages by less.
         """
         if min(local, start, batch, extra) < 0 or not 0 <= still < math.inf or start < local:
             raise UsageError(
@@ -65,7 +65,7 @@ class Rounds:
             select, local, start, batch, extra, still,
         )  # fmt: skip
         self.name = select
-        Expansion(np.empty(0, np.int32), select)  # refuses what it does not know
+        Expansion(np.empty(0, np.int32), select)  # raises if `select` is unknown
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
         """Start with the seeds, unless the first outcomes come from elsewhere."""
@@ -74,18 +74,18 @@ class Rounds:
         seed = int(rng.integers(2**62))
         self._expansion = Expansion(first, self.select, damping=ledger.damping, seed=seed)
         self._wait = self.start or int(ledger.seeds.size)
-        self._pending: dict[int, None] = {}  # released, and not settled
+        self._pending: dict[int, None] = {}  # released, without an outcome yet
         self._ranking: IdArray = NO_LINKS
         self._next = 0
         self.asked = self.read = 0  # since the first round
-        self.rounds: list[tuple[int, int, float, float]] = []  # pages read, asked for, how far ranks moved, their error
+        self.rounds: list[tuple[int, int, float, float]] = []  # pages read, requested, rank change, rank error
         return NOTHING if self.start else Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Wait for the end of the round, then choose the next; replace what cannot be read."""
+        """Start the next round at the end of this one; until then, replace pages that cannot be read."""
         if self._wait > 0:
             if not self.start and (there := self._moved(outcome)).size:
-                return Reorder(there, np.full(1, np.inf))  # of a seed: it is read in its place
+                return Reorder(there, np.full(1, np.inf))  # target of a seed that moved: read in its place
             self._wait -= 1
             return self._round() if self._wait == 0 else NOTHING
         self.asked += was_asked(outcome)
@@ -96,7 +96,7 @@ class Rounds:
         return NOTHING if self._pending else self._round()
 
     def importance(self) -> FloatArray:
-        """Return the ranks of the pages read; others have none."""
+        """Return the ranks of the pages read, 0 for all others."""
         from surveyor.kernels.mass import LIFE, READ
 
         ranks = np.zeros(self._ledger.capacity)
@@ -105,9 +105,9 @@ class Rounds:
         return ranks
 
     def _replacement(self, outcome: Outcome) -> tuple[IdArray, int]:
-        """Return the page that takes the place of one that could not be read, and its place in the ranking.
+        """Return the replacement of a page that could not be read, and its position in the ranking.
 
-        It is the page where it moved, before all others, or the next best.
+        It is the target of a page that moved, ahead of all others, or the next best page.
         """
         there, place = self._moved(outcome), -1
         while not there.size and self._next < self._ranking.size:
@@ -116,7 +116,7 @@ class Rounds:
         return there, place
 
     def _moved(self, outcome: Outcome) -> IdArray:
-        """Return where a page has moved, if that page waits to be read."""
+        """Return the target of a page that moved, if it is waiting."""
         return self._if_waits(outcome.target) if outcome.kind == "moved" else NO_LINKS
 
     def _if_waits(self, page: int) -> IdArray:
@@ -126,14 +126,14 @@ class Rounds:
         return np.array([page], np.int32) if waits else NO_LINKS
 
     def _release(self, pages: IdArray, place: int) -> Reorder:
-        """Let pages be read, as many as may still be asked for, in the order of the ranking, where they have places."""
+        """Queue pages from `place` of the ranking on, up to the number that may still be requested."""
         if self.extra:
             pages = pages[: max(0, self.extra - self.asked - len(self._pending))]
         self._pending.update(dict.fromkeys(pages.tolist()))
         return Reorder(pages, -np.arange(place, place + pages.size, dtype=np.float64))
 
     def _round(self) -> Reorder:
-        """Rank the pages read, judge the frontier, and release the best."""
+        """Rank the pages read, score the frontier, and release the best."""
         from surveyor.kernels.mass import DEAD, LIFE, READ, WAITING
 
         life = self._ledger.state & LIFE
@@ -143,7 +143,7 @@ class Rounds:
             local = np.unique(final[self._expansion.local])
             self._expansion.local = local[read[local]]
         if not self._expansion.local.size:
-            return NOTHING  # of what is not there no rank can be told
+            return NOTHING  # there are no local pages to rank
         pages = np.flatnonzero(read).astype(np.int32)
         found = self._expansion.learn(self._graph.rows, pages, read.size, final)
         self.rounds.append((self.read, self.asked, self._expansion.moved, self._expansion.error))
@@ -156,5 +156,5 @@ class Rounds:
 
 
 def is_still(moved: Sequence[float], still: float) -> bool:
-    """Say whether the last rounds moved the ranks by less; `moved` has an entry for the start, too."""
+    """Return whether the last rounds changed the ranks by less than `still`; `moved` starts with an extra entry."""
     return len(moved) > CALM and max(moved[-CALM:]) < still

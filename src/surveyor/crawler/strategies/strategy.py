@@ -1,17 +1,17 @@
-"""The contract between a strategy and the crawl.
+"""Interface between a strategy and the crawl.
 
-A strategy is a state machine over page ids. After every outcome it says which priorities changed; it never
+A strategy is a state machine over page ids. After every outcome it returns the priorities that changed; it never
 queues, waits or fetches. The frontier reads the page of highest priority first (ties: the smaller id), among
-the pages that may be asked now. Priorities of pages already read are ignored, except by a crawl that
+the pages that may be requested now. Priorities of pages already read are ignored, except by a crawl that
 re-visits.
 
-One method is enough. More is used where a strategy has it:
+Only `observe` is required. Optional members:
 
-- `begin(ledger, graph, rng) -> Reorder`: called once, before the first page. The ledger knows how much mass
-  waits on each page, the graph holds the links of the pages read, `rng` is the only source of chance. The
-  seeds are waiting already. Without it seeds are read first.
-- `closure` and `eager`: how the ledger passes on mass that reaches pages already read (see `ledger.py`).
-- `lasting = False`: what it knows is not saved in checkpoints; whoever goes on replays the journal.
+- `begin(ledger, graph, rng) -> Reorder`: called once, before the first page. The ledger has the mass waiting on
+  each page, the graph the links of the pages read, `rng` is the only source of randomness. The seeds are waiting
+  already. Without `begin`, seeds are read first.
+- `closure` and `eager`: how the ledger pushes mass that reaches pages already read (see `ledger.py`).
+- `lasting = False`: its state is not saved in checkpoints; resuming replays the journal.
 - `importance() -> FloatArray`: the strategy's own estimate of the importance of each page, summing to 1.
 """
 
@@ -43,10 +43,10 @@ NOTHING = Reorder()
 
 
 class Strategy(Protocol):
-    """What every strategy does."""
+    """The method that every strategy has."""
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:
-        """Take note of what happened to a page (and of the links it had before); say what to read instead."""
+        """Process the outcome of a page (and its previous links); return the priorities that changed."""
 
 
 def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
@@ -58,5 +58,5 @@ def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.rando
 
 
 def name_of(strategy: Strategy) -> str:
-    """Return how a strategy is called in tables."""
+    """Return the name of a strategy for tables."""
     return str(getattr(strategy, "name", type(strategy).__name__))

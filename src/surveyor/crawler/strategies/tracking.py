@@ -1,11 +1,11 @@
-"""Push tracking: keep every page's importance right on a web that changes, by reading again what matters.
+"""Push tracking: maintain importance estimates on a changing web by re-reading important pages.
 
-The ledger holds the links as last seen. When a page is read again and has changed, all that it ever handed on is
-taken back and handed to its new links; the difference is pushed on, and the estimate is that of the web as last
-seen, up to the ledger's precision. What remains is the error of pages that changed since they were read. A page
-of importance x that changes as often as others do costs least when it is read in proportion to √x (the closed
+The ledger holds the links as last seen. When a page is read again and has changed, all mass that it ever pushed is
+withdrawn and pushed over its new links; the difference is propagated, and the estimate is that of the web as last
+seen, up to the ledger's precision. The remaining error is that of pages that changed since they were read. If all
+pages change equally often, the error is smallest when a page of importance x is read in proportion to √x (the closed
 form of `revisits.py` for small change rates), so each page read is due again after 1/√x reads, scaled so that
-one page is due per read. Pages not yet read come first, by the mass that waits on them.
+one page is due per read. Pages not yet read come first, by their waiting mass.
 
 Ohsaka, Maehara and Kawarabayashi 2015; Zhang, Lofgren and Goel 2016.
 """
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
 
 
-LEAST = 1e-12  # importance below which pages are read alike
+LEAST = 1e-12  # importance below which pages are read equally often
 
 
 def pace(ledger: Ledger) -> float:
-    """Return the reads from one visit to the next of a page with all importance, if one page is due per read."""
+    """Return the interval in reads between visits to a page of importance 1, if one page is due per read."""
     return float(np.sqrt(ledger.importance()).sum())
 
 
 class Tracking:
-    """Waiting pages by mass, then pages read when they are due."""
+    """Waiting pages by mass, then re-visits by due time."""
 
     name = "tracking"
     rereads = True
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
-        """Rank what waits."""
+        """Rank the waiting pages by mass."""
         self._ledger, self._reads, self._pace = ledger, 0, pace(ledger)
-        self._every = max(100, ledger.known // 10)  # reads after which the pace is set anew
+        self._every = max(100, ledger.known // 10)  # reads between updates of the pace
         return Reorder(ledger.waiting, ledger.residual[ledger.waiting])
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Say when the page is due again, and rank pages whose mass changed."""
+        """Schedule the next visit to the page, and update pages whose mass changed."""
         self._reads += 1
         pages = self._ledger.touched
         priorities = self._ledger.residual[pages]

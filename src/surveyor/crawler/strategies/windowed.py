@@ -1,8 +1,8 @@
 """Windowed RankMass: in each round read the top part of the frontier, then update all masses at once.
 
-Updates of a round go over the links in one pass, which suits links on disk and fetching in batches; a smaller
-window is greedier. Cho and Schonfeld sweep once over all pages read after each round; closure pushes on until
-little is left on them, and needs far fewer reads for the same guarantee.
+A round updates masses in one pass over the links, which suits links on disk and fetching in batches; a smaller window
+is greedier. Cho and Schonfeld sweep once over all pages read after each round; closure pushes until little mass is left
+on them, and needs far fewer reads for the same guarantee.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Windowed:
-    """The best `window` part of the waiting pages at a time."""
+    """The best `window` share of the waiting pages per round."""
 
     eager = False
 
     def __init__(self, window: float = 0.1, *, sweeps: bool = False, closure: float = 0.1) -> None:
-        """Take this part of the frontier per round; then sweep once, or push to closure."""
+        """Read this share of the frontier per round; then sweep once, or push to closure."""
         if not 0 < window <= 1:
             raise UsageError(f"the window is {window:g}", hint="give a part of the frontier, above 0 and up to 1")
         self.window, self.sweeps, self.closure = window, sweeps, closure
@@ -40,7 +40,7 @@ class Windowed:
         return self._round()
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Wait for the end of the round, then choose the next."""
+        """Start the next round at the end of this one."""
         self._left -= 1
         return NOTHING if self._left > 0 else self._next()
 
@@ -49,7 +49,7 @@ class Windowed:
         return self._round()
 
     def update(self, ledger: Ledger) -> None:
-        """Pass the mass of the pages read on."""
+        """Push the mass of the pages read."""
         if self.sweeps:
             ledger.sweep()
         else:
