@@ -253,8 +253,16 @@ def test_a_limit_of_depth_holds(path: Path) -> None:
     assert [url for url, _ in client.log] == [f"{SITE}/robots.txt", HOME, f"{SITE}/x0"]
 
 
-def test_a_budget_of_a_domain_holds(path: Path) -> None:
+@pytest.mark.parametrize("redirects", [False, True])
+def test_a_budget_of_a_domain_holds(path: Path, redirects: bool) -> None:
     client = many()
+    if redirects:  # of which the first is known, when the others name it
+        goals = {f"{SITE}/p{number}": f"{ELSEWHERE}/c{number}" for number in range(100)}
+        client.answers = {**client.answers, **{url: Fetched(url, 301, target=goal) for url, goal in goals.items()}}
+        names = "".join(f'<a href="{url}">' for url in goals)
+        copies = [f"{SITE}/q{number}" for number in range(100)]
+        naming = {url: page(url, extra=f'<link rel=canonical href="{SITE}/p{at}">') for at, url in enumerate(copies)}
+        client.answers = {**client.answers, **naming, HOME: page(HOME, *copies, extra=names)}
     crawled(path, [HOME], client, scope="domain", budget="10")
     assert len([url for url, _ in client.log if not url.endswith("/robots.txt")]) == 10
 

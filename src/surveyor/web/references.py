@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ada_url import join_url
 
+LONGEST_RAW = 20_000  # maximum characters of a reference, or of a URL before normalisation, without the fragment
 LONGEST_PLAIN = 2_000  # maximum characters of a URL that is not normalised again
 NEAR = 3  # levels above a folder whose URLs are precomputed
 FOLDER = 8  # a folder takes as much memory as so many references
@@ -105,6 +106,8 @@ def resolve(reference: str, base: str) -> str | None:
     """Return the absolute http(s) URL of a reference, without its fragment; None if there is none."""
     if base and is_plain(reference):
         return reference
+    if len(reference) > LONGEST_RAW and len(reference := reference.partition("#")[0]) > LONGEST_RAW:
+        return None
     try:
         url = join_url(base or reference, reference)
     except ValueError:

@@ -35,11 +35,10 @@ from ada_url import join_url, normalize_url
 from surveyor.arrays import MAX_PAGES, ByteArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.web.interning import StringTable
-from surveyor.web.references import is_plain
+from surveyor.web.references import LONGEST_RAW, is_plain
 from surveyor.web.suffixes import Suffixes
 
 LONGEST = 2_000  # bytes of a normalised URL
-LONGEST_RAW = 20_000  # maximum characters of a URL before normalisation
 FEW = 32  # up to so many URLs are read one by one
 TRACKING = (
     r"utm_\w*|fbclid|gclid|gclsrc|dclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_ga|_gl|"

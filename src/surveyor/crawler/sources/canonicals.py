@@ -141,7 +141,7 @@ class Canonicals:
         return goal in seen
 
     def _want(self, url: str) -> None:
-        if url not in self._held:  # else it was fetched
+        if self._fetches and url not in self._held:  # else it was fetched
             self.wanted[url] = None
 
     def _prune(self, url: str) -> None:
