@@ -7,7 +7,8 @@ redirects counts as the page at the end of its redirects.
 
 What is held is bounded in number, bytes and time. Beyond these limits, where a canonical page could not be fetched at
 once, and where pages name each other in a circle or in a long chain, a page is reported as itself: no page is lost
-because of another one.
+because of another one. In crawls with a depth limit or budgets no page is fetched for that reason: a canonical page
+counts there if it was read before.
 """
 
 from __future__ import annotations
