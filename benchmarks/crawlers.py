@@ -46,9 +46,9 @@ def surveyor(strategy: str, *, archive: bool) -> Callable[[str, Path], Report]:
         run("warm-up", "pages=40")
         with _Clock() as clock:
             run("measured", "pages=1000000")
-        from surveyor.store.directory import Folder
+        from surveyor.store.directory import SurveyFolder
 
-        with Folder.open(folder / "measured", write=False) as kept:
+        with SurveyFolder.open(folder / "measured", write=False) as kept:
             pages = kept.journal.cost()[0]
         return clock.report(pages)
 

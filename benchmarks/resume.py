@@ -37,7 +37,7 @@ from surveyor.crawler.session import Keeper
 from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.start import start
 from surveyor.fetch.politeness.hosts import Hosts
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import Urls
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,7 +172,7 @@ def opened(path: Path, what: str) -> Derived:
     def by_host(pages: int, urls: Urls) -> HostQueues:
         return HostQueues(pages, hosts, urls.__getitem__, urls.host_ids)
 
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         state = derive(folder, by_host)
     say(f"{what}: {len(state.crawl.frontier):,} pages wait on {len(hosts):,} hosts", began)
     return state

@@ -40,7 +40,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.rank.pagerank import pagerank
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.examine import examine
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey
@@ -145,7 +145,7 @@ def _history(path: Path) -> object:
 
 
 def _resume(path: Path) -> object:
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         state = derive(folder)
         ledger, waiting = state.crawl.ledger, state.crawl.frontier.standing()
         known = len(state.urls)
@@ -156,7 +156,7 @@ def _resume(path: Path) -> object:
 
 
 def _bodies(path: Path) -> object:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return [folder.archive.read(visit.warc) for visit in folder.journal.visits() if visit.warc is not None]
 
 

@@ -141,10 +141,10 @@ def _wait_for(happened: Callable[[], bool]) -> None:
 
 def _opens(folder: Path) -> bool:
     from surveyor.errors import SurveyorError
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
     try:
-        with Folder.open(folder) as survey:
+        with SurveyFolder.open(folder) as survey:
             survey.journal.check()
     except SurveyorError:
         return False

@@ -36,7 +36,7 @@ from typing import Any
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyorError
 from surveyor.graph.synthetic.shapes import WebShape
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey
 from surveyor.testing.web import EmbeddedWeb, Request, running
@@ -188,7 +188,7 @@ class Killer:
             self.figures.too_early += 1
             _expect(not self._done, f"{self._path} is gone")
             return
-        with Folder.open(self._path, write=False) as folder:  # all stays as the kill left it
+        with SurveyFolder.open(self._path, write=False) as folder:  # all stays as the kill left it
             journal = folder.journal
             urls, visits = list(journal.urls()), list(journal.visits())
             _expect(urls[: len(self._urls)] == self._urls, "a URL is not what it was")

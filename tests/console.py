@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from surveyor.cli import run
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 LINKS = [
     ("home", "news"),
@@ -60,7 +60,7 @@ def wait_for(survey: Path, visits: int) -> None:
     for _ in range(6000):  # a busy machine is no failure
         time.sleep(0.05)
         if (survey / "survey.toml").is_file():
-            folder = Folder.open(survey, write=False)
+            folder = SurveyFolder.open(survey, write=False)
             position = folder.journal.position
             folder.close()
             if position >= visits:

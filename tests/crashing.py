@@ -27,7 +27,7 @@ from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.stopping import parse
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.survey.survey import Survey
 from surveyor.testing.web import EmbeddedWeb
@@ -151,7 +151,7 @@ class Image:
     position: int  # visits that were committed
 
 
-Hook = Callable[[Folder], None]
+Hook = Callable[[SurveyFolder], None]
 
 
 @dataclass
@@ -202,7 +202,7 @@ class Setting:
         """The hosts of the last run, by number."""
         return [self.hosts[number].name for number in range(len(self.hosts))]
 
-    def image(self, folder: Folder, to: Path) -> Image:
+    def image(self, folder: SurveyFolder, to: Path) -> Image:
         """Keep everything as it is now."""
         shutil.copytree(folder.folder, to)
         web = self.web
@@ -217,7 +217,7 @@ class Setting:
         self.client = DirectClient(web, self.clock, self.seed if seed is None else seed)
 
 
-def hook(folder: Folder, before: Hook | None, after: Hook | None) -> None:
+def hook(folder: SurveyFolder, before: Hook | None, after: Hook | None) -> None:
     """Call hooks around each commit."""
     commit = folder.commit
 
@@ -267,7 +267,7 @@ def sums(state: Derived) -> dict[str, Any]:
 
 def read_urls(path: Path) -> set[str]:
     """Return the URLs of the pages that were read."""
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return {url for _, url, visit in folder.pages() if visit is not None and visit.kind == "read"}
 
 

@@ -17,7 +17,7 @@ from surveyor.crawler.session import Result, Watch, hosts_of, run
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.stopping import parse
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 CONTACT = "me@example.org"
 Answer = Fetched | BaseException
@@ -123,7 +123,7 @@ def rules(origin: str, text: str, status: int = 200, **fetched: Any) -> dict[str
     return {f"{origin}/robots.txt": Fetched(f"{origin}/robots.txt", status, body=text.encode(), **fetched)}
 
 
-def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[Folder, Settings]:
+def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[SurveyFolder, Settings]:
     """Begin or go on with a survey."""
     given = {"contact": CONTACT, "rng": 7, **settings}
     return start(path, seeds, Settings(**given), dict.fromkeys(given, "test"), add_seeds=True)

@@ -11,7 +11,7 @@ from attack import attack
 from pretend import Answers, Sites, Time, crawled, page, rules
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.outcome import RobotsFile
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 SITE = "http://a.org"
 ROBOTS = f"{SITE}/robots.txt"
@@ -45,7 +45,7 @@ def test_a_forged_robots_txt(
 ) -> None:
     client = site()
     crawled(path, [f"{SITE}/"], client, until="pages=1")
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         now = client.time.now
         folder.commit([], robots=[RobotsFile(SITE, now + fetched, now + expires, 200, FAKE)])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "this user"))

@@ -24,7 +24,7 @@ from surveyor.crawler.start import start
 from surveyor.crawler.strategies import NAMES
 from surveyor.errors import InputError, SurveyError, UsageError
 from surveyor.store import keys
-from surveyor.store.directory import Folder, toml
+from surveyor.store.directory import SurveyFolder, toml
 from surveyor.store.files import open_inside
 from surveyor.web.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
 from surveyor.web.scope import Scope
@@ -49,7 +49,7 @@ def begun(path: Path, **settings: Any) -> Path:
 
 def edited(path: Path, **settings: Any) -> Path:
     """Write settings into survey.toml, with the signature that is there."""
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         manifest = folder.manifest
     changed = {**manifest.settings, **settings}
     text = re.sub(r"(?s)\[settings\]\n.*", "", manifest.to_toml())
@@ -114,15 +114,15 @@ def test_every_setting_is_either_harmless_or_checked() -> None:
 def test_a_signature_is_good_for_one_survey_and_one_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast, slow = begun(tmp_path / "a.survey", delay=0.0), begun(tmp_path / "b.survey")
     shutil.copy(fast / "survey.toml", slow / "survey.toml")
-    with Folder.open(fast, write=False) as one, Folder.open(slow, write=False) as other:
+    with SurveyFolder.open(fast, write=False) as one, SurveyFolder.open(slow, write=False) as other:
         assert (one.manifest.authentic, other.manifest.authentic) == (True, False)
     text = (fast / "survey.toml").read_text("utf-8")
     (fast / "survey.toml").write_text(text.replace("concurrency = 32", "concurrency = 31"), "utf-8")
-    with Folder.open(fast, write=False) as one:
+    with SurveyFolder.open(fast, write=False) as one:
         assert not one.manifest.authentic
     (fast / "survey.toml").write_text(text, "utf-8")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another user"))
-    with Folder.open(fast, write=False) as one:
+    with SurveyFolder.open(fast, write=False) as one:
         assert not one.manifest.authentic
 
 
@@ -148,7 +148,7 @@ def test_a_strategy_of_ones_own_is_named_again(tmp_path: Path, monkeypatch: pyte
         "    def observe(self, outcome, old_links):\n        return sv.Reorder()\n"
     )
     path = begun(tmp_path / "a.survey", strategy="lazy_own:Own")
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert folder.manifest.replay == {"closure": 0.5, "eager": True, "rereads": True}
         reading = derive(folder).crawl.strategy
         assert (type(reading).__name__, getattr(reading, "closure", 0)) == ("Neutral", 0.5)
@@ -295,13 +295,13 @@ def test_the_worst_pattern_visits_few_states_for_a_character(monkeypatch: pytest
 
 def test_whose_patterns_are_matched_in_which_way(tmp_path: Path) -> None:
     path = begun(tmp_path / "a.survey", exclude=[r"re:(a)\1"])
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert not scope_of(folder.manifest).linear
     edited(path, exclude=["re:b+"])
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert scope_of(folder.manifest).linear
     resumed(path)  # which signs it, and patterns of others stay what they are
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert folder.manifest.authentic
         assert scope_of(folder.manifest).linear
 

@@ -20,7 +20,7 @@ from surveyor.crawler.seeds import MOST_LISTS, Gathered, gathered
 from surveyor.crawler.start import manners_of
 from surveyor.fetch.http import Fetched, FetchRequest, Timings
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.robots import Robots
 from surveyor.web.sitemaps import DEEPEST, LONGEST_SPACE, read_listing
@@ -358,7 +358,7 @@ def test_what_a_host_asked_for_while_lists_were_read_holds_for_the_crawl() -> No
 def test_a_break_is_no_wish_though_a_crawl_is_begun_again_in_it(path: Path, rest: bool) -> None:
     client = Sites(Time(), {f"{A}/": page(f"{A}/", "/x"), f"{A}/x": page(f"{A}/x")})
     crawled(path, [f"{A}/"], client, until="pages=1")
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.note(
             "wait", host="a.org", until=client.time.now + 500.0, why="http 500", **({"rest": True} if rest else {})
         )

@@ -13,10 +13,10 @@ from foreign import ask
 from console import Said
 from surveyor.errors import SurveyError
 from surveyor.outcome import Event, Outcome, RobotsFile, Visit
-from surveyor.store.directory import Folder, Manifest
+from surveyor.store.directory import Manifest, SurveyFolder
 
 ORIGIN = "https://a.example"
-READS: dict[str, Callable[[Folder], Any]] = {
+READS: dict[str, Callable[[SurveyFolder], Any]] = {
     "visits": lambda folder: list(folder.journal.visits()),
     "pages": lambda folder: list(folder.journal.pages()),
     "outcomes": lambda folder: list(folder.journal.outcomes()),
@@ -71,7 +71,7 @@ WRONG = {
 def survey(tmp_path: Path) -> Path:
     folder = tmp_path / "a.survey"
     robots = [RobotsFile(ORIGIN, 1.0, 2.0, 200, b"User-agent: *")]
-    with Folder.create(folder, Manifest(seeds=(f"{ORIGIN}/",), rng=1)) as made:
+    with SurveyFolder.create(folder, Manifest(seeds=(f"{ORIGIN}/",), rng=1)) as made:
         first = Visit(0, "read", status=200, fetched_at=1e9, seconds=0.5, hash=b"x", title="t", size=9)
         made.commit([first], [f"{ORIGIN}/"], robots=robots, events=[Event("closed", 1e9)])
         made.commit([Outcome(1, "blocked", reason="x")], [f"{ORIGIN}/b"])
@@ -83,7 +83,7 @@ def read_all(survey: Path) -> list[SurveyError]:
     """Read all of a journal with each reader; return the errors."""
     errors = []
     try:
-        with Folder.open(survey, write=False) as folder:
+        with SurveyFolder.open(survey, write=False) as folder:
             for read in READS.values():
                 try:
                     read(folder)
@@ -119,7 +119,7 @@ def test_values_of_another_type_are_damage(survey: Path, case: str, capsys: pyte
 
 def crafted(survey: Path, statement: str) -> None:
     if "'edition'" in statement:  # no head can hold such an edition, so the journal keeps the one that it has
-        with Folder.open(survey) as folder:
+        with SurveyFolder.open(survey) as folder:
             folder.journal._connection.execute(statement)
     else:
         ask(survey, statement)
@@ -132,10 +132,10 @@ def crafted(survey: Path, statement: str) -> None:
 )
 def test_folders_in_suggested_commands_are_quoted(survey: Path) -> None:
     folder = survey.rename(survey.with_name("a; touch b"))
-    with Folder.open(folder), pytest.raises(SurveyError) as caught:
-        Folder.open(folder)
+    with SurveyFolder.open(folder), pytest.raises(SurveyError) as caught:
+        SurveyFolder.open(folder)
     assert f"`surveyor '{folder}'`" in caught.value.hint
     ask(folder, WRONG["robots: body"])
-    with Folder.open(folder, write=False) as opened, pytest.raises(SurveyError) as caught:
+    with SurveyFolder.open(folder, write=False) as opened, pytest.raises(SurveyError) as caught:
         opened.journal.robots(ORIGIN)
     assert f"`surveyor doctor '{folder}'`" in caught.value.hint

@@ -11,7 +11,7 @@ from attack import attack
 from pretend import Sites, Time, crawled, moved, page, rules
 from surveyor.crawler.replay import derive
 from surveyor.fetch.http import MOST_REDIRECTS, Fetched, FetchRequest
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 HOME = "http://a.example/"
 LIMITS = [1, 2, 3, 7, 20, 50]
@@ -51,7 +51,7 @@ def mixed_trap(url: str) -> Fetched:
 
 
 def visits(path: Path) -> dict[str, Any]:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return {url: visit for _, url, visit in folder.pages() if visit is not None}
 
 
@@ -116,7 +116,7 @@ def test_requests_are_counted_exactly(tmp_path: Path) -> None:
         for part in (max(1, limit // 2), limit):  # the second run resumes
             ending = crawled(path, [HOME], client, scope="any", until=f"requests={part}", pause=0.1, delay=0.0)
             assert (ending, len(client.log)) == ("reached", part)
-        with Folder.open(path, write=False) as folder:
+        with SurveyFolder.open(path, write=False) as folder:
             assert derive(folder).tally.requests == limit
 
 

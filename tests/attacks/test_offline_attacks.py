@@ -9,14 +9,14 @@ from attack import attack
 
 from pretend import Answers, Sites, Time, crawled, page
 from surveyor.fetch.http import TRIES, Fetched, Trouble
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 SITE = "http://a.org"
 PAGES = [f"{SITE}/p{number}" for number in range(30)]
 
 
 def offline_events(path: Path) -> int:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return [event.kind for event in folder.journal.events()].count("offline")
 
 
@@ -93,7 +93,7 @@ def test_a_real_outage_costs_no_page(tmp_path: Path, others: int) -> None:
     answers |= {f"{site}/p{number}": page(f"{site}/p{number}") for site in sites for number in range(20)}
     client = Outage(Time(), answers)
     crawled(path, [f"{site}/" for site in sites], client, scope="any")
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         kinds = [visit.kind for _, _, visit in folder.pages() if visit]
     assert kinds == ["read"] * 21 * len(sites)
     assert offline_events(path)

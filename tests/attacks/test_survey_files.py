@@ -16,7 +16,7 @@ from surveyor.errors import SurveyError
 from surveyor.outcome import Outcome, Place, Visit
 from surveyor.report import page
 from surveyor.store import rescue
-from surveyor.store.directory import Folder, Manifest
+from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.examine import examine
 from surveyor.store.files import check_survey
 from surveyor.store.head import HeadFile, head_path
@@ -53,7 +53,7 @@ ENTRIES = (
 @pytest.fixture
 def survey(tmp_path: Path) -> Path:
     folder = tmp_path / "a.survey"
-    with Folder.create(folder, Manifest(seeds=(URLS[0],), rng=1)) as made:
+    with SurveyFolder.create(folder, Manifest(seeds=(URLS[0],), rng=1)) as made:
         for number, url in enumerate(URLS):
             made.commit([Outcome(number, "gone")], [url])
     return folder
@@ -87,7 +87,7 @@ def test_a_rescue_writes_to_no_link(survey: Path, precious: Path, name: str, dan
     target = precious.with_name("new") if dangling else precious
     (survey / name).symlink_to(target)
     with pytest.raises(SurveyError, match="is a symbolic link") as caught:
-        Folder.open(survey, from_last_good=True)
+        SurveyFolder.open(survey, from_last_good=True)
     assert caught.value.exit_code == 4
     assert rescue.rescue(survey / "journal.sqlite").last_good.number == 1
     assert precious.read_bytes() == PRECIOUS
@@ -104,7 +104,7 @@ def test_a_rescue_writes_to_no_link(survey: Path, precious: Path, name: str, dan
 @pytest.mark.parametrize("absolute", [True, False])
 def test_a_rescue_copies_no_tail_of_a_file_outside(survey: Path, precious: Path, absolute: bool) -> None:
     name = str(precious) if absolute else "../../outside/precious"
-    with Folder.open(survey) as folder:
+    with SurveyFolder.open(survey) as folder:
         folder.journal.commit([Visit(0, "gone", warc=Place(name, 0, 9))])
         folder.journal.commit([Outcome(1, "gone")])
         folder.journal._connection.execute("UPDATE commits SET digest = x'00' WHERE number = 4")
@@ -142,7 +142,7 @@ def test_a_survey_is_made_of_plain_files(
     make(survey / name, precious)
     for write in (True, False):
         with pytest.raises(SurveyError, match="a survey is made of plain files and folders") as caught:
-            Folder.open(survey, write=write)
+            SurveyFolder.open(survey, write=write)
         assert "\n" not in caught.value.problem
         assert caught.value.exit_code == 4
 

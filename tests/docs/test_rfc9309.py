@@ -16,7 +16,7 @@ from protego import Protego
 from pretend import Answers, Sites, Time, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import DAY
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.robots import LARGEST, Robots
 
 SITE = "https://example.org"
@@ -29,7 +29,7 @@ def permits(text: str, path: str = "/a") -> bool:
 
 
 def fates(folder: Path) -> dict[str, str]:
-    with Folder.open(folder, write=False) as opened:
+    with SurveyFolder.open(folder, write=False) as opened:
         return {url: visit.kind for _, url, visit in opened.pages() if visit}
 
 

@@ -13,7 +13,7 @@ from surveyor.config import Settings
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 
 HOME, X, Y = "http://a.example/", "http://a.example/x", "http://a.example/y"
@@ -90,7 +90,7 @@ def test_a_replay_comes_to_the_state_of_the_crawl_and_an_old_checkpoint_does_not
     ask_again(path)
     client.answers = {**client.answers, X: page(X, HOME)}
     crawled(path, [HOME], client)
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         kept = derive(folder)
         replayed = derive(folder, watch=lambda _state, _outcome: None)
     for name in ("residual", "settled", "state"):

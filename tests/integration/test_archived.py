@@ -14,7 +14,7 @@ from surveyor.estimate.sampling import archived
 from surveyor.estimate.sampling.archived import pages_said, told
 from surveyor.estimate.sampling.page import Said
 from surveyor.outcome import Exchange, Visit
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 SUN = "<html lang=de><title>Sonne &amp; Wind</title><p>Strom vom Dach<script>no text</script>"
 
@@ -32,7 +32,7 @@ def exchange(body: bytes, *headers: str) -> Exchange:
 
 
 def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
-    with Folder.open(survey, write=False) as folder:
+    with SurveyFolder.open(survey, write=False) as folder:
         pages = {page.url: page for page in pages_said(folder)}
         assert set(pages) == {HOME, HOME + "library/", HOME + "news/", HOME + "library/deep"}
         sun = pages[HOME + "news/"]
@@ -46,14 +46,14 @@ def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
 def test_without_an_archive_title_and_language_are_left(tmp_path: Path) -> None:
     answers = site() | {HOME + "news/": answer(HOME + "news/", HOME, extra=SUN)}
     path = survey_of(tmp_path / "a.survey", answers, archive=False)
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         sun = next(page for page in pages_said(folder) if page.url == HOME + "news/")
         assert (sun.title, sun.language, sun.text, sun.links) == ("Sonne & Wind", "de", "", ())
 
 
 def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -> None:
     path = survey_of(tmp_path / "a.survey")
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         news = next(number for number, url in enumerate(folder.journal.urls()) if url == HOME + "news/")
         folder.commit([Visit(news, "blocked", reason="http 403", status=403)])
         assert {page.url: page.title for page in pages_said(folder)}[HOME + "news/"] == "News"
@@ -63,7 +63,7 @@ def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -
 
 def test_an_archive_that_was_taken_away_is_told(tmp_path: Path) -> None:
     path = survey_of(tmp_path / "a.survey")
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         (path / "warc" / "00000.warc.gz").unlink()
         with pytest.raises(SurveyError, match=r"00000\.warc\.gz"):
             _ = next(pages_said(folder)).text

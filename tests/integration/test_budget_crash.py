@@ -14,20 +14,20 @@ from surveyor.crawler import session as live
 from surveyor.crawler.budgets import Limits
 from surveyor.crawler.reranking import BestDomains
 from surveyor.rank.domains.degree import in_degree
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import domain, host
 from test_crash import ALL, whole_run
 
 
 def asked(path: Path) -> Counter[str]:
     """Count the pages of each domain that were asked for."""
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         urls = list(folder.journal.urls())
         return Counter(domain(host(urls[page])) for page in folder.journal.asked().tolist())
 
 
 def limits(path: Path) -> list[Limits]:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return [budgeting.limits_of(event) for event in budgeting.events(folder)]
 
 

@@ -20,7 +20,7 @@ from surveyor.crawler.start import start
 from surveyor.errors import InputError, UsageError
 from surveyor.fetch.http import Fetched
 from surveyor.graph.synthetic.shapes import WebShape
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.testing.web_plan import CALENDAR
@@ -60,7 +60,7 @@ def pages_of(web: EmbeddedWeb) -> dict[str, set[str]]:
 
 def check(path: Path) -> Survey:
     """Check that the accounts are honest, and that a replay comes to the state that was saved."""
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         kept, replayed = derive(folder), derive(folder, watch=lambda _state, _outcome: None)
     for name in ("residual", "settled", "state"):
         assert np.array_equal(getattr(kept.crawl.ledger.mass, name), getattr(replayed.crawl.ledger.mass, name))
@@ -102,7 +102,7 @@ def test_a_larger_budget_opens_what_was_refused_and_nothing_is_read_twice(web: E
 def test_a_reputable_domain_gets_more_and_a_trap_the_least(web: EmbeddedWeb, path: Path) -> None:
     web.reset()
     assert http_crawl(web, path, budget="star:3-20@5") == "empty"
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         last = latest(folder)
         assert last is not None
         limits, history = limits_of(last), [limits_of(event) for event in events(folder)]
@@ -199,7 +199,7 @@ def test_what_is_spent_is_counted_from_the_journal_as_the_crawl_did(path: Path) 
     spent: list[dict[int, int]] = []
     client = Sites(Time(), site(**{f"{HOME}1": Fetched(f"{HOME}1", 403)}))
     crawled(path, [HOME], client, lambda run, _: spent.append(run.state.crawl.frontier.spent), scope="any", budget=5)
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         last = latest(folder)
         assert last is not None
         gate = DomainBudgets(limits_of(last), derive(folder).urls)
@@ -250,7 +250,7 @@ def test_bad_budgets_are_refused_before_anything_is_asked(path: Path, tmp_path: 
 def test_domains_are_ranked_again_as_the_crawl_grows(path: Path) -> None:
     ranked: list[int] = []
 
-    def rank(folder: Folder, count: int) -> list[str]:
+    def rank(folder: SurveyFolder, count: int) -> list[str]:
         assert count == 2
         ranked.append(folder.journal.cost()[0])
         return ["b.org"]
@@ -260,7 +260,7 @@ def test_domains_are_ranked_again_as_the_crawl_grows(path: Path) -> None:
     crawled(path, [HOME], client, rank=rank, scope="any", budget="star:110-250@2")
     assert ranked == [100, 150, 225, 251]  # half as many again each time, and when no other page is left
     assert asked_for(client) == {"a.org": 1, "b.org": 250}
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert [event.detail["opened"] for event in events(folder)] == [[]] * 5  # it never ran out before
     check(path).close()
 
@@ -269,7 +269,7 @@ def test_there_is_no_gate_unless_it_is_asked_for(path: Path) -> None:
     client = Sites(Time(), site())
     crawled(path, [HOME], client, scope="any")
     assert asked_for(client) == {"a.org": 13, "b.org": 6}
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         assert latest(folder) is None
         assert not Budgeting(folder, Settings(), lambda _folder, _count: [], Time()).ranks
 
@@ -299,7 +299,7 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
     second = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "budgets.csv")
     assert second.code == 3
     assert "--budget none" in second.err
-    with Folder.open(Path("a.survey"), write=False) as folder:
+    with SurveyFolder.open(Path("a.survey"), write=False) as folder:
         last = latest(folder)
         assert last is not None
         assert sorted(limits_of(last).pages.values()) == [3, 5, 7, 9]

@@ -23,7 +23,7 @@ from surveyor.cli.lazy import GROUPS
 from surveyor.config import FIELDS, TABLE, Settings, load
 from surveyor.errors import UsageError
 from surveyor.store.cells import original
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -190,7 +190,7 @@ def test_a_crawl_from_the_file_alone(
     assert f"from SURVEYOR_PROXY: proxy http://***@127.0.0.1:{web.port}\n" in crawl.err
     assert SECRET not in crawl.err
     survey = next(Path().glob("*.survey"))
-    with Folder.open(survey, write=False) as folder:
+    with SurveyFolder.open(survey, write=False) as folder:
         assert list(folder.manifest.seeds) == web.seeds[:1]
         assert folder.manifest.origins["until"] == "surveyor.toml"
         assert "seeds" not in folder.manifest.settings
@@ -206,7 +206,7 @@ def test_seeds_that_are_named_take_the_place_of_those_in_the_file(
     assert said.code == 0, said.err
     assert "elsewhere" not in said.err
     assert "from " not in said.err  # all else was asked for
-    with Folder.open(Path("a.survey"), write=False) as folder:
+    with SurveyFolder.open(Path("a.survey"), write=False) as folder:
         assert list(folder.manifest.seeds) == web.seeds[:1]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from console import Said, process, wait_for
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -108,7 +108,7 @@ def test_signals_save_and_say_how_to_go_on(web: EmbeddedWeb, number: int, code: 
     assert "Stopped." in err
     assert "go on" in err
     assert "surveyor top e.survey" in err
-    with Folder.open(tmp_path / "e.survey") as folder:
+    with SurveyFolder.open(tmp_path / "e.survey") as folder:
         assert folder.journal.position >= 20
         assert folder.load_checkpoint() is not None
 
@@ -226,7 +226,7 @@ def test_settings_from_files_and_variables(
     monkeypatch.setenv("SURVEYOR_UNTIL", "pages=5")
     assert Said(capsys, "config", "trust").code == 0  # it names a proxy
     assert Said(capsys, "crawl", "--seeds", "seeds.txt", "--out", "h.survey", "--scope", "any").code == 0
-    with Folder.open(tmp_path / "h.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "h.survey", write=False) as folder:
         manifest = folder.manifest
     assert manifest.origins["contact"] == "surveyor.toml"
     assert manifest.origins["until"] == "SURVEYOR_UNTIL"

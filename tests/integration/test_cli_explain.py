@@ -18,7 +18,7 @@ from surveyor.crawler.replay import Derived, derive
 from surveyor.rank.explain import Explanation
 from surveyor.rank.without import Without
 from surveyor.report.explained import path_line, without_line
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 
 FOOTER = [HOME + name for name in ("imprint", "contact", "terms")]
@@ -112,9 +112,9 @@ def test_names_that_are_no_urls_have_no_template(file: str, capsys: pytest.Captu
 def test_a_survey_is_derived_once(
     survey: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times: list[Folder] = []
+    times: list[SurveyFolder] = []
 
-    def counted(folder: Folder) -> Derived:
+    def counted(folder: SurveyFolder) -> Derived:
         times.append(folder)
         return derive(folder)
 

@@ -20,7 +20,7 @@ from surveyor.config import Settings
 from surveyor.estimate.community.beginning import begin
 from surveyor.estimate.community.live import Crawled, run
 from surveyor.fetch.http import run_sync
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import host
 
@@ -61,7 +61,7 @@ def crawled(web: EmbeddedWeb, base: Path, out: Path, extra: str, **more: Any) ->
 
 
 def visits(path: Path) -> list[tuple[int, str]]:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return [(outcome.page, outcome.kind) for outcome in folder.journal.outcomes()]
 
 
@@ -71,7 +71,7 @@ def test_failures_are_replaced_and_wishes_kept(tmp_path: Path) -> None:
         before = len(web.log)
         done = crawled(web, base, tmp_path / "around.survey", "2n", archive=True)
         log = list(web.log)[before:]
-        with Folder.open(tmp_path / "around.survey", write=False) as folder:
+        with SurveyFolder.open(tmp_path / "around.survey", write=False) as folder:
             found = list(folder.journal.visits(done.terms.start))
             urls = list(folder.journal.urls())
             bodies = [folder.archive.read(visit.warc) for visit in found if visit.warc is not None]

@@ -21,7 +21,7 @@ from surveyor.estimate.community.copied import Copy
 from surveyor.estimate.community.known_graph import Plan, expand
 from surveyor.estimate.community.live import Crawled
 from surveyor.graph.csr import Graph
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host
 
@@ -39,7 +39,7 @@ def rounds_of(done: Crawled) -> list[set[int]]:
 
 
 def urls_of(path: Path) -> list[str]:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return list(folder.journal.urls())
 
 
@@ -97,14 +97,14 @@ def test_which_pages_are_read_does_not_depend_on_timing(tmp_path: Path) -> None:
 def test_it_begins_with_what_was_read(tmp_path: Path) -> None:
     around = Around(ROUGH, options={"exclude": ("*/print/*",)})
     base, out = around.base(tmp_path / "base.survey"), tmp_path / "around.survey"
-    with Folder.open(base, write=False) as folder:
+    with SurveyFolder.open(base, write=False) as folder:
         last = {url: visit for _, url, visit in folder.pages() if visit is not None}
         names = list(folder.journal.urls())
     asked = len(around.client.asked)
     done = around.community(base, out, extra=0)
     assert len(around.client.asked) == asked
     assert (done.ending, done.asked.size, done.remark) == ("spent", 0, "")
-    with Folder.open(out, write=False) as folder:
+    with SurveyFolder.open(out, write=False) as folder:
         terms, manifest = terms_of(folder), folder.manifest
         visits, urls = list(folder.journal.visits()), list(folder.journal.urls())
         robots = folder.journal.robots(around.web.seeds[0].rstrip("/"))
@@ -167,7 +167,7 @@ def test_what_hosts_asked_for_holds(tmp_path: Path) -> None:
     base, out = around.base(tmp_path / "base.survey", scope="any", until="pages=100"), tmp_path / "around.survey"
     ours, *others = dict.fromkeys(host(url) for url in urls_of(base))
     until = around.clock.now + 500.0
-    with Folder.open(base) as folder:
+    with SurveyFolder.open(base) as folder:
         folder.note("wait", host=others[0], until=until - 400, why="Retry-After")
         folder.note("wait", host=others[0], until=until, why="Retry-After")
         assert folder.delete_host(others[1]) > 0
@@ -187,7 +187,7 @@ def images_of(around: Around, base: Path, here: Path, every: int, **wish: Any) -
     images: list[Image] = []
     count = iter(range(1 << 20))
 
-    def keep(folder: Folder) -> None:
+    def keep(folder: SurveyFolder) -> None:
         if next(count) % every == 0:
             images.append(around.image(folder, here / f"{len(images)}.survey"))
 

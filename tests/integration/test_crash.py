@@ -16,7 +16,7 @@ from attack import attack
 from crashing import MOODY, SHAPE, STEADY, Image, Setting, accounts, difference, ranks_of, read_urls, rows, sums
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyError
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing.web_settings import WebSettings
 
 ALL = "pages=100000"
@@ -30,7 +30,7 @@ class Killed(Exception):
     """The process is no more."""
 
 
-def kill(_folder: Folder) -> None:
+def kill(_folder: SurveyFolder) -> None:
     raise Killed
 
 
@@ -39,7 +39,7 @@ def whole_run(setting: Setting, here: Path, until: str, when: str = "after", eve
     images: list[Image] = []
     count = iter(range(1 << 20))
 
-    def keep(folder: Folder) -> None:
+    def keep(folder: SurveyFolder) -> None:
         if next(count) % every == 0:
             images.append(setting.image(folder, here / f"{len(images)}.survey"))
 
@@ -133,7 +133,7 @@ def test_killed_again_and_again(tmp_path: Path, moment: str) -> None:
     path, runs = tmp_path / "killed.survey", 0
     commits: list[int] = []
 
-    def second(folder: Folder) -> None:
+    def second(folder: SurveyFolder) -> None:
         commits.append(folder.journal.position)
         if len(commits) == 2:
             kill(folder)
@@ -205,8 +205,8 @@ def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
         shutil.copytree(image.folder, other, ignore=shutil.ignore_patterns("*-shm"))
         (other / log.name).write_bytes(data[:cut] + rng.randbytes(100) * (cut % 2))
         with pytest.raises(SurveyError, match=r"is damaged.* cannot be read"):
-            Folder.open(other)
-        with Folder.open(other, from_last_good=True) as folder:  # as a crawl would
+            SurveyFolder.open(other)
+        with SurveyFolder.open(other, from_last_good=True) as folder:  # as a crawl would
             folder.journal.check()
         found = rows(other)
         lengths.add(len(found["visits"]))

@@ -23,7 +23,7 @@ from surveyor.errors import SurveyError
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.store import warc
 from surveyor.store.database import connect
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing.web_settings import WebSettings
 
 HALF, ALL = "pages=15", "pages=100000"
@@ -82,8 +82,8 @@ def test_kill_9(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from surveyor.store.directory import Folder
-with Folder.open(Path(sys.argv[1])):
+from surveyor.store.directory import SurveyFolder
+with SurveyFolder.open(Path(sys.argv[1])):
     print("open", flush=True)
     sys.stdin.read()
 """
@@ -136,7 +136,7 @@ def test_an_archive_that_cannot_be_written(
     setting.crawl(path, ALL)
     without_places = {name: [row[:16] for row in table] for name, table in rows(path).items()}
     assert difference({name: [row[:16] for row in table] for name, table in rows(whole).items()}, without_places) == ""
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         kept = [visit for visit in folder.journal.visits() if visit.warc is not None]
         assert len(kept) > 20
         assert [folder.archive.read(visit.warc).url for visit in kept if visit.warc] == [
@@ -157,7 +157,7 @@ class _Other:
 def test_a_journal_that_cannot_grow(tmp_path: Path, setting: Setting, whole: Path) -> None:
     path = tmp_path / "a.survey"
 
-    def limit(folder: Folder) -> None:
+    def limit(folder: SurveyFolder) -> None:
         if folder.journal.position == 0:
             pages = folder.journal._ask("PRAGMA page_count")[0][0]
             folder.journal._ask(f"PRAGMA max_page_count = {pages}")
@@ -281,7 +281,7 @@ def test_a_log_that_is_missing(tmp_path: Path, setting: Setting, whole: Path) ->
     """Without its -wal file a journal is one from some time ago: that is reported, and a resume from there works."""
     images: list[Image] = []
 
-    def keep(folder: Folder) -> None:
+    def keep(folder: SurveyFolder) -> None:
         if folder.journal.position == 10 and not images:
             folder.journal.flush()  # what SQLite does by itself now and then
         if folder.journal.position >= 15 and not images:
@@ -359,7 +359,7 @@ def test_a_full_disk_takes_no_checkpoint_and_the_crawl_goes_on(
     monkeypatch.setattr(live, "SAVE_SHARE", 0.0)
     path = tmp_path / "a.survey"
 
-    def block(folder: Folder) -> None:  # a file where the folder would be
+    def block(folder: SurveyFolder) -> None:  # a file where the folder would be
         (folder.folder / "checkpoint").touch()
 
     setting.crawl(path, ALL, before=block)

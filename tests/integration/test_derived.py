@@ -22,7 +22,7 @@ from surveyor.errors import UsageError
 from surveyor.fetch.http import Fetched, run_sync
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Outcome
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host, origin
 
@@ -76,7 +76,7 @@ def same(one: Derived, two: Derived) -> None:
 
 
 def derived(path: Path, *, checkpoint: bool = True) -> Derived:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return derive(folder, watch=None if checkpoint else lambda _state, _outcome: None)
 
 
@@ -94,7 +94,7 @@ def test_a_replay_is_the_same_with_and_without_a_checkpoint(tmp_path: Path, stra
     crawled(path, SEEDS, client, strategy=strategy, until="pages=14", scope="any")
     shutil.rmtree(path / "checkpoint")
     shutil.copytree(tmp_path / "kept", path / "checkpoint")  # an earlier one: what came since is replayed
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         kept = folder.load_checkpoint()
         assert kept is not None
         assert 0 < kept.position < folder.journal.position
@@ -110,7 +110,7 @@ def test_interrupted_or_not_the_same_pages_are_read_each_once(tmp_path: Path, st
         crawled(tmp_path / "parts", SEEDS, parts, strategy=strategy, scope="any", until=f"pages={pages}")
     reads: list[dict[str, str]] = []
     for name in ("whole", "parts"):
-        with Folder.open(tmp_path / name, write=False) as folder:
+        with SurveyFolder.open(tmp_path / name, write=False) as folder:
             visits = [(folder_url, visit.kind) for _, folder_url, visit in folder.pages() if visit]
             reads.append(dict(visits))
             assert len(visits) == folder.journal.position  # none twice
@@ -137,7 +137,7 @@ def test_a_survey_goes_on_politely_whatever_numbers_its_pages_have(tmp_path: Pat
 def test_queues_of_hosts_hold_what_one_queue_holds(tmp_path: Path) -> None:
     path, client = tmp_path / "a.survey", sites()
     crawled(path, SEEDS, client, scope="any", until="pages=6")
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         hosts = Hosts(1.0, clock=client.time)
         made = derive(folder, lambda pages, urls: HostQueues(pages, hosts, urls.__getitem__))
         same(made, derive(folder))
@@ -151,7 +151,7 @@ def test_whoever_watches_sees_every_state(tmp_path: Path) -> None:
     path = tmp_path / "a.survey"
     crawled(path, SEEDS, sites(), scope="any", until="pages=9")
     seen = []
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         state = derive(folder, watch=lambda state, outcome: seen.append((outcome, state.crawl.ledger.read)))
         assert [outcome for outcome, _ in seen] == list(folder.journal.outcomes())
     assert seen[-1][1] == state.tally.pages == 9
@@ -170,7 +170,7 @@ def test_a_limit_of_depth_is_not_saved(tmp_path: Path) -> None:
     path = tmp_path / "a.survey"
     crawled(path, SEEDS, sites(), depth=1)
     assert not (path / "checkpoint").exists()
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         assert not save(folder, derive(folder))
     same(derived(path), derived(path))
 
@@ -179,7 +179,7 @@ def test_a_limit_of_depth_is_not_saved(tmp_path: Path) -> None:
 
 
 def slow_graph(path: Path, *, crawled_only: bool) -> tuple[list[str], list[tuple[int, int]], list[float]]:
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         names = list(folder.journal.urls())
         seeds = [names.index(seed) for seed in folder.manifest.seeds]
         model: Crawl = new_crawl(seeds)
@@ -285,7 +285,7 @@ def test_a_folder_is_named_after_the_first_host_and_a_fresh_one_beside_it(
 def test_settings_stay_until_others_are_given(tmp_path: Path) -> None:
     path = tmp_path / "a.survey"
 
-    def opened(seeds: list[str], **given: Any) -> tuple[Folder, Settings]:
+    def opened(seeds: list[str], **given: Any) -> tuple[SurveyFolder, Settings]:
         return start(path, seeds, Settings(**given), dict.fromkeys(given, "--flag"), add_seeds=True)
 
     with opened(SEEDS[:1], delay=2.5, exclude=("*/x",), contact="me@example.org", headers={"X-A": "b"})[0] as folder:
@@ -334,7 +334,7 @@ def test_another_goal_strategy_seed_or_scope(tmp_path: Path) -> None:
     same(many, derived(path, checkpoint=False))
     read = [url for url, _ in client.log if isinstance(told := client.answers.get(url), Fetched) and told.status == 200]
     assert max(map(read.count, read)) == 1  # a wider scope reads nothing again
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         scope = scope_of(folder.manifest)
         for visit in folder.journal.visits():
             judged = many.reader.judged(visit)

@@ -13,7 +13,7 @@ import surveyor as sv
 from console import Said
 from small_sites import HOME, survey_of
 from surveyor.outcome import Place
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.export import sort_key
 from surveyor.testing import WebSettings, running
 
@@ -122,7 +122,7 @@ def test_an_index_of_the_archive_leads_to_every_record(survey: Path, tmp_path: P
     lines = index.read_text("utf-8").splitlines()
     assert lines == sorted(lines)
     assert len(lines) == 6  # all that answered
-    with Folder.open(survey, write=False) as folder:
+    with SurveyFolder.open(survey, write=False) as folder:
         for line in lines:
             key, at, told = line.split(" ", 2)
             record = json.loads(told)

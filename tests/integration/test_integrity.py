@@ -21,7 +21,7 @@ from surveyor.store import chain, rescue
 from surveyor.store import head as heads
 from surveyor.store import journal as journals
 from surveyor.store.database import connect
-from surveyor.store.directory import Folder, Manifest
+from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.examine import examine
 from surveyor.store.head import head_path, read_heads
 from surveyor.store.journal import Journal
@@ -29,7 +29,7 @@ from surveyor.store.journal import Journal
 COMMITS = 40
 
 
-def commit(folder: Folder, number: int) -> None:
+def commit(folder: SurveyFolder, number: int) -> None:
     exchange = Exchange(f"https://a.example/{number}", b"GET", b"HTTP/1.1 200 OK\r\n\r\n", b"body" * number, 1.5, "")
     visit = Visit(
         number, "read", np.arange(number, dtype=np.int32), title=f"page {number} " * 20, fetched_at=1.5, seconds=1,
@@ -44,7 +44,7 @@ def commit(folder: Folder, number: int) -> None:
 def path(tmp_path: Path) -> Path:
     """A survey of several commits."""
     path = tmp_path / "a.survey"
-    with Folder.create(path, Manifest(seeds=("https://a.example/0",), rng=1)) as folder:
+    with SurveyFolder.create(path, Manifest(seeds=("https://a.example/0",), rng=1)) as folder:
         for number in range(COMMITS):
             commit(folder, number)
     return path
@@ -94,7 +94,7 @@ def test_rows_that_change_under_right_checksums_are_found(path: Path) -> None:
             chain.TAIL = 50
             if found_by_open:
                 with pytest.raises(SurveyError, match=f"commit {number} is damaged: its digest differs"):
-                    Folder.open(other)
+                    SurveyFolder.open(other)
             with (
                 pytest.raises(SurveyError, match=f"commit {number} is damaged: its digest differs"),
                 closing(Journal.open(other / "journal.sqlite", write=False)) as journal,
@@ -123,19 +123,19 @@ def test_rows_that_are_missing_are_found(path: Path) -> None:
 
 def test_killed_between_commit_and_head(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal that is ahead of its head is whole."""
-    with Folder.open(path) as folder, monkeypatch.context() as patch:
+    with SurveyFolder.open(path) as folder, monkeypatch.context() as patch:
         patch.setattr(heads.HeadFile, "write", lambda *_, **__: None)
         commit(folder, COMMITS)
     assert max(head.number for head in read_heads(path / "journal.head")) == COMMITS
     with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
         assert journal.position == COMMITS + 1
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         commit(folder, COMMITS + 1)
         folder.journal.check()
 
 
 def test_a_head_that_the_disk_does_not_take_is_left_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         with monkeypatch.context() as patch:
 
             def full(*_: object) -> int:
@@ -158,7 +158,7 @@ def test_a_deletion_that_is_killed(path: Path, monkeypatch: pytest.MonkeyPatch, 
     def kill(*_: object, **__: object) -> None:
         raise Killed
 
-    with Folder.open(path) as folder, monkeypatch.context() as patch:
+    with SurveyFolder.open(path) as folder, monkeypatch.context() as patch:
         announce = heads.HeadFile.announce
         if moment == "before":
 
@@ -171,25 +171,25 @@ def test_a_deletion_that_is_killed(path: Path, monkeypatch: pytest.MonkeyPatch, 
             patch.setattr(Journal, "_reached", kill)
         with pytest.raises(Killed):
             folder.journal.delete_host("a.example", [1, 2])
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.journal.check()
         assert folder.journal.identity.endswith(".0" if moment == "before" else ".1")
         assert [visit.reason for visit in folder.journal.visits()][1] == ("" if moment == "before" else "deleted")
         folder.journal.delete_host("a.example", [1, 2])
         folder.journal.check()
         commit(folder, COMMITS)
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.journal.check()
 
 
 def test_a_log_from_before_a_deletion_is_noticed(path: Path) -> None:
     """An older copy of the journal, under the new head: what was deleted does not come back unnoticed."""
     old = (path / "journal.sqlite").read_bytes()
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.delete_host("a.example")
     (path / "journal.sqlite").write_bytes(old)
     with pytest.raises(SurveyError, match=r"journal\.head, which says where it ends, is missing or damaged"):
-        Folder.open(path)
+        SurveyFolder.open(path)
 
 
 def test_resuming_from_the_last_good_commit(path: Path) -> None:
@@ -204,7 +204,7 @@ def test_resuming_from_the_last_good_commit(path: Path) -> None:
         rows(path)
     assert "--from-last-good" in caught.value.hint
     (path / "checkpoint").mkdir()
-    with Folder.open(path, from_last_good=True) as folder:
+    with SurveyFolder.open(path, from_last_good=True) as folder:
         assert (folder.journal.position, folder.journal.url_count) == (30, 30)
         assert [event.detail["last_good"] for event in folder.journal.events("rescue")] == [30]
         assert folder.journal.robots("https://0.example") is not None
@@ -224,7 +224,7 @@ def test_resuming_from_the_last_good_commit(path: Path) -> None:
 
 def test_from_last_good_leaves_a_sound_journal_alone(path: Path) -> None:
     before = rows(path)
-    with Folder.open(path, from_last_good=True) as folder:
+    with SurveyFolder.open(path, from_last_good=True) as folder:
         assert list(folder.journal.events("rescue")) == []
     assert rows(path) == before
     assert not list(path.glob("*.damaged*"))
@@ -235,7 +235,7 @@ def test_damage_outside_the_commits_loses_none(path: Path) -> None:
     before = rows(path)
     damage(path / "journal.sqlite", b"Disallow: /x")
     assert "no commit is lost" in next(check.value for check in examine(path) if check.name == "journal.sqlite")
-    with Folder.open(path, from_last_good=True) as folder:
+    with SurveyFolder.open(path, from_last_good=True) as folder:
         assert list(folder.journal.answered()) == []  # they are asked for again
     assert rows(path) == before
 
@@ -273,7 +273,7 @@ def test_a_rescue_that_is_interrupted_is_finished(path: Path, monkeypatch: pytes
             with pytest.raises(Killed) if steps < 4 else nullcontext():
                 found = rescue.rescue(path / "journal.sqlite")
                 assert found.last_good.number == 30
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         assert folder.journal.position == 30
         folder.journal.check()
     assert not (path / rescue.RESCUED).exists()
@@ -282,7 +282,7 @@ def test_a_rescue_that_is_interrupted_is_finished(path: Path, monkeypatch: pytes
 def test_a_file_that_is_no_journal_is_not_rescued(path: Path) -> None:
     (path / "journal.sqlite").write_bytes(b"x" * 9000)
     with pytest.raises(SurveyError, match=r"no commit of .* can be read"):
-        Folder.open(path, from_last_good=True)
+        SurveyFolder.open(path, from_last_good=True)
     assert (path / "journal.sqlite").read_bytes() == b"x" * 9000
 
 

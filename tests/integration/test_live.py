@@ -21,7 +21,7 @@ from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import Event, Visit
 from surveyor.stopping import Minutes, parse
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.boundary import LOG_FILE
 from surveyor.web.scope import Scope
@@ -45,7 +45,7 @@ def sites(answers: dict[str, Answers], **options: Any) -> Sites:
 
 def told(path: Path) -> tuple[dict[str, Visit], list[Event]]:
     """Return the last visit to each page that has one, and all events."""
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         return {url: visit for _, url, visit in folder.pages() if visit}, list(folder.journal.events())
 
 

@@ -24,7 +24,7 @@ from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walked import MetPages, Walked
 from surveyor.fetch.http import run_sync
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import host
 
@@ -78,7 +78,7 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
         log = list(web.log)
         forbidden = [one for one in log if not web.plan.robots_of(one.host).allows("surveyor", one.path)]
     assert [one for one in forbidden if one.path != "/robots.txt"] == []
-    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         visits = list(folder.journal.visits())
         kept = {folder.archive.read(visit.warc).url for visit in visits if visit.warc is not None}
     assert {visit.kind for visit in visits} == {"read", "gone", "moved", "blocked"}
@@ -116,7 +116,7 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
                 time.sleep(0.001)
             child.kill()
             assert child.wait() < 0
-            with Folder.open(out, write=False) as folder:
+            with SurveyFolder.open(out, write=False) as folder:
                 there = folder.journal.position
             assert done < there < whole.asked.size
             done = there
@@ -203,5 +203,5 @@ def test_a_local_page_is_sampled_by_being_named(tmp_path: Path) -> None:
         found = sv.sample([seed], until="fetches=5", walks=2, out=out, contact="me@example.org", delay=0.0)
         server.shutdown()
     assert found.distinct > 1
-    with Folder.open(out, write=False) as kept:
+    with SurveyFolder.open(out, write=False) as kept:
         assert kept.manifest.settings["allow"] == [f"127.0.0.1:{server.server_port}"]

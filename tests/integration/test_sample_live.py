@@ -23,7 +23,7 @@ from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.trail import Trail
 from surveyor.outcome import was_asked
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing.web_settings import WebSettings
 from surveyor.web.urls import domain, host
@@ -98,7 +98,7 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
         sampled = Sampled(ROUGH, concurrency=concurrency, seed=seed)
         done = sampled.sample(tmp_path / f"{seed}.survey", in_links=knows(sampled, "some"), fetches=150)
         found.append((by_url(done), {done.pages.url(page) for page in done.asked.tolist()}))
-        with Folder.open(tmp_path / f"{seed}.survey", write=False) as folder:
+        with SurveyFolder.open(tmp_path / f"{seed}.survey", write=False) as folder:
             visits = list(folder.journal.visits())
             assert {visit.page for visit in visits} == set(done.asked.tolist())
             assert len(visits) == done.asked.size <= 150
@@ -111,7 +111,7 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
 def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
     sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
     done = sampled.sample(tmp_path / "a.survey", everything, fetches=200)
-    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         moved = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "moved"}
     ground = ground_of(done)
     assert len(moved) > 5
@@ -168,7 +168,7 @@ def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
     assert by_url(done) == by_url(again)
     assert seen == first * 2
     assert len(sampled.client.asked) == asked  # nobody was asked again
-    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         terms = terms_of(folder)
     assert terms is not None
     assert terms.until == "ess=400"
@@ -223,7 +223,7 @@ def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("method", "window"), [(None, 0), ("webwalker", 100)])
 def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | None, window: int) -> None:
     Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
-    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         terms = terms_of(folder)
     assert terms is not None
     assert terms.window == window
@@ -242,7 +242,7 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
     images: list[Image] = []
     commits = iter(range(1 << 20))
 
-    def keep(folder: Folder) -> None:
+    def keep(folder: SurveyFolder) -> None:
         if next(commits) % 17 == 3:
             images.append(sampled.image(folder, tmp_path / f"{len(images)}.survey"))
 
@@ -254,7 +254,7 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
         again = sampled.sample(image.folder, in_links=knows(sampled, "some"), fetches=70)
         assert by_url(again) == by_url(whole)
         assert again.ending == "fetches"
-        with Folder.open(image.folder, write=False) as folder:
+        with SurveyFolder.open(image.folder, write=False) as folder:
             pages = [visit.page for visit in folder.journal.visits()]
         assert len(pages) == len(set(pages)) == whole.asked.size  # none was read twice
 

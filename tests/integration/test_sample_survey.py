@@ -15,7 +15,7 @@ from surveyor.estimate.sampling.of_survey import walk_survey
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.outcome import Outcome
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 PLAN = Plan(rng=5, window=100)
 ALL = "pages=100000"
@@ -61,7 +61,7 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     sampled = Sampled(ROUGH, concurrency=5, options={"archive": True})
     sampled.crawl(tmp_path / "a.survey", "pages=60")
     done = walk_survey(tmp_path / "a.survey", everything, plan=PLAN, done=lambda trail, _pages: len(trail) > 2000)
-    with Folder.open(tmp_path / "a.survey", write=False) as folder:
+    with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         latest: dict[int, Outcome] = {outcome.page: outcome for outcome in folder.journal.outcomes()}
     ground = ground_of(done)
     for met, kind in ground.kind_of.items():

@@ -25,7 +25,7 @@ from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Exchange, Outcome, Place, RobotsFile, Visit
 from surveyor.store import columns
 from surveyor.store import directory as module
-from surveyor.store.directory import Folder, Manifest, toml
+from surveyor.store.directory import Manifest, SurveyFolder, toml
 from surveyor.store.journal import Journal
 
 URLS = [
@@ -48,8 +48,8 @@ TABLE = st.recursive(
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Iterator[Folder]:
-    with Folder.create(tmp_path / "a.survey", MANIFEST) as opened:
+def survey(tmp_path: Path) -> Iterator[SurveyFolder]:
+    with SurveyFolder.create(tmp_path / "a.survey", MANIFEST) as opened:
         yield opened
 
 
@@ -73,7 +73,7 @@ def test_toml_is_read_as_it_was_written(table: dict[str, Any]) -> None:
     assert tomllib.loads(toml(table)) == table
 
 
-def test_a_survey_is_a_folder(survey: Folder) -> None:
+def test_a_survey_is_a_folder(survey: SurveyFolder) -> None:
     told = tomllib.loads((survey.folder / "survey.toml").read_text("utf-8"))
     assert told["seeds"] == URLS[:2]
     assert told["rng"] == 81733
@@ -82,9 +82,9 @@ def test_a_survey_is_a_folder(survey: Folder) -> None:
     assert isinstance(told["created"], datetime)
     place = survey.archive.write(exchange(0))
     survey.commit([Visit(0, "read", ids(1), status=200, warc=place)], URLS)
-    assert repr(survey) == "Folder(a.survey, 5 pages known, 1 visits)"
+    assert repr(survey) == "SurveyFolder(a.survey, 5 pages known, 1 visits)"
     assert survey.size() > 1000
-    with Folder.open(survey.folder, write=False) as reader:  # beside the writer
+    with SurveyFolder.open(survey.folder, write=False) as reader:  # beside the writer
         assert [(page, url, visit is not None) for page, url, visit in reader.pages()] == [
             (page, url, page == 0) for page, url in enumerate(URLS)
         ]
@@ -93,7 +93,7 @@ def test_a_survey_is_a_folder(survey: Folder) -> None:
         assert reader.manifest.created == MANIFEST.created
 
 
-def test_seeds_and_settings_can_be_changed(survey: Folder) -> None:
+def test_seeds_and_settings_can_be_changed(survey: SurveyFolder) -> None:
     survey.change(seeds=(*URLS[:2], URLS[4]), settings={"damping": 0.9})
     survey.note("pause", why="Ctrl-C")
     assert [(event.kind, event.detail.get("settings")) for event in survey.journal.events()] == [
@@ -101,7 +101,7 @@ def test_seeds_and_settings_can_be_changed(survey: Folder) -> None:
         ("pause", None),
     ]
     survey.close()
-    with Folder.open(survey.folder) as again:
+    with SurveyFolder.open(survey.folder) as again:
         assert again.manifest.seeds == (*URLS[:2], URLS[4])
         assert again.manifest.settings == {"damping": 0.9}
         assert again.manifest.origins == MANIFEST.origins
@@ -110,14 +110,14 @@ def test_seeds_and_settings_can_be_changed(survey: Folder) -> None:
 
 
 def test_without_bodies(tmp_path: Path) -> None:
-    with Folder.create(tmp_path / "a.survey", MANIFEST, keep=False) as survey:
+    with SurveyFolder.create(tmp_path / "a.survey", MANIFEST, keep=False) as survey:
         survey.commit([Outcome(0, "gone")], URLS)
         assert not (survey.folder / "warc").exists()
         with pytest.raises(UsageError, match="does not keep"):
             _ = survey.archive
 
 
-def test_a_checkpoint_is_of_this_journal(survey: Folder) -> None:
+def test_a_checkpoint_is_of_this_journal(survey: SurveyFolder) -> None:
     assert survey.load_checkpoint() is None
     survey.commit([Outcome(0, "gone")], URLS)
     assert survey.save_checkpoint({"state": np.arange(3)}, {"used": 3})
@@ -129,7 +129,7 @@ def test_a_checkpoint_is_of_this_journal(survey: Folder) -> None:
     assert survey.load_checkpoint() is None
 
 
-def test_a_host_can_be_deleted(survey: Folder) -> None:
+def test_a_host_can_be_deleted(survey: SurveyFolder) -> None:
     places = [survey.archive.write(exchange(page, f"words of page {page}")) for page in range(3)]
     survey.commit(
         [Visit(page, "read", ids(3), title=f"title {page}", warc=place) for page, place in enumerate(places)],
@@ -160,18 +160,18 @@ def test_a_host_can_be_deleted(survey: Folder) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from surveyor.store.directory import Folder
-with Folder.open(Path(sys.argv[1])):
+from surveyor.store.directory import SurveyFolder
+with SurveyFolder.open(Path(sys.argv[1])):
     print("open", flush=True)
     sys.stdin.read()
 """
 
 
-def test_one_process_writes(survey: Folder) -> None:
+def test_one_process_writes(survey: SurveyFolder) -> None:
     with pytest.raises(
         SurveyError, match=rf"^Another surveyor \(pid {os.getpid()}, started \d\d:\d\d\) is writing"
     ) as caught:
-        Folder.open(survey.folder)
+        SurveyFolder.open(survey.folder)
     assert caught.value.exit_code == 4
     assert caught.value.hint == f"watch it with `surveyor {survey.folder}`, or wait"
     survey.close()
@@ -180,11 +180,11 @@ def test_one_process_writes(survey: Folder) -> None:
             assert other.stdout is not None
             assert other.stdout.readline() == b"open\n"
             with pytest.raises(SurveyError, match=rf"pid {other.pid}, started"):
-                Folder.open(survey.folder)
-            Folder.open(survey.folder, write=False).close()
+                SurveyFolder.open(survey.folder)
+            SurveyFolder.open(survey.folder, write=False).close()
             if end == "kill -9":
                 other.kill()
-        Folder.open(survey.folder).close()
+        SurveyFolder.open(survey.folder).close()
     (survey.folder / "lock").write_text("")
     assert module._clock(0.0) < "1971"
 
@@ -194,9 +194,9 @@ import sys
 import numpy as np
 from pathlib import Path
 from surveyor.outcome import Visit
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.outcome import Exchange
-survey = Folder.open(Path(sys.argv[1]))
+survey = SurveyFolder.open(Path(sys.argv[1]))
 rng = np.random.default_rng(survey.journal.position)
 batch = 0
 while True:
@@ -213,7 +213,7 @@ while True:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 @pytest.mark.slow
-def test_kill_9_of_a_crawl_that_keeps_bodies(survey: Folder) -> None:
+def test_kill_9_of_a_crawl_that_keeps_bodies(survey: SurveyFolder) -> None:
     rng = random.Random(3)  # noqa: S311
     survey.commit([], URLS)
     survey.close()
@@ -225,10 +225,10 @@ def test_kill_9_of_a_crawl_that_keeps_bodies(survey: Folder) -> None:
             time.sleep(rng.uniform(0, 0.05))
             crawl.kill()
             expected += 5 * (1 + sum(1 for line in crawl.stdout if line.endswith(b"\n")))
-        with Folder.open(survey.folder) as opened:
+        with SurveyFolder.open(survey.folder) as opened:
             assert expected <= opened.journal.position <= expected + 5
             expected = opened.journal.position
-    with Folder.open(survey.folder) as opened:
+    with SurveyFolder.open(survey.folder) as opened:
         opened.journal.check()
         assert opened.journal.archived is not None
         assert (opened.folder / "warc" / "00000.warc.gz").stat().st_size == opened.journal.archived[1]
@@ -239,7 +239,7 @@ def test_kill_9_of_a_crawl_that_keeps_bodies(survey: Folder) -> None:
             assert opened.archive.read(visit.warc).body[:8] == visit.hash
 
 
-def test_a_full_disk_takes_all_of_a_batch_or_nothing(survey: Folder) -> None:
+def test_a_full_disk_takes_all_of_a_batch_or_nothing(survey: SurveyFolder) -> None:
     big = [Visit(page, "read", title="x" * 30_000) for page in range(5)]
     survey.commit([Outcome(0, "gone")], URLS)
     pages = survey.journal._ask("PRAGMA page_count")[0][0]
@@ -283,14 +283,15 @@ import subprocess, sys
 from pathlib import Path
 from surveyor.outcome import Outcome
 from surveyor.errors import SurveyError
-from surveyor.store.directory import Manifest, Folder
+from surveyor.store.directory import Manifest, SurveyFolder
 folder = Path(sys.argv[1]) / "a.survey"
-with Folder.create(folder, Manifest(seeds=(), rng=1)) as survey:
+with SurveyFolder.create(folder, Manifest(seeds=(), rng=1)) as survey:
     survey.commit([Outcome(0, "gone")], ["https://example.org/"])
 subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
-with Folder.open(folder, write=False) as survey:
+with SurveyFolder.open(folder, write=False) as survey:
     assert list(survey.journal.outcomes()) == [Outcome(0, "gone")]
-for attempt in (lambda: Folder.open(folder), lambda: Folder.create(folder.with_name("b"), Manifest(seeds=(), rng=1))):
+new = folder.with_name("b")
+for attempt in (lambda: SurveyFolder.open(folder), lambda: SurveyFolder.create(new, Manifest(seeds=(), rng=1))):
     try:
         attempt()
     except SurveyError as error:
@@ -322,29 +323,29 @@ def test_a_real_disk(tmp_path: Path, code: str) -> None:
         ('format = "surveyor-survey"\nversion = "x"', "damaged"),
     ],
 )
-def test_a_manifest_that_is_damaged_or_newer(survey: Folder, text: str, said: str) -> None:
+def test_a_manifest_that_is_damaged_or_newer(survey: SurveyFolder, text: str, said: str) -> None:
     survey.close()
     (survey.folder / "survey.toml").write_text(text)
     with pytest.raises(SurveyError, match=said) as caught:
-        Folder.open(survey.folder)
+        SurveyFolder.open(survey.folder)
     assert caught.value.exit_code == 4
     (survey.folder / "survey.toml").write_text(MANIFEST.to_toml())
-    Folder.open(survey.folder).close()  # the lock was freed
+    SurveyFolder.open(survey.folder).close()  # the lock was freed
 
 
 def test_a_folder_that_is_no_survey(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="does not exist"):
-        Folder.open(tmp_path / "nothing")
+        SurveyFolder.open(tmp_path / "nothing")
     with pytest.raises(SurveyError, match="is not a survey"):
-        Folder.open(tmp_path)
+        SurveyFolder.open(tmp_path)
     (tmp_path / "file").touch()
     for taken in (tmp_path, tmp_path / "file"):
         with pytest.raises(UsageError, match="exists already"):
-            Folder.create(taken, MANIFEST)
+            SurveyFolder.create(taken, MANIFEST)
     with pytest.raises(SurveyError, match=r"cannot be read or written: Not a directory"):
-        Folder.create(tmp_path / "file" / "a.survey", MANIFEST)
+        SurveyFolder.create(tmp_path / "file" / "a.survey", MANIFEST)
     (tmp_path / "empty").mkdir()
-    Folder.create(tmp_path / "empty", MANIFEST).close()
+    SurveyFolder.create(tmp_path / "empty", MANIFEST).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]  # no drafts
 
 
@@ -354,11 +355,11 @@ def test_a_survey_is_created_at_once_or_not_at_all(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Journal, "open", stop)
     with pytest.raises(KeyboardInterrupt):
-        Folder.create(tmp_path / "a.survey", MANIFEST)
+        SurveyFolder.create(tmp_path / "a.survey", MANIFEST)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables(survey: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     visits = [
         Visit(0, "read", ids(1, 2), status=200, fetched_at=1.5, title="old", size=7),
@@ -387,7 +388,7 @@ def test_tables(survey: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         columns.write(path, columns.VISITS, [])
 
 
-def test_mistakes_of_ours_are_not_explained_away(survey: Folder) -> None:
+def test_mistakes_of_ours_are_not_explained_away(survey: SurveyFolder) -> None:
     survey.close()
     with pytest.raises(apsw.ConnectionClosedError):
         survey.journal.commit([])

@@ -17,7 +17,7 @@ from surveyor.crawler.loop import crawl
 from surveyor.crawler.replay import derive
 from surveyor.crawler.sources.journal import JournalSource
 from surveyor.crawler.start import start
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.memory import MemoryJournal
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, WebSettings, running
 from surveyor.web.urls import normalise
@@ -96,7 +96,7 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
     """Another strategy reads the same pages in the end, and asks nobody."""
     web, path = made
     asked = len(web.log)
-    with Folder.open(path, write=False) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         pages = {page: visit for page, _, visit in folder.pages() if visit is not None}
         state = derive(folder)
         read = {page for page, visit in pages.items() if visit.kind == "read"}

@@ -12,7 +12,7 @@ from surveyor.errors import SurveyError, UsageError
 from surveyor.estimate.sampling.methods import DEFAULT
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> No
     sampled = Sampled(CALM)
     source, path = Links(sampled.web.truth()), tmp_path / "a.survey"
     sampled.sample(path, fetches=5, in_links=source)
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.note("told", **detail)
     with pytest.raises(SurveyError, match=r"is damaged, or not the journal of a survey \(an event"):
         sampled.sample(path, fetches=20, in_links=source)

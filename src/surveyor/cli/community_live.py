@@ -65,11 +65,11 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
     from surveyor.crawler.trusted_settings import honoured
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
     own = {name: value for name in ("damping", "rng") if (value := getattr(wish, name)) is not None}
     chosen, origins = load({**given, **own})
-    with Folder.open(Path(path), write=False) as base:
+    with SurveyFolder.open(Path(path), write=False) as base:
         known = chosen.contact or honoured(base.manifest)[0].get("contact")
     if not known:
         chosen = with_contact(output, chosen)

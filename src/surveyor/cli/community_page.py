@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from surveyor.arrays import IdArray
     from surveyor.cli.communities import Wish
     from surveyor.graph.names import Names
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
     from surveyor.survey.survey import Survey
 
 ORIGIN = re.compile(r"https?://[^/?#]+")
@@ -71,20 +71,20 @@ def check_live(path: str, wish: Wish) -> None:
 
     from surveyor.estimate.community.beginning import folder_for
     from surveyor.graph.names import Names
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
     if wish.explain is None:
         return
     base = Path(path)
     place = Path(wish.into) if wish.into else base if wish.local is None else folder_for(base, wish.local)
     begun = (place / "survey.toml").is_file()
-    with Folder.open(place if begun else base, write=False) as folder:
+    with SurveyFolder.open(place if begun else base, write=False) as folder:
         urls = _begun(folder) if begun else _chosen(folder, wish.local)
     if urls:
         local_entry(np.arange(len(urls), dtype=np.int32), urls.__getitem__, Names.of(urls), wish.explain)
 
 
-def _begun(folder: Folder) -> Sequence[str]:
+def _begun(folder: SurveyFolder) -> Sequence[str]:
     """Return the local pages of a community: those with the first numbers."""
     from itertools import islice
 
@@ -94,7 +94,7 @@ def _begun(folder: Folder) -> Sequence[str]:
     return [] if terms is None else list(islice(folder.journal.urls(), terms.local))
 
 
-def _chosen(base: Folder, rule: str | None) -> Sequence[str]:
+def _chosen(base: SurveyFolder, rule: str | None) -> Sequence[str]:
     """Return the pages of a survey that will be local."""
     from surveyor.estimate.community.copied import choose
 

@@ -43,9 +43,9 @@ def command(output: Output, *, survey: str | None) -> int:
 def _survey(output: Output, path: Path) -> int:
     from surveyor.config import user_folder
     from surveyor.errors import SurveyError
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
-    with Folder.open(path) as folder:
+    with SurveyFolder.open(path) as folder:
         folder.sign()
         if not folder.manifest.signature:
             raise SurveyError(

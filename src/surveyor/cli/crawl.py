@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.session import Result, Run
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
 
 @options.command(
@@ -114,7 +114,7 @@ def command(
         return crawled.tell(output, survey, rule, ending, code, seconds)
 
 
-def _say_rescued(output: Output, folder: Folder) -> None:
+def _say_rescued(output: Output, folder: SurveyFolder) -> None:
     from surveyor.report.numbers import counted
 
     rescues = list(folder.journal.events("rescue"))
@@ -137,7 +137,7 @@ def _kept_seeds(chosen: Settings) -> list[str]:
 
 
 def _crawl(
-    output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
+    output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
 ) -> tuple[Rule, Result, int, float, Run | None]:
     """Run the crawl, with its display and with signals that stop it in good order."""
     from surveyor.cli.display import Display, forecast_line
@@ -173,7 +173,9 @@ def _crawl(
     return rule, ending or "interrupted", code, time.monotonic() - began, last
 
 
-def _introduce(output: Output, folder: Folder, settings: Settings, origins: Mapping[str, str], *, is_new: bool) -> None:
+def _introduce(
+    output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
+) -> None:
     manifest = folder.manifest
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")

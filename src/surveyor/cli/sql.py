@@ -52,10 +52,10 @@ def command(output: Output, *, survey: str, query: str, count: int, seconds: flo
 def show_tables(output: Output, survey: str) -> int:
     """List the tables and their columns."""
     from surveyor.report.queries import tables_table
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
     from surveyor.survey.tables import TABLES
 
-    Folder.open(Path(survey), write=False).close()  # the tables of what is no survey would be a riddle
+    SurveyFolder.open(Path(survey), write=False).close()  # the tables of what is no survey would be a riddle
     output.object("sql", {"survey": survey, "tables": {name: list(columns) for name, columns in TABLES.items()}})
     output.table(tables_table(TABLES))
     output.next_steps({"the hosts that matter": ["surveyor", "sql", survey, EXAMPLE]})

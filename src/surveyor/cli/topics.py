@@ -32,7 +32,7 @@ def gathered(
     """Yield pages of a survey and of files with their labels; warn of labels for pages that were not read."""
     from surveyor.errors import UsageError
     from surveyor.estimate.sampling.examples import Labels, examples
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
     labels = Labels.of(positive, negative, label, others=None if negative else source.others)
     if labels.rules and source.survey is None and not source.places:
@@ -41,7 +41,7 @@ def gathered(
     with ExitStack() as held:
         folder = None
         if source.survey is not None:
-            folder = held.enter_context(Folder.open(Path(source.survey), write=False))
+            folder = held.enter_context(SurveyFolder.open(Path(source.survey), write=False))
             if source.needs_text:
                 folder.archive  # noqa: B018  # refuses a survey that keeps none
         for page, on in examples(labels, folder, source.places):

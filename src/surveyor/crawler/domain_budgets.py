@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from surveyor.arrays import IdArray
     from surveyor.config import Settings
     from surveyor.crawler.replay import Derived
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
     from surveyor.web.urls import Urls
 
 EVENT, REASON = "budgets", "budget"
 NONE = frozenset({"", "none"})
 FIRST, GROWTH = 100, 1.5  # pages read at the first ranking, and growth factor until each later one
-Rank = Callable[["Folder", int], Sequence[str]]  # returns the given number of domains, best first
+Rank = Callable[["SurveyFolder", int], Sequence[str]]  # returns the given number of domains, best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def raised(settings: Mapping[str, Any]) -> str:
 class Budgeting:
     """Sets the limits of a survey and schedules their updates."""
 
-    def __init__(self, folder: Folder, settings: Settings, rank: Rank, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: SurveyFolder, settings: Settings, rank: Rank, clock: Callable[[], float]) -> None:
         self._folder, self._rank, self._clock = folder, rank, clock
         self._choice, self._last = chosen(settings), latest(folder)
 
@@ -166,7 +166,7 @@ class Budgeting:
         return bool(rooms)
 
 
-def _with_room(gate: DomainBudgets, folder: Folder, state: Derived) -> set[str]:
+def _with_room(gate: DomainBudgets, folder: SurveyFolder, state: Derived) -> set[str]:
     """Return the domains with pages blocked by their budget that are now below it."""
     from surveyor.kernels.mass import BLOCKED, LIFE
 
@@ -177,12 +177,12 @@ def _with_room(gate: DomainBudgets, folder: Folder, state: Derived) -> set[str]:
     return {names[number] for number in domains if spent.get(number, 0) < gate.limit(number)}
 
 
-def events(folder: Folder) -> Iterator[Event]:
+def events(folder: SurveyFolder) -> Iterator[Event]:
     """Yield the budget events of the journal."""
     return folder.journal.events(EVENT)
 
 
-def latest(folder: Folder) -> Event | None:
+def latest(folder: SurveyFolder) -> Event | None:
     """Return the latest budget event; None if there is none."""
     return next(iter([*events(folder)][-1:]), None)
 
@@ -192,7 +192,7 @@ def limits_of(event: Event) -> Limits:
     return Limits(int(event.detail["rest"]), dict(event.detail["pages"]))
 
 
-def opened(folder: Folder) -> dict[str, int]:
+def opened(folder: SurveyFolder) -> dict[str, int]:
     """Return the domains that were opened, each with the number of visits before the last time."""
     return {name: event.visit for event in events(folder) for name in event.detail["opened"]}
 
@@ -217,7 +217,7 @@ class DomainBudgets:
         """Return the names of the numbered domains, in order."""
         return list(self._numbers)
 
-    def spent(self, folder: Folder) -> dict[int, int]:
+    def spent(self, folder: SurveyFolder) -> dict[int, int]:
         """Count the pages requested from each domain in this period."""
         counted: dict[int, int] = {}
         pages = asked(folder)
@@ -234,7 +234,7 @@ class DomainBudgets:
         return number
 
 
-def asked(folder: Folder) -> IdArray:
+def asked(folder: SurveyFolder) -> IdArray:
     """Return the pages requested in this period, one entry per request."""
     again = [event.visit for event in folder.journal.events("again")]
     return folder.journal.asked(since=again[-1] if again else 0)

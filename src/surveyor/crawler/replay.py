@@ -39,7 +39,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
 from surveyor.outcome import Outcome
-from surveyor.store.directory import Folder, Manifest, damaged
+from surveyor.store.directory import Manifest, SurveyFolder, damaged
 from surveyor.store.frozen import freeze, thaw
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, domain, host
@@ -64,7 +64,7 @@ class Derived:
 
 
 def derive(
-    folder: Folder,
+    folder: SurveyFolder,
     queues: Queues = ONE_QUEUE,
     *,
     sent: Mapping[str, str] | None = None,
@@ -100,7 +100,7 @@ def derive(
     return derived
 
 
-def tried_again(folder: Folder) -> tuple[int, float]:
+def tried_again(folder: SurveyFolder) -> tuple[int, float]:
     """Return the number of visits before, and the time of, the last request to retry blocked pages; 0 if none."""
     asked = [(event.visit, event.at) for event in folder.journal.events("again")]
     return asked[-1] if asked else (0, 0.0)
@@ -111,7 +111,7 @@ def _close(state: Derived, times: int) -> None:
         state.crawl.ledger.close()
 
 
-def save(folder: Folder, state: Derived) -> bool:
+def save(folder: SurveyFolder, state: Derived) -> bool:
     """Save a checkpoint; return False if the strategy cannot be saved or the write fails."""
     lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
     frozen = freeze(_parts(state)) if lasting else None
@@ -124,7 +124,7 @@ def save(folder: Folder, state: Derived) -> bool:
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
-def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
+def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
     """Make the strategy named in the manifest, or a neutral one in place of code that the user did not name."""
     manifest = folder.manifest
     named = str(manifest.settings.get("strategy", "rankmass"))
@@ -142,7 +142,7 @@ def _strategy(folder: Folder, _: Urls, *, code: bool) -> Strategy:
 
 
 def _from_checkpoint(
-    folder: Folder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
+    folder: SurveyFolder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
 ) -> tuple[Derived, int, int] | None:
     """Return the latest state saved with these seeds and settings, its position, and its number of closings."""
     kept = folder.load_checkpoint()
@@ -168,7 +168,7 @@ def _parts(state: Derived) -> dict[str, object]:
     return {"urls": state.urls, "graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
 
 
-def _terms(folder: Folder) -> str:
+def _terms(folder: SurveyFolder) -> str:
     """Return a digest of the inputs of a state other than the journal."""
     manifest = folder.manifest
     settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
@@ -176,14 +176,14 @@ def _terms(folder: Folder) -> str:
     return hashlib.blake2b(json.dumps(terms, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 
-def urls_of(folder: Folder) -> Urls:
+def urls_of(folder: SurveyFolder) -> Urls:
     """Return the URLs of a journal, each under its id."""
     urls = Urls(folder.journal.url_count + (1 << 12), folder.journal.hash_key)
     _add_urls(folder, urls)
     return urls
 
 
-def _add_urls(folder: Folder, urls: Urls) -> None:
+def _add_urls(folder: SurveyFolder, urls: Urls) -> None:
     """Add the missing URLs of the journal, each under its id there."""
     rest = folder.journal.urls(len(urls))
     while some := list(islice(rest, 1 << 16)):
@@ -194,7 +194,7 @@ def _add_urls(folder: Folder, urls: Urls) -> None:
 
 
 def _begun(
-    folder: Folder,
+    folder: SurveyFolder,
     urls: Urls,
     queues: Queues,
     sent: Mapping[str, str] | None,
@@ -222,7 +222,7 @@ def _begun(
 
 
 def _state(
-    folder: Folder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
+    folder: SurveyFolder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
 ) -> Derived:
     """Return a state with an empty queue."""
     manifest = folder.manifest
@@ -249,7 +249,7 @@ def scope_of(manifest: Manifest) -> Scope:
     )
 
 
-def _outcomes(folder: Folder, reader: Reader, since: int) -> Iterator[Outcome]:
+def _outcomes(folder: SurveyFolder, reader: Reader, since: int) -> Iterator[Outcome]:
     """Yield the outcomes of a journal up to its end when it was opened, as another process may be writing.
 
     The scope of links is evaluated again if it was changed.

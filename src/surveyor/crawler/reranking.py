@@ -14,7 +14,7 @@ from surveyor.crawler.domain_graph import DomainGraph
 if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
     from surveyor.rank.domains.reputation import Reputation
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
 
 def by_supporters(graph: Graph) -> Reputation:
@@ -30,7 +30,7 @@ class BestDomains:
     def __init__(self, score: Callable[[Graph], Reputation] = by_supporters) -> None:
         self._domains, self._score = DomainGraph(), score
 
-    def __call__(self, folder: Folder, count: int) -> list[str]:
+    def __call__(self, folder: SurveyFolder, count: int) -> list[str]:
         """Return at most `count` domains, best first."""
         self._domains.catch_up(folder.journal)
         graph = self._domains.snapshot().graph

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
     from surveyor.stopping import Rule
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
     from surveyor.store.journal import Journal
     from surveyor.web.urls import Urls
 
@@ -63,7 +63,7 @@ Result = Ending | Literal["interrupted"]
 class Run:
     """A running crawl, as passed to `watch`."""
 
-    folder: Folder
+    folder: SurveyFolder
     state: Derived
     hosts: Hosts
     until: Rule
@@ -82,7 +82,7 @@ Watch = Callable[[Run, Outcome | None], None]
 
 
 async def run(
-    folder: Folder,
+    folder: SurveyFolder,
     settings: Settings,
     until: Rule,
     *,
@@ -124,7 +124,7 @@ async def run(
 
 
 def _begun(
-    folder: Folder,
+    folder: SurveyFolder,
     settings: Settings,
     until: Rule,
     hosts: Hosts,
@@ -242,7 +242,7 @@ def _is_readable(ledger: Ledger, page: int) -> bool | None:
 class Keeper:
     """Persistence of a run: commits outcomes and newly discovered URLs, and saves checkpoints periodically."""
 
-    def __init__(self, folder: Folder, state: Derived, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: SurveyFolder, state: Derived, clock: Callable[[], float]) -> None:
         self._folder, self._state, self._clock = folder, state, clock
         self._next = time.monotonic() + SAVE_EVERY
         self._saved = self._here
@@ -281,7 +281,7 @@ class Keeper:
             self._saved = here
 
 
-def hosts_of(folder: Folder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
+def hosts_of(folder: SurveyFolder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
     """Return fresh host states for a survey; the robots.txt files of a survey from elsewhere are not used."""
     finds = not settings.proxy
     if not folder.manifest.authentic:
@@ -297,7 +297,7 @@ def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
-def _recall(folder: Folder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
+def _recall(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
     """Restore pending retries, and the waits that hosts asked for."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():

@@ -27,7 +27,7 @@ from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
 from surveyor.fetch.politeness.policy import Manners
 from surveyor.stopping import parse
-from surveyor.store.directory import Folder, Manifest, explained
+from surveyor.store.directory import Manifest, SurveyFolder, explained
 from surveyor.store.files import check_survey
 from surveyor.web.urls import host, normalise
 
@@ -85,7 +85,7 @@ def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -
 def cut_back(path: Path) -> None:
     """Truncate a damaged survey to its last good commit; do nothing if it is not damaged or does not exist."""
     if is_survey(path):
-        Folder.open(path, from_last_good=True).close()
+        SurveyFolder.open(path, from_last_good=True).close()
 
 
 def start(
@@ -97,7 +97,7 @@ def start(
     again: bool = False,
     add_seeds: bool = False,
     fill: Callable[[Journal], None] | None = None,
-) -> tuple[Folder, Settings]:
+) -> tuple[SurveyFolder, Settings]:
     """Open a survey to resume it, or create it; return it with the effective settings.
 
     With `again`, blocked pages are retried. Seeds that an existing survey does not have are an error unless
@@ -115,13 +115,13 @@ def start(
         origins={name: origins.get(name, "default") for name in KEPT},
     )
     manifest = replace(manifest, replay=_check(manifest, settings, None))
-    return Folder.create(path, manifest, keep=settings.archive, fill=fill), settings
+    return SurveyFolder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
 def _resume(
     path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
-) -> tuple[Folder, Settings]:
-    folder = Folder.open(path)
+) -> tuple[SurveyFolder, Settings]:
+    folder = SurveyFolder.open(path)
     try:
         before = folder.manifest
         if not add_seeds:
@@ -199,7 +199,7 @@ def _command(seeds: Sequence[str], out: Path, settings: Settings, origins: Mappi
     return shlex.join(["surveyor", "crawl", *urls, "--out", str(out), *contact, *more])
 
 
-def _change(folder: Folder, now: Manifest) -> None:
+def _change(folder: SurveyFolder, now: Manifest) -> None:
     """Record the changes of the manifest."""
     before = folder.manifest
     rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)

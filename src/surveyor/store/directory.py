@@ -141,7 +141,7 @@ class Manifest:
         )  # fmt: skip
 
 
-class Folder:
+class SurveyFolder:
     """An open survey folder."""
 
     def __init__(
@@ -160,7 +160,7 @@ class Folder:
         keep: bool = True,
         sync: Sync = "normal",
         fill: Callable[[Journal], None] | None = None,
-    ) -> Folder:
+    ) -> SurveyFolder:
         """Create a survey atomically, with what `fill` writes into it; `keep` stores server responses."""
         from surveyor.store.journal import Journal
 
@@ -184,7 +184,9 @@ class Folder:
         return cls.open(folder, sync=sync)
 
     @classmethod
-    def open(cls, folder: Path, *, write: bool = True, sync: Sync = "normal", from_last_good: bool = False) -> Folder:
+    def open(
+        cls, folder: Path, *, write: bool = True, sync: Sync = "normal", from_last_good: bool = False
+    ) -> SurveyFolder:
         """Open a survey to resume it, or without `write` to read it while another process may be writing.
 
         With `from_last_good`, a damaged journal is first truncated to the commits before the damage (`rescue.py`).
@@ -222,7 +224,7 @@ class Folder:
         """Close all files and release the lock."""
         self._held.close()
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> SurveyFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -322,7 +324,8 @@ class Folder:
         return total
 
     def __repr__(self) -> str:
-        return f"Folder({self.folder.name}, {self.journal.url_count:,} pages known, {self.journal.position:,} visits)"
+        journal = self.journal
+        return f"SurveyFolder({self.folder.name}, {journal.url_count:,} pages known, {journal.position:,} visits)"
 
 
 def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:

@@ -28,7 +28,7 @@ from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.stopping import Progress, Rule, parse, silent
-from surveyor.store.directory import Folder, Manifest
+from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.scope import IN_SCOPE
@@ -61,7 +61,7 @@ class Survey:
     """A crawl on disk, open for reading; another process may be writing to it."""
 
     def __init__(self, folder: Path | str) -> None:
-        self._folder = Folder.open(Path(folder), write=False)
+        self._folder = SurveyFolder.open(Path(folder), write=False)
         self.ending = ""  # of the crawl, if it ran in this process: reached, hopeless, empty, interrupted
         self.goal: Rule | None = None  # of that crawl; by default, the rule stored in the survey
 

@@ -27,7 +27,7 @@ from surveyor.crawler.replay import Derived, Ranked, scope_of
 from surveyor.rank.ranking import Ranking
 from surveyor.store import columns
 from surveyor.store.columns import VISIT, VISITS, Batch, Columns
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import Urls, domain, host, origin
 
 LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # status by number, as in kernels/mass.py
@@ -55,7 +55,7 @@ TABLES: dict[str, Columns] = {
 class Tables:
     """The tables of one survey, for its journal at the time of creation."""
 
-    def __init__(self, folder: Folder, state: Derived, ranked: Ranked, ranking: Callable[[], Ranking]) -> None:
+    def __init__(self, folder: SurveyFolder, state: Derived, ranked: Ranked, ranking: Callable[[], Ranking]) -> None:
         self._journal, self._state, self._ranked, self._ranking = folder.journal, state, ranked, ranking
         self._scope = scope_of(folder.manifest)
         self.size = len(state.urls)

@@ -15,7 +15,7 @@ from scratch import scratch
 
 from pretend import Sites, Time, crawled, moved, page, rules
 from surveyor.errors import SurveyorError
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 
 NAME = "journal"
 TOKENS = [b"\xff\xff\xff\xff", bytes(40), b"SQLite format 3\0", b"\x0d\0\0\0", b"http://", b"blocked", b"read"]
@@ -66,7 +66,7 @@ def run(data: bytes) -> None:
     for name, body in files.items():
         (SURVEY / name).write_bytes(body)
     changed = any(bytes(files[name]) != FILES[name] for name in names)
-    with Folder.open(SURVEY, write=False) as folder:
+    with SurveyFolder.open(SURVEY, write=False) as folder:
         problem = None
         for number, reader in enumerate(READERS):
             try:
@@ -80,7 +80,7 @@ def run(data: bytes) -> None:
         raise problem
 
 
-READERS: list[Callable[[Folder], object]] = [
+READERS: list[Callable[[SurveyFolder], object]] = [
     lambda folder: [(one.page, one.kind, one.reason, one.links.tolist()) for one in folder.journal.outcomes()],
     lambda folder: [
         (one.page, one.title, one.status, one.hash, one.fetched_at, one.etag) for one in folder.journal.visits()
@@ -107,5 +107,5 @@ def prepare() -> None:
     crawled(Path(SURVEY), [f"{A}/"], Sites(Time(), answers))
     names = ("journal.sqlite", "journal.sqlite-wal", "journal.head")
     FILES.update({path.name: path.read_bytes() for path in sorted(SURVEY.iterdir()) if path.name in names})
-    with Folder.open(SURVEY, write=False) as folder:
+    with SurveyFolder.open(SURVEY, write=False) as folder:
         EXPECTED.extend(repr(reader(folder)) for reader in READERS)

@@ -24,7 +24,7 @@ from surveyor.errors import UsageError
 from surveyor.estimate.community.copied import Choice, Copy, Start, choose
 from surveyor.estimate.community.local import Rule, digest_of
 from surveyor.rank.expansion import SELECTORS, Select
-from surveyor.store.directory import Folder, Manifest, damaged
+from surveyor.store.directory import Manifest, SurveyFolder, damaged
 
 if TYPE_CHECKING:
     from surveyor.estimate.community.local import Given
@@ -77,7 +77,7 @@ class Terms:
         return f"{told},still={still!r}" if still else told
 
 
-def terms_of(folder: Folder) -> Terms | None:
+def terms_of(folder: SurveyFolder) -> Terms | None:
     """Return what a community was begun with; None if a survey is none."""
     told = next((event.detail for event in folder.journal.events(EVENT)), None)
     if told is None:
@@ -92,7 +92,7 @@ def terms_of(folder: Folder) -> Terms | None:
 class Community:
     """The survey of a community, open to be gone on with."""
 
-    folder: Folder
+    folder: SurveyFolder
     settings: Settings
     terms: Terms
     extra: int  # pages to be asked for, in all
@@ -135,7 +135,7 @@ def begin(
     when three rounds in a row move the ranks of the local pages by less than `still`.
     """
     wish = Wish(local, extra, select, rounds, still, start, *_own(settings or Settings(), origins or {}))
-    with Folder.open(Path(base), write=False) as other:
+    with SurveyFolder.open(Path(base), write=False) as other:
         path = Path(base) if out is None else Path(out)
         if local is None and (out is not None or terms_of(other) is None):
             raise UsageError("nothing says which pages are local", hint="name them with --local, such as host:HOST")
@@ -174,7 +174,7 @@ def _own(settings: Settings, origins: Mapping[str, str]) -> tuple[Settings, dict
     return replace(settings, **mine), {**origins, **dict.fromkeys([*OWN, *mine], EVENT)}
 
 
-def _make(path: Path, other: Folder, wish: Wish) -> Community:
+def _make(path: Path, other: SurveyFolder, wish: Wish) -> Community:
     """Begin a community, at once or not at all."""
     select, rounds, origins, manifest = wish.select or SELECT, wish.rounds, wish.origins, other.manifest
     if select not in SELECTORS:
@@ -208,7 +208,7 @@ def _make(path: Path, other: Folder, wish: Wish) -> Community:
     return Community(folder, settings, found or terms, pages, is_new=True, warnings=warned)
 
 
-def _terms(other: Folder, choice: Choice, digest: str, select: str, rounds: int) -> Terms:
+def _terms(other: SurveyFolder, choice: Choice, digest: str, select: str, rounds: int) -> Terms:
     return Terms(
         base=other.folder.name,
         journal=choice.journal,
@@ -228,8 +228,8 @@ def _goal(terms: Terms, extra: int) -> str:
     return f"pages={terms.read + extra}"
 
 
-def _go_on(path: Path, other: Folder, wish: Wish) -> Community:
-    with Folder.open(path, write=False) as before:
+def _go_on(path: Path, other: SurveyFolder, wish: Wish) -> Community:
+    with SurveyFolder.open(path, write=False) as before:
         terms, now = terms_of(before), str(before.manifest.settings.get("strategy", ""))
         if terms is None:
             raise UsageError(f"{path} is a survey, but no community", hint="choose another folder with --into")
@@ -269,7 +269,7 @@ def _given(wish: Wish, name: str) -> Any:
     return getattr(wish.settings, name) if wish.origins.get(name, "default") != "default" else None
 
 
-def _changes(path: Path, other: Folder, terms: Terms) -> tuple[str, ...]:
+def _changes(path: Path, other: SurveyFolder, terms: Terms) -> tuple[str, ...]:
     """Say whether the survey that it began with is no longer what it was."""
     journal = other.journal
     unchanged = (journal.identity, journal.position) == (terms.journal, terms.position)

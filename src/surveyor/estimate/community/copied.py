@@ -24,7 +24,7 @@ from surveyor.outcome import NO_LINKS, Event, RobotsFile, Visit
 from surveyor.web.urls import Urls
 
 if TYPE_CHECKING:
-    from surveyor.store.directory import Folder, Manifest
+    from surveyor.store.directory import Manifest, SurveyFolder
     from surveyor.store.journal import Journal
 
 Start = Literal["all", "local"]
@@ -51,7 +51,7 @@ class Choice:
         return int(self.local.places.size)
 
 
-def choose(base: Folder, given: Given, start: Start = "all") -> Choice:
+def choose(base: SurveyFolder, given: Given, start: Start = "all") -> Choice:
     """Choose what is taken over: all that was read, or of pages read the local ones alone."""
     if start not in ("all", "local"):
         raise UsageError(f"no start from {start!r}", hint="begin with all pages read, or with the local ones")
@@ -71,7 +71,7 @@ def choose(base: Folder, given: Given, start: Start = "all") -> Choice:
     return Choice(urls, pages, np.sort(latest[pages]), local, taken, journal.identity, journal.position)
 
 
-def _local(base: Folder, urls: Urls, read: IdArray, given: Given) -> Local:
+def _local(base: SurveyFolder, urls: Urls, read: IdArray, given: Given) -> Local:
     from surveyor.graph.names import Names
 
     name = base.folder.name
@@ -85,7 +85,7 @@ def _local(base: Folder, urls: Urls, read: IdArray, given: Given) -> Local:
 class Copy:
     """Writes what was chosen into the journal of a new survey."""
 
-    def __init__(self, base: Folder, choice: Choice, manifest: Manifest) -> None:
+    def __init__(self, base: SurveyFolder, choice: Choice, manifest: Manifest) -> None:
         """Copy from a survey into one with this manifest."""
         self._base, self._choice, self._urls = base, choice, Urls(choice.pages.size + 1024)
         follows = bool(manifest.settings.get("follow_nofollow", False))

@@ -22,18 +22,18 @@ from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from surveyor.outcome import Exchange, Visit
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
 ROOM = 20_000_000  # bytes that a body may decode to; what follows is left out
 
 
-def page_of(folder: Folder, url: str, visit: Visit) -> SampledPage:
+def page_of(folder: SurveyFolder, url: str, visit: Visit) -> SampledPage:
     """Return a page as a visit found it; what it says is read when first asked for, from the archive if need be."""
     named = np.unique(np.concatenate([visit.links, visit.out_of_scope, visit.nofollow]))
     return SampledPage(url, int((named != visit.page).sum()), partial(_said, folder, visit))
 
 
-def pages_said(folder: Folder) -> Iterator[SampledPage]:
+def pages_said(folder: SurveyFolder) -> Iterator[SampledPage]:
     """Yield the pages that were read and are neither gone nor moved, by number; each is parsed when first asked."""
     for page, url, latest in folder.pages():
         visit = folder.journal.last_visit(page, "read") if latest and latest.kind == "blocked" else latest
@@ -52,7 +52,7 @@ def told(exchange: Exchange) -> Said:
     return Said(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 
-def _said(folder: Folder, visit: Visit) -> Said:
+def _said(folder: SurveyFolder, visit: Visit) -> Said:
     if visit.exchange is not None:  # it was fetched just now
         return told(visit.exchange)
     if visit.warc is None:

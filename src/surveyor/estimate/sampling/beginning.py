@@ -26,7 +26,7 @@ from surveyor.estimate.sampling.neighbours import LIMIT, NeighbourSource, name_o
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walking import MANY
 from surveyor.outcome import Event
-from surveyor.store.directory import Folder, Manifest, damaged
+from surveyor.store.directory import Manifest, SurveyFolder, damaged
 
 if TYPE_CHECKING:
     from surveyor.store.journal import Journal
@@ -56,7 +56,7 @@ class Terms:
     until: str  # as the user wrote it; the last word counts
 
 
-def terms_of(folder: Folder) -> Terms | None:
+def terms_of(folder: SurveyFolder) -> Terms | None:
     """Return what a sample was begun with, and what it was last to come to; None if a survey is none."""
     told = [event.detail for event in folder.journal.events(EVENT)]
     if not told:
@@ -71,7 +71,7 @@ def terms_of(folder: Folder) -> Terms | None:
 class SampleFolder:
     """The survey of a sample, open to be gone on with."""
 
-    folder: Folder
+    folder: SurveyFolder
     settings: Settings
     terms: Terms
     topic: Topic
@@ -179,7 +179,7 @@ def _own(settings: Settings, origins: Mapping[str, str], fetches: int | None) ->
 
 def _make(
     path: Path, seeds: Sequence[str], given: Mapping[str, Any], settings: Settings, origins: Mapping[str, str]
-) -> tuple[Folder, Settings, Terms]:
+) -> tuple[SurveyFolder, Settings, Terms]:
     unfocused = given["method"] == "webwalker" or given["topic"] == "everything"
     usual: dict[str, Any] = {  # a topic keeps walks out of most traps, and jumps would spoil their law
         "method": DEFAULT, "walks": WALKS, "window": WINDOW if unfocused else 0, "hosts": HOSTS, "limit": LIMIT,
@@ -196,8 +196,8 @@ def _make(
 
 def _go_on(
     path: Path, seeds: Sequence[str], given: Mapping[str, Any], settings: Settings, origins: Mapping[str, str]
-) -> tuple[Folder, Settings, Terms]:
-    with Folder.open(path, write=False) as before:
+) -> tuple[SurveyFolder, Settings, Terms]:
+    with SurveyFolder.open(path, write=False) as before:
         terms, manifest = terms_of(before), before.manifest
     if terms is None:
         raise UsageError(f"{path} is a survey, but no sample", hint="choose another folder")

@@ -26,7 +26,7 @@ from surveyor.web.html import MOST_TEXT, read_page
 from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
-    from surveyor.store.directory import Folder
+    from surveyor.store.directory import SurveyFolder
 
 HTML, TEXT = (".html", ".htm", ".xhtml"), (".txt", ".text", ".md")
 YES, NO = ("1", "yes", "y", "on", "true", "positive"), ("0", "no", "n", "off", "false", "negative")
@@ -81,7 +81,7 @@ def _is_rule(place: str) -> bool:
     return bool(colon) and kind in KINDS and not rest.startswith("//")
 
 
-def examples(labels: Labels, folder: Folder | None = None, places: Sequence[str] = ()) -> Iterator[Example]:
+def examples(labels: Labels, folder: SurveyFolder | None = None, places: Sequence[str] = ()) -> Iterator[Example]:
     """Yield pages and their labels: those of a survey, those at places, those that labels name as files."""
     if labels.urls and folder is None:
         raise UsageError(f"{min(labels.urls)} is not on this machine", hint=FETCH)

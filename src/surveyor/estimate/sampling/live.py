@@ -28,7 +28,7 @@ from surveyor.estimate.sampling.walked import Done, MetPages, Walked, ground_of,
 from surveyor.estimate.sampling.walking import MANY
 from surveyor.outcome import Event, Outcome, Visit
 from surveyor.stopping import Pages
-from surveyor.store.directory import Folder, damaged
+from surveyor.store.directory import SurveyFolder, damaged
 
 if TYPE_CHECKING:
     from surveyor.arrays import IdArray
@@ -126,7 +126,7 @@ class _Told:
         return pages
 
 
-def _kept(folder: Folder, pages: int) -> dict[int, list[int]]:
+def _kept(folder: SurveyFolder, pages: int) -> dict[int, list[int]]:
     """Return what a source told before."""
     known: dict[int, list[int]] = {}
     try:

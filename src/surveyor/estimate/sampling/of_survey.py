@@ -24,7 +24,7 @@ from surveyor.estimate.sampling.walked import Done, MetPages, Walked, ground_of,
 from surveyor.estimate.sampling.walking import MANY
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import normalise
 
 TRIES = 100  # pages looked at for each walk, at most, to find one on topic
@@ -35,7 +35,7 @@ class Stored:
     """The pages of a survey as walks meet them."""
 
     def __init__(self, folder: Path, topic: Topic) -> None:
-        with Folder.open(folder, write=False) as survey:
+        with SurveyFolder.open(folder, write=False) as survey:
             self.state: Derived = derive(survey)
             self.seeds = survey.manifest.seeds
             archived = bool(survey.manifest.settings.get("archive", True))

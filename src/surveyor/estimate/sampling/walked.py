@@ -20,7 +20,7 @@ from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import Pages, check_known
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.trail import Trail
-from surveyor.store.directory import Folder
+from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class MetPages:
     folder: Path
     urls: Urls
     ground: Ground
-    writes: Folder | None = field(default=None, repr=False)  # the survey while the sample is taken
+    writes: SurveyFolder | None = field(default=None, repr=False)  # the survey while the sample is taken
     speaking: bool = True  # what pages say is in the archive
-    _reads: Folder | None = field(default=None, repr=False)
+    _reads: SurveyFolder | None = field(default=None, repr=False)
 
     @property
     def count(self) -> int:
@@ -69,11 +69,11 @@ class MetPages:
             self._reads.close()
         self._reads = None
 
-    def _open(self) -> Folder:
+    def _open(self) -> SurveyFolder:
         if self.writes is not None:
             return self.writes
         if self._reads is None:
-            self._reads = Folder.open(self.folder, write=False)
+            self._reads = SurveyFolder.open(self.folder, write=False)
         return self._reads
 
 
