@@ -33,7 +33,7 @@ from benchmarks.targets import Verdict
 
 if TYPE_CHECKING:
     from surveyor import Graph
-    from surveyor.estimate.sampling.compiled import Neighbours
+    from surveyor.estimate.sampling.compiled_walks import NeighbourLists
 
 SIZES = {"full": 16_000_000, "quick": 1_000_000}  # links
 WALKS, STEPS, PILOT = 8, 2_000_000, 20_000
@@ -123,11 +123,11 @@ def _turn(name: str, folder: Path, rounds: int, threads: int) -> list[Row]:
 # --- in a process of its own ---
 
 
-class Ground(NamedTuple):
+class Setup(NamedTuple):
     """What is walked on."""
 
     graph: Graph
-    near: Neighbours
+    near: NeighbourLists
     topic: Any
     starts: Any
 
@@ -144,34 +144,34 @@ def _timed(what: str, task: Callable[[], int], rounds: int) -> Row:
     return best
 
 
-def _surveyor(ground: Ground, rounds: int) -> list[Row]:
+def _surveyor(ground: Setup, rounds: int) -> list[Row]:
     return [_timed(method, _walking(ground, method, STEPS), rounds) for method in METHODS]
 
 
-def _longer(ground: Ground, rounds: int) -> list[Row]:
+def _longer(ground: Setup, rounds: int) -> list[Row]:
     first = METHODS[0]
     return [_timed(f"{first}, {size} M", _walking(ground, first, size * 10**6), rounds) for size in LONGER]
 
 
-def _walking(ground: Ground, method: str, steps: int) -> Callable[[], int]:
-    from surveyor.estimate.sampling.compiled import CompiledWalks
+def _walking(ground: Setup, method: str, steps: int) -> Callable[[], int]:
+    from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 
     def begun() -> CompiledWalks:
         return CompiledWalks(ground.near, ground.topic, ground.starts, method=method)
 
     pilot = begun()  # compiles before the clock starts, and tells how many rounds make so many steps
     pilot.advance(PILOT)
-    rounds = math.ceil(steps * PILOT / len(pilot.trail()))
+    rounds = math.ceil(steps * PILOT / len(pilot.trace()))
 
     def run() -> int:
         going = begun()
         going.advance(rounds)
-        return len(going.trail())
+        return len(going.trace())
 
     return run
 
 
-def _igraph(ground: Ground, rounds: int) -> list[Row]:
+def _igraph(ground: Setup, rounds: int) -> list[Row]:
     import igraph
 
     graph = ground.graph
@@ -184,7 +184,7 @@ def _igraph(ground: Ground, rounds: int) -> list[Row]:
     return [_timed("all pages", run, rounds)]
 
 
-def _networkit(ground: Ground, rounds: int) -> list[Row]:
+def _networkit(ground: Setup, rounds: int) -> list[Row]:
     import networkit
 
     near, pages = ground.near, ground.graph.pages
@@ -196,7 +196,7 @@ def _networkit(ground: Ground, rounds: int) -> list[Row]:
     return [_timed("all pages", lambda: _looped(ground, lambda at: step(other, at)), rounds)]
 
 
-def _python(ground: Ground, rounds: int) -> list[Row]:
+def _python(ground: Setup, rounds: int) -> list[Row]:
     import random
 
     ends = ground.near.starts.tolist()
@@ -205,16 +205,16 @@ def _python(ground: Ground, rounds: int) -> list[Row]:
     return [_timed("all pages", lambda: _looped(ground, lambda at: choose(lists[at])), rounds)]
 
 
-def _looped(ground: Ground, step: Callable[[int], int]) -> int:
+def _looped(ground: Setup, step: Callable[[int], int]) -> int:
     for start in ground.starts.tolist():
-        at, trail = start, []
+        at, trace = start, []
         for _ in range(STEPS // WALKS):
-            trail.append(at)
+            trace.append(at)
             at = step(at)
     return STEPS
 
 
-TOOLS: dict[str, Callable[[Ground, int], list[Row]]] = {
+TOOLS: dict[str, Callable[[Setup, int], list[Row]]] = {
     OURS: _surveyor,
     "surveyor, longer": _longer,
     "igraph": _igraph,
@@ -225,13 +225,13 @@ TOOLS: dict[str, Callable[[Ground, int], list[Row]]] = {
 
 def main() -> None:
     from surveyor import Graph
-    from surveyor.estimate.sampling.compiled import Neighbours
+    from surveyor.estimate.sampling.compiled_walks import NeighbourLists
 
     name, folder, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     graph = Graph.open(folder, verify=False)
     with np.load(folder / "topic.npz") as kept:
         topic, starts = kept["topic"], kept["starts"]
-    print(json.dumps(TOOLS[name](Ground(graph, Neighbours.of(graph), topic, starts), rounds)))
+    print(json.dumps(TOOLS[name](Setup(graph, NeighbourLists.of(graph), topic, starts), rounds)))
 
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ import numpy as np
 from experiments.local_domains import real
 from experiments.topic_webs import joined
 from surveyor.arrays import BoolArray, FloatArray
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.coverage import Coverage, corrected, in_link_coverage, neighbour_coverage
 from surveyor.estimate.sampling.seen import seen_on_graph
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 
@@ -86,7 +86,7 @@ def webs(data: Path | None, made_up: tuple[tuple[int, int], ...]) -> Iterator[We
 class Scene:
     """Walks over one web with one method."""
 
-    def __init__(self, graph: Graph, neighbours: Neighbours, topics: list[BoolArray], method: str) -> None:
+    def __init__(self, graph: Graph, neighbours: NeighbourLists, topics: list[BoolArray], method: str) -> None:
         self.neighbours, self.method = neighbours, method
         everywhere = method == "webwalker"
         self.topic = np.ones(graph.pages, np.bool_) if everywhere else topics[0]
@@ -105,7 +105,7 @@ class Scene:
         self.starts = np.flatnonzero(joined(neighbours, self.topic, central, off=0) & (graph.out_degrees > 2))
         self.into = into
 
-    def source(self, told: float, rng: np.random.Generator) -> Neighbours:
+    def source(self, told: float, rng: np.random.Generator) -> NeighbourLists:
         """Return neighbours of which a source of back-links tells some."""
         links, starts = self.neighbours.links & np.uint8(3), self.neighbours.starts
         into = links & 2 != 0
@@ -115,22 +115,22 @@ class Scene:
             before = np.cumsum(into) - into
             chosen = into & (before - np.repeat(np.r_[before, 0][starts[:-1]], np.diff(starts)) < -told)
         links[chosen] |= np.uint8(4)
-        return Neighbours(starts, self.neighbours.pages, links, complete=told >= 1)
+        return NeighbourLists(starts, self.neighbours.pages, links, complete=told >= 1)
 
-    def walk(self, source: Neighbours, steps: int, rng: np.random.Generator) -> CompiledWalks:
+    def walk(self, source: NeighbourLists, steps: int, rng: np.random.Generator) -> CompiledWalks:
         """Walk so many steps in all."""
         starts = rng.choice(self.starts, WALKS)
         walks = CompiledWalks(source, self.topic, starts, method=self.method, rng=int(rng.integers(1 << 30)))
-        while len(walks.trail()) < steps:
-            walks.advance((steps - len(walks.trail())) // WALKS + 1)
+        while len(walks.trace()) < steps:
+            walks.advance((steps - len(walks.trace())) // WALKS + 1)
         return walks
 
-    def estimate(self, trail: Trail) -> FloatArray:
+    def estimate(self, trace: WalkTrace) -> FloatArray:
         """Return weighted means, and the size by pages that different walks have in common."""
-        trail = trail.rows(slice(len(trail) // 10, None))
-        weight = trail.weight
-        means = weight @ self.values[trail.page] / weight.sum()
-        on = trail.rows(trail.on_topic)
+        trace = trace.rows(slice(len(trace) // 10, None))
+        weight = trace.weight
+        means = weight @ self.values[trace.page] / weight.sum()
+        on = trace.rows(trace.on_topic)
         visits, count = np.unique(on.page.astype(np.int64) * WALKS + on.walk, return_counts=True)
         page = np.searchsorted(np.unique(visits // WALKS), visits // WALKS)
         together = (np.bincount(page, count) ** 2 - np.bincount(page, count.astype(float) ** 2)).sum()
@@ -143,16 +143,16 @@ class Scene:
 def measure(scene: Scene, steps: int, sources: tuple[float, ...], runs: int) -> Iterator[dict[str, object]]:
     """Walk with each source of back-links; yield what Measured holds of it."""
     rng = np.random.default_rng(steps)
-    whole = np.array([scene.estimate(scene.walk(scene.neighbours, steps, rng).trail()) for _ in range(runs)])
+    whole = np.array([scene.estimate(scene.walk(scene.neighbours, steps, rng).trace()) for _ in range(runs)])
     for told in sources:
         rng, found, plain, better = np.random.default_rng(steps + 1), [], [], []
         for run in range(runs):
             if run % REDRAWN == 0:
                 source = scene.source(told, rng)
             walks = scene.walk(source, steps, rng)
-            seen, trail = seen_on_graph(source, walks), walks.trail()
-            plain.append(scene.estimate(trail))
-            better.append(scene.estimate(corrected(trail, seen)))
+            seen, trace = seen_on_graph(source, walks), walks.trace()
+            plain.append(scene.estimate(trace))
+            better.append(scene.estimate(corrected(trace, seen)))
             near = np.diff(source.starts)[seen.pages].sum()
             truth = seen.told.sum() / max(scene.into[seen.pages].sum(), 1), seen.degree.sum() / near
             found.append((*truth, in_link_coverage(seen), neighbour_coverage(seen)))
@@ -225,7 +225,7 @@ def main() -> None:
     steps, runs = STEPS[: 1 if given.quick else None], 8 if given.quick else given.runs
     found = []
     for name, graph, topics in webs(given.data, made_up):
-        neighbours = Neighbours.of(graph)
+        neighbours = NeighbourLists.of(graph)
         for method in given.methods:
             scene = Scene(graph, neighbours, topics, method)
             for count in steps:

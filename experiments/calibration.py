@@ -35,11 +35,11 @@ from experiments.sampled_runs import OURS, WALKS
 from experiments.topic_data import real
 from experiments.topic_webs import QUICK, TopicWeb, made_up
 from surveyor.arrays import BoolArray, FloatArray
-from surveyor.estimate.sampling.compiled import CompiledWalks
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 from surveyor.estimate.sampling.estimates import Estimate, mean, share
+from surveyor.estimate.sampling.sample_goals import GoalCheck, SampleGoal, check_intervals
 from surveyor.estimate.sampling.sizes import size
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.until import Looked, Until, looks
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.binomial import beta_share
 from surveyor.kernels.crew import cores
 
@@ -108,28 +108,28 @@ def begun(web: TopicWeb, method: str, seed: int, part: BoolArray) -> CompiledWal
     return CompiledWalks(web.neighbours, web.topic, starts, method=method, rng=seed)
 
 
-def sampled(walks: CompiledWalks, asked: dict[str, FloatArray], goal: Until) -> Trail | None:
+def sampled(walks: CompiledWalks, asked: dict[str, FloatArray], goal: SampleGoal) -> WalkTrace | None:
     """Walk until the goal is met; None if it is not in time."""
-    looked, rounds = Looked(goal), 0
-    for more in looks():
+    looked, rounds = GoalCheck(goal), 0
+    for more in check_intervals():
         walks.advance(more)
-        rounds, trail = rounds + more, walks.trail()
-        if looked(trail, {name: values[trail.page] for name, values in asked.items()}):
-            return trail
+        rounds, trace = rounds + more, walks.trace()
+        if looked(trace, {name: values[trace.page] for name, values in asked.items()}):
+            return trace
         if rounds >= LAST:
             return None
     raise AssertionError  # pragma: no cover  # looks never end
 
 
-def _told(trail: Trail, name: str, values: FloatArray) -> Estimate:
-    return (mean if name == "log out-degree" else share)(trail, values[trail.page], level=LEVEL)
+def _told(trace: WalkTrace, name: str, values: FloatArray) -> Estimate:
+    return (mean if name == "log out-degree" else share)(trace, values[trace.page], level=LEVEL)
 
 
 Told = list[dict[str, Estimate]]  # by each sample that called itself done
 Each = Callable[[Callable[[range], Told], Iterable[range]], Iterable[Told]]
 
 
-def cells_of(web: TopicWeb, method: str, runs: int, goal: Until, each: Each = map) -> list[Cell]:
+def cells_of(web: TopicWeb, method: str, runs: int, goal: SampleGoal, each: Each = map) -> list[Cell]:
     """Sample many times and count; lots of samples are taken by `each`, such as a pool of processes."""
     part = web.part(method)
     asked = _asked(web, part)
@@ -139,13 +139,13 @@ def cells_of(web: TopicWeb, method: str, runs: int, goal: Until, each: Each = ma
     return [_cell(web.name, method, what, true, runs, [told[what] for told in done]) for what, true in truth.items()]
 
 
-def _told_by(web: TopicWeb, method: str, goal: Until, part: BoolArray, seeds: range) -> Told:
+def _told_by(web: TopicWeb, method: str, goal: SampleGoal, part: BoolArray, seeds: range) -> Told:
     asked = _asked(web, part)
-    trails = (sampled(begun(web, method, seed, part), asked, goal) for seed in seeds)
+    traces = (sampled(begun(web, method, seed, part), asked, goal) for seed in seeds)
     return [
-        {**{name: _told(trail, name, values) for name, values in asked.items()}, "size": size(trail)}
-        for trail in trails
-        if trail is not None
+        {**{name: _told(trace, name, values) for name, values in asked.items()}, "size": size(trace)}
+        for trace in traces
+        if trace is not None
     ]
 
 
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out, runs = sys.stderr if options.json else sys.stdout, options.runs or (60 if options.quick else 400)
     methods = OURS[:2] if options.quick else OURS
     webs = list(_webs(options))
-    count, goal = len(methods) * sum(len(properties(web)) + 1 for web in webs), Until.parse(options.until)
+    count, goal = len(methods) * sum(len(properties(web)) + 1 for web in webs), SampleGoal.parse(options.until)
     print(f"# Coverage of 95 % intervals of {runs} samples, until {goal}\n", file=out)
     cells: list[Cell] = []
     # Processes, as most of the time goes into many small estimates; none of them a copy of this one.

@@ -71,15 +71,15 @@ def fitted(web: TopicWeb, runs: int, crew: Crew) -> list[Fitted]:
         codes[what] = np.where(names[place] == labels, place, np.nan)
 
     def one(method: str, seed: int) -> dict[str, tuple[FloatArray, float]]:
-        trail, told = later(sample(web, method, web.fetches[-1], seed)[0]), {}
+        trace, told = later(sample(web, method, web.fetches[-1], seed)[0]), {}
         for what, of_page in codes.items():
-            of_row, (names, counts) = of_page[trail.page], known[what]
+            of_row, (names, counts) = of_page[trace.page], known[what]
             there = ~np.isnan(of_row)
-            weight = np.bincount(of_row[there].astype(np.int64), trail.weight[there], names.size)
+            weight = np.bincount(of_row[there].astype(np.int64), trace.weight[there], names.size)
             if not weight.any():
                 continue
             try:
-                p_value = fit(trail, of_row, dict(enumerate(counts.tolist())), burn=0.0).p_value
+                p_value = fit(trace, of_row, dict(enumerate(counts.tolist())), burn=0.0).p_value
             except UsageError:  # too small a sample for a test
                 p_value = float("nan")
             told[what] = weight / weight.sum(), p_value

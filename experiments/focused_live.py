@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from surveyor.estimate.sampling.page import Said, SampledPage
-from surveyor.estimate.sampling.result import Sample
 from surveyor.estimate.sampling.sample import sample
+from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.graph.synthetic.shapes import PRESETS
 from surveyor.graph.synthetic.sites import TOPICS
@@ -157,8 +157,8 @@ def killed(
             os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
     again = asked(web, topic, seeds, fetches, out, rng)
-    names = [[one.source.url(page) for page in one.trail.page.tolist()] for one in (whole, again)]
-    return names[0] == names[1] and np.array_equal(whole.trail.degree, again.trail.degree), len(whole.trail)
+    names = [[one.source.url(page) for page in one.trace.page.tolist()] for one in (whole, again)]
+    return names[0] == names[1] and np.array_equal(whole.trace.degree, again.trace.degree), len(whole.trace)
 
 
 @dataclass(frozen=True, slots=True)

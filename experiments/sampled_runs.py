@@ -15,9 +15,9 @@ import numpy as np
 from experiments.topic_webs import TopicWeb
 from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.estimate.sampling.burn_in import kept
-from surveyor.estimate.sampling.compiled import CompiledWalks
-from surveyor.estimate.sampling.methods import METHODS
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks
+from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.crew import Crew
 
 WALKS = 8
@@ -70,25 +70,25 @@ class Runs:
 
 def sample(
     web: TopicWeb, method: str, fetches: int, seed: int, *, walks: int = WALKS, among: BoolArray | None = None
-) -> tuple[Trail, BoolArray]:
+) -> tuple[WalkTrace, BoolArray]:
     """Walk until so many pages were fetched; return the steps and which pages those were."""
     starts = web.starts(walks, np.random.default_rng(1_000 + seed), among)
     going = CompiledWalks(web.neighbours, web.topic, starts, method=method, rng=seed)
     while not going.advance(max(64, 2 * fetches // walks), fetches=fetches):
-        if len(going.trail()) > MOST * fetches:
+        if len(going.trace()) > MOST * fetches:
             break
-    return going.trail(), going.fetched
+    return going.trace(), going.fetched
 
 
-def later(trail: Trail) -> Trail:
-    """Return the steps of a trail without the first tenth of each walk, in the order of time."""
-    return trail.rows(np.sort(kept(trail, DISCARDED)))
+def later(trace: WalkTrace) -> WalkTrace:
+    """Return the steps of a trace without the first tenth of each walk, in the order of time."""
+    return trace.rows(np.sort(kept(trace, DISCARDED)))
 
 
-def estimate(trail: Trail, values: FloatArray) -> float:
+def estimate(trace: WalkTrace, values: FloatArray) -> float:
     """Return the weighted mean of what pages have; NaN if there is none."""
-    of_row = values[trail.page]
-    weight = np.where(np.isnan(of_row), 0.0, trail.weight)
+    of_row = values[trace.page]
+    weight = np.where(np.isnan(of_row), 0.0, trace.weight)
     return float((weight * np.nan_to_num(of_row)).sum() / weight.sum()) if weight.any() else float("nan")
 
 
@@ -97,13 +97,13 @@ def measured(web: TopicWeb, method: str, walks: int, fetches: int, runs: int, cr
     numbers, truth = web.numbers, {name: web.truth(values) for name, values in web.numbers.items()}
 
     def one(seed: int) -> tuple[list[float], float, float, int]:
-        trail, fetched = sample(web, method, fetches, seed, walks=walks)
-        rest = later(trail)
+        trace, fetched = sample(web, method, fetches, seed, walks=walks)
+        rest = later(trace)
         told = [estimate(rest, values) for values in numbers.values()]
         share = float(web.topic[fetched].mean())
         # A wandering walk stands on each page that it fetches; rows are its returns to the topic only.
-        stood = share if method.startswith("trial") else float(trail.on_topic.mean()) if len(trail) else float("nan")
-        return told, stood if len(trail) else float("nan"), share, len(trail)
+        stood = share if method.startswith("trial") else float(trace.on_topic.mean()) if len(trace) else float("nan")
+        return told, stood if len(trace) else float("nan"), share, len(trace)
 
     found = list(crew.each(one, ((seed,) for seed in range(runs))))
     table = np.array([told for told, *_ in found])

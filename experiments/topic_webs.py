@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IntArray
-from surveyor.estimate.sampling.compiled import Neighbours
+from surveyor.estimate.sampling.compiled_walks import NeighbourLists
 from surveyor.graph.csr import Graph
 
 PAGES, QUICK = 300_000, 30_000
@@ -40,9 +40,9 @@ class TopicWeb:
     fetches: tuple[int, ...]  # at which methods are compared
 
     @cached_property
-    def neighbours(self) -> Neighbours:
+    def neighbours(self) -> NeighbourLists:
         """Who is linked with whom."""
-        return Neighbours.of(self.graph)
+        return NeighbourLists.of(self.graph)
 
     @cached_property
     def numbers(self) -> dict[str, FloatArray]:
@@ -83,7 +83,7 @@ class TopicWeb:
         return float(np.nanmean(values[self.target if among is None else among]))
 
 
-def largest_part(neighbours: Neighbours, topic: BoolArray, off: int) -> BoolArray:
+def largest_part(neighbours: NeighbourLists, topic: BoolArray, off: int) -> BoolArray:
     """Return the largest set of pages on topic that are joined by links over at most so many pages off topic."""
     degrees, left = np.diff(neighbours.starts), topic.copy()
     best = np.zeros_like(topic)
@@ -95,7 +95,7 @@ def largest_part(neighbours: Neighbours, topic: BoolArray, off: int) -> BoolArra
     return best
 
 
-def joined(neighbours: Neighbours, topic: BoolArray, start: int, off: int) -> BoolArray:
+def joined(neighbours: NeighbourLists, topic: BoolArray, start: int, off: int) -> BoolArray:
     """Return the pages on topic that a walk gets to from one if it may make so many steps off topic in a row."""
     away = np.full(topic.size, off + 1)  # steps since the topic was left
     away[start] = 0

@@ -13,14 +13,14 @@ import numpy as np
 from crashing import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.estimate.sampling.beginning import begin
-from surveyor.estimate.sampling.course import Course
-from surveyor.estimate.sampling.ground import DEAD, OFF, ON, Ground
+from surveyor.estimate.sampling.course import WalkScheduler
+from surveyor.estimate.sampling.ground import DEAD, OFF, ON, WalkGraph
 from surveyor.estimate.sampling.live import run
-from surveyor.estimate.sampling.methods import Plan
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walked import MetPages, Walked
-from surveyor.estimate.sampling.walking import Walking
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
+from surveyor.estimate.sampling.walking import PythonWalks
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
@@ -87,10 +87,10 @@ class Sampled(Setting):
         *,
         before: Hook | None = None,
         after: Hook | None = None,
-        watch: Callable[[Course], None] = lambda _: None,
+        watch: Callable[[WalkScheduler], None] = lambda _: None,
         seeds: list[str] | None = None,
         **wish: Any,
-    ) -> Walked:
+    ) -> WalkResult:
         """Begin a sample or go on with it; the hooks are called around each commit."""
         chosen = {
             "delay": 0.0, "pause": 10.0, "contact": "me@example.org", "rng": 5, "concurrency": self.concurrency,
@@ -115,16 +115,16 @@ class Sampled(Setting):
             )  # fmt: skip
 
 
-def ground_of(done: Walked) -> Ground:
+def ground_of(done: WalkResult) -> WalkGraph:
     """Return what walks over a survey or the web know of pages."""
-    assert isinstance(done.pages, MetPages)
+    assert isinstance(done.pages, SurveyPages)
     return done.pages.ground
 
 
-def by_url(done: Walked) -> list[Row]:
+def by_url(done: WalkResult) -> list[Row]:
     """Return the steps of a sample, with URLs, which do not depend on the order of answers."""
-    trail = done.trail
-    columns = [trail.walk, trail.segment, trail.page, trail.on_topic, trail.degree, trail.fetches]
+    trace = done.trace
+    columns = [trace.walk, trace.segment, trace.page, trace.on_topic, trace.degree, trace.fetches]
     return [(w, s, done.pages.url(p), o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]
 
 
@@ -149,20 +149,20 @@ def plain_walk(
     def links(page: int) -> np.ndarray:
         return truth.graph.indices[truth.graph.indptr[page] : truth.graph.indptr[page + 1]]
 
-    ground = Ground(
+    ground = WalkGraph(
         lambda page: [place[url] for url in told.in_links(truth.urls[page], 1 << 30)] if told else (),
         lambda page: truth.urls[page],
         (lambda page: ON if topic(truth.urls[page]) else OFF) if free else None,
         lambda page: host(truth.urls[page]),
     )
     starts = [place[seeds[walk % len(seeds)]] for walk in range(walks)]
-    walking = Walking(ground, starts, Plan(**{"rng": 5, "window": 100, **how}))
+    walking = PythonWalks(ground, starts, WalkPlan(**{"rng": 5, "window": 100, **how}))
     while not walking.full and ground.round < rounds:
         for page in walking.missing(fetches):
             there = kind(truth.urls[page])
             ground.learn(page, there, () if there == DEAD else links(page).tolist())
         if not walking.full:
             walking.round()
-    trail = walking.trail()
-    columns = [trail.walk, trail.segment, trail.page, trail.on_topic, trail.degree, trail.fetches]
+    trace = walking.trace()
+    columns = [trace.walk, trace.segment, trace.page, trace.on_topic, trace.degree, trace.fetches]
     return [(w, s, truth.urls[p], o, d, f) for w, s, p, o, d, f in zip(*(c.tolist() for c in columns), strict=True)]

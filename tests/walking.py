@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IntArray
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ def walked(web: Web, starts: IntArray, steps: int, rng: np.random.Generator, sta
     return pages
 
 
-def trail_of(pages: npt.NDArray[np.int64], degree: FloatArray, on_topic: BoolArray | None = None) -> Trail:
-    """Return the trail of walks that step by turns; degree and topic are by page."""
+def trail_of(pages: npt.NDArray[np.int64], degree: FloatArray, on_topic: BoolArray | None = None) -> WalkTrace:
+    """Return the trace of walks that step by turns; degree and topic are by page."""
     page = pages.T.ravel().astype(np.int32)
     walk = np.tile(np.arange(pages.shape[0], dtype=np.int32), pages.shape[1])
     topic = np.ones(page.size, np.bool_) if on_topic is None else on_topic[page]
-    return Trail(walk, np.zeros_like(walk), page, topic, degree[page], np.arange(page.size))
+    return WalkTrace(walk, np.zeros_like(walk), page, topic, degree[page], np.arange(page.size))
 
 
-def many_trails(web: Web, runs: int, walks: int, steps: int, rng: np.random.Generator) -> list[Trail]:
-    """Return trails of independent samples that begin at pages drawn uniformly."""
+def many_trails(web: Web, runs: int, walks: int, steps: int, rng: np.random.Generator) -> list[WalkTrace]:
+    """Return traces of independent samples that begin at pages drawn uniformly."""
     pages = walked(web, rng.integers(0, web.pages, runs * walks), steps, rng)
     return [trail_of(some, web.degree) for some in pages.reshape(runs, walks, steps)]

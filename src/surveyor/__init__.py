@@ -52,7 +52,7 @@ _HOME = {
     "Reputation": "rank.domains.reputation",
     "Requests": "stopping",
     "Run": "simulation.race",
-    "Sample": "estimate.sampling.result",
+    "Sample": "estimate.sampling.sample_result",
     "SampledPage": "estimate.sampling.page",
     "Strategy": "crawler.strategies.strategy",
     "StrategyError": "errors",
@@ -212,8 +212,8 @@ if TYPE_CHECKING:
     from surveyor.estimate.community.community import community
     from surveyor.estimate.community.result import CommunityRank
     from surveyor.estimate.sampling.page import SampledPage
-    from surveyor.estimate.sampling.result import Sample
     from surveyor.estimate.sampling.sample import sample
+    from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.estimate.sampling.topics import Topic
     from surveyor.graph.condense import Condensed, condense
     from surveyor.graph.csr import Graph

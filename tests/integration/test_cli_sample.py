@@ -14,8 +14,8 @@ import surveyor as sv
 from console import Said
 from surveyor.cli import sample as command
 from surveyor.cli.sample_wish import Wish, longer
-from surveyor.estimate.sampling.methods import METHODS
-from surveyor.estimate.sampling.until import Until
+from surveyor.estimate.sampling.sample_goals import SampleGoal
+from surveyor.estimate.sampling.walk_methods import METHODS
 from surveyor.store.cells import original
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -240,7 +240,7 @@ def test_twice_the_budget() -> None:
 @pytest.mark.parametrize("budget", ["700000", "1234567", "0.5", "700000k", "2.50m", "99999999999"])
 def test_twice_the_budget_can_be_run(budget: str) -> None:
     (rule,) = longer([f"ess=9,fetches={budget}"], wish("a.graph", until=(f"ess=9,fetches={budget}",)))
-    once, twice = Until.parse(f"fetches={budget}").fetches, Until.parse(rule).fetches
+    once, twice = SampleGoal.parse(f"fetches={budget}").fetches, SampleGoal.parse(rule).fetches
     assert once is not None
     assert twice is not None
     assert 0 <= 2 * once - twice <= 1  # pages are whole

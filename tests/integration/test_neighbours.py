@@ -14,15 +14,15 @@ import pytest
 import surveyor as sv
 from pretend import Sites, Time, crawled, page
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.neighbours import (
-    InFile,
-    InGraph,
-    InSurvey,
-    Nobody,
+from surveyor.estimate.sampling.in_link_sources import (
+    InLinkFile,
+    InLinkGraph,
+    InLinkSurvey,
+    NoInLinks,
     Several,
     asked,
-    name_of,
-    neighbours_of,
+    in_link_source,
+    source_name,
 )
 
 A, B, C, D = (f"http://{letter}.example/" for letter in "abcd")
@@ -42,53 +42,53 @@ class Says:
 
 
 def test_nobody_tells_nothing() -> None:
-    assert asked(neighbours_of(None), A) == []
-    assert name_of(Nobody()) == ""
+    assert asked(in_link_source(None), A) == []
+    assert source_name(NoInLinks()) == ""
 
 
 def test_a_table(tmp_path: Path) -> None:
     table = tmp_path / "back.tsv"
     table.write_text(f"source\ttarget\n{B}\t{A}\n{C}\tHTTP://A.example\n{B}\t{A}\n-\t{A}\n{C}\t{B}\n", "utf-8")
-    source = neighbours_of(table)
-    assert isinstance(source, InFile)
-    assert name_of(source) == "file back.tsv"
+    source = in_link_source(table)
+    assert isinstance(source, InLinkFile)
+    assert source_name(source) == "file back.tsv"
     assert asked(source, A) == [B, C]
     assert asked(source, A, 1) == [B]
     assert asked(source, D) == []
     packed = tmp_path / "back.tsv.gz"
     packed.write_bytes(gzip.compress(table.read_bytes()))
-    assert asked(neighbours_of(packed), A) == [B, C]
+    assert asked(in_link_source(packed), A) == [B, C]
     table.write_text("source\ttarget\n", "utf-8")
     with pytest.raises(UsageError, match="names no links"):
-        neighbours_of(table)
+        in_link_source(table)
 
 
 def test_a_graph(tmp_path: Path) -> None:
     graph = sv.Graph.from_edges([(B, A), (C, A), (A, B)])
-    assert set(asked(neighbours_of(graph), A)) == {B, C}
+    assert set(asked(in_link_source(graph), A)) == {B, C}
     graph.save(tmp_path / "web.graph")
-    source = neighbours_of(str(tmp_path / "web.graph"))
-    assert isinstance(source, InGraph)
+    source = in_link_source(str(tmp_path / "web.graph"))
+    assert isinstance(source, InLinkGraph)
     assert (asked(source, B), asked(source, C), asked(source, D)) == ([A], [], [])
     with pytest.raises(UsageError, match="the graph of back-links has no names"):
-        neighbours_of(sv.Graph.from_arrays(np.array([0]), np.array([1])))
+        in_link_source(sv.Graph.from_arrays(np.array([0]), np.array([1])))
 
 
 def test_a_survey(tmp_path: Path) -> None:
     client = Sites(Time(), {A: page(A, B, C), B: page(B, C), C: page(C)})
     crawled(tmp_path / "a.survey", [A], client, scope="any")
-    source = neighbours_of(tmp_path / "a.survey")
-    assert isinstance(source, InSurvey)
+    source = in_link_source(tmp_path / "a.survey")
+    assert isinstance(source, InLinkSurvey)
     assert set(asked(source, C)) == {A, B}
-    assert name_of(source) == "survey a.survey"
+    assert source_name(source) == "survey a.survey"
 
 
 def test_several() -> None:
-    several = neighbours_of([sv.Graph.from_edges([(B, A)]), Says([C, B, D])])
+    several = in_link_source([sv.Graph.from_edges([(B, A)]), Says([C, B, D])])
     assert isinstance(several, Several)
     assert asked(several, A) == [B, C, D]
     assert asked(several, A, 2) == [B, C]
-    assert name_of(several) == "graph, Says"
+    assert source_name(several) == "graph, Says"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_a_source_that_fails_is_named(answers: Any, told: str) -> None:
 @pytest.mark.parametrize("given", [7, Says, object(), 0.5])
 def test_what_is_no_source(given: object) -> None:
     with pytest.raises(UsageError, match="is no source of back-links"):
-        neighbours_of(given)
+        in_link_source(given)
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        neighbours_of(tmp_path / "none.tsv")
+        in_link_source(tmp_path / "none.tsv")

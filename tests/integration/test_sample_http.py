@@ -22,7 +22,7 @@ from surveyor.config import Settings
 from surveyor.estimate.sampling.beginning import begin
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walked import MetPages, Walked
+from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
 from surveyor.fetch.http import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -50,7 +50,7 @@ def given(web: EmbeddedWeb, **more: Any) -> dict[str, Any]:
 
 def sampled(
     web: EmbeddedWeb, out: Path, topic: Topic = halves, *, fetches: int = 150, resolver: Any = None, **wish: Any
-) -> Walked:
+) -> WalkResult:
     chosen = wish.pop("chosen", None) or given(web, concurrency=wish.pop("concurrency", 4))
     seeds = wish.pop("seeds", web.seeds)
     where = dict.fromkeys(chosen, "test")
@@ -84,10 +84,10 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
     assert {visit.kind for visit in visits} == {"read", "gone", "moved", "blocked"}
     asked = {f"http://{one.host}:{web.port}{one.path}" for one in log if one.path != "/robots.txt"}
     assert asked <= {done.pages.url(page) for page in done.asked.tolist()}
-    assert {done.pages.url(page) for page in done.trail.page.tolist()} <= kept
-    pages = {page: done.pages.page(page) for page in set(done.trail.page.tolist())}
+    assert {done.pages.url(page) for page in done.trace.page.tolist()} <= kept
+    pages = {page: done.pages.page(page) for page in set(done.trace.page.tolist())}
     assert all(page.text and page.title and half(page.url) for page in pages.values())
-    assert isinstance(done.pages, MetPages)
+    assert isinstance(done.pages, SurveyPages)
     done.pages.close()
 
 
@@ -140,7 +140,7 @@ class Hostile:
 
 
 def test_a_hostile_source_leads_nowhere(tmp_path: Path, web: EmbeddedWeb) -> None:
-    """Nobody within the walls is asked, though every page is told to be linked from there."""
+    """NoInLinks within the walls is asked, though every page is told to be linked from there."""
     allowed = tuple(f"{name}:{web.port}" for name in web.hosts)
     chosen = {**given(web, concurrency=4), "proxy": "", "allow": allowed}
     with running(WebSettings.plain()) as inside:
@@ -156,8 +156,8 @@ def test_a_hostile_source_leads_nowhere(tmp_path: Path, web: EmbeddedWeb) -> Non
     assert {one.host for one in web.log} <= set(web.hosts)
     met = {done.pages.url(page) for page in done.asked.tolist()}
     assert f"http://127.0.0.1:{port}/" in met  # it was asked for, and refused
-    assert {host(done.pages.url(page)) for page in done.trail.page.tolist()} <= set(web.hosts)
-    assert len(set(done.trail.page.tolist())) > 10
+    assert {host(done.pages.url(page)) for page in done.trace.page.tolist()} <= set(web.hosts)
+    assert len(set(done.trace.page.tolist())) > 10
 
 
 def test_what_is_out_of_scope_is_not_asked_for(tmp_path: Path, web: EmbeddedWeb) -> None:

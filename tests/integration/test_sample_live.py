@@ -17,18 +17,18 @@ from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything,
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import course as courses
 from surveyor.estimate.sampling.beginning import terms_of
-from surveyor.estimate.sampling.course import Course
-from surveyor.estimate.sampling.methods import DEFAULT
+from surveyor.estimate.sampling.course import WalkScheduler
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.outcome import was_asked
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing.web_settings import WebSettings
 from surveyor.web.urls import domain, host
 
-MANY = 10**6
+UNLIMITED = 10**6
 
 
 def a_third(url: str, source: str) -> bool:
@@ -48,11 +48,11 @@ def knows(sampled: Sampled, share: str) -> Links | None:
 def test_live_is_a_walk_over_the_web(tmp_path: Path, told: str, concurrency: int) -> None:
     sampled = Sampled(CALM, concurrency=concurrency, seed=concurrency)
     source, seeds = knows(sampled, told), list(sampled.web.seeds)
-    done = sampled.sample(tmp_path / "a.survey", in_links=source, limit=MANY, fetches=120)
+    done = sampled.sample(tmp_path / "a.survey", in_links=source, limit=UNLIMITED, fetches=120)
     assert done.ending == "fetches"
     assert by_url(done) == plain_walk(sampled.web.truth(), seeds, half, told=source, fetches=120)
     assert {0, 1, 2} == set(ground_of(done).kind_of.values())  # some were gone
-    assert set(done.trail.walk.tolist()) == set(range(8))
+    assert set(done.trace.walk.tolist()) == set(range(8))
 
 
 @pytest.mark.parametrize("method", ["mixture", "hard", "nonbacktracking", "trial", "webwalker", "hard-paper"])
@@ -71,7 +71,7 @@ def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
     assert by_url(done) == plain_walk(truth, seeds, half, method="hard", free=True, fetches=60)
     read = [done.pages.url(page) for page in done.asked.tolist()]
     assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
-    assert not np.isnan([done.pages.intra(page) for page in done.trail.page[done.trail.on_topic].tolist()]).all()
+    assert not np.isnan([done.pages.intra(page) for page in done.trace.page[done.trace.on_topic].tolist()]).all()
 
 
 def test_topics_by_rule(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_topics_by_rule(tmp_path: Path) -> None:
     assert by_url(sampled.sample(path, topic, fetches=80)) == by_url(text)
     free = Topic.parse(f"host:{host(sampled.web.seeds[0])}")
     on_host = sampled.sample(tmp_path / "b.survey", free, method="hard", fetches=30)
-    assert {host(on_host.pages.url(page)) for page in on_host.trail.page.tolist()} == {host(sampled.web.seeds[0])}
+    assert {host(on_host.pages.url(page)) for page in on_host.trace.page.tolist()} == {host(sampled.web.seeds[0])}
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
     ground = ground_of(done)
     assert len(moved) > 5
     assert all(ground.links[page] == {target} for page, target in moved.items())
-    assert not set(done.trail.page.tolist()) & set(moved)
+    assert not set(done.trace.page.tolist()) & set(moved)
     assert any(page in ground.lists for page in moved)  # a walk went on from there
 
 
@@ -127,9 +127,9 @@ def test_walks_begin_where_a_page_is_now(tmp_path: Path) -> None:
     old = next(url for url, fate in fates.items() if fate == "alias")
     gone = next(url for url, fate in fates.items() if fate == "gone")
     fine = sampled.web.seeds[0]
-    for method in (DEFAULT, "webwalker"):
+    for method in (DEFAULT_METHOD, "webwalker"):
         done = sampled.sample(tmp_path / method, everything, seeds=[old, gone, fine], method=method, fetches=60)
-        begun = [done.pages.url(page) for page in done.trail.page[:8].tolist()]
+        begun = [done.pages.url(page) for page in done.trace.page[:8].tolist()]
         assert begun == [truth.target(old), fine] * 4
         assert done.remarks == (f"walks could not begin at {gone}, which could not be read, and began elsewhere",)
         assert done.lost.size == 0
@@ -147,7 +147,7 @@ def test_never_more_than_asked_for(tmp_path: Path, fetches: int) -> None:
     assert done.ending == "fetches"
     assert len(asked) <= done.asked.size <= fetches
     more = sampled.sample(tmp_path / "a.survey", fetches=fetches + 20)  # a goal that is farther away
-    assert by_url(more)[: len(done.trail)] == by_url(done)
+    assert by_url(more)[: len(done.trace)] == by_url(done)
     assert fetches < more.asked.size <= fetches + 20
     assert len([url for url in set(sampled.client.asked) if not url.endswith("/robots.txt")]) <= fetches + 20
 
@@ -155,10 +155,10 @@ def test_never_more_than_asked_for(tmp_path: Path, fetches: int) -> None:
 def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
     seen: list[int] = []
 
-    def enough(trail: Trail, pages: Any) -> str:
-        seen.append(len(trail))
-        assert pages.page(int(trail.page[0])).text
-        return "ess" if len(trail) > 400 else ""
+    def enough(trace: WalkTrace, pages: Any) -> str:
+        seen.append(len(trace))
+        assert pages.page(int(trace.page[0])).text
+        return "ess" if len(trace) > 400 else ""
 
     sampled = Sampled(CALM, concurrency=4)
     done = sampled.sample(tmp_path / "a.survey", done=enough, until="ess=400")
@@ -192,7 +192,7 @@ def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
 
     sampled = Sampled(CALM, concurrency=4, options={"scope": "host"})
     done = sampled.sample(tmp_path / "a.survey", never, walks=3, seeds=sampled.web.seeds[:1])
-    assert (done.ending, len(done.trail), done.lost.tolist()) == ("lost", 0, [0, 1, 2])
+    assert (done.ending, len(done.trace), done.lost.tolist()) == ("lost", 0, [0, 1, 2])
     assert done.remarks == ("no walk found a page on topic (never): begin at pages that are, or try a wider rule",)
 
 
@@ -214,9 +214,9 @@ def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
         done = sampled.sample(
             tmp_path / str(window), everything, seeds=seeds, walks=4, method="webwalker", window=window, fetches=150
         )
-        met = Counter(host(done.pages.url(page)) == "calendar.trap.example" for page in done.trail.page.tolist())
-        shares[window] = met[True] / len(done.trail)
-        assert (done.trail.segment.max() > 0) == (window > 0)
+        met = Counter(host(done.pages.url(page)) == "calendar.trap.example" for page in done.trace.page.tolist())
+        shares[window] = met[True] / len(done.trace)
+        assert (done.trace.segment.max() > 0) == (window > 0)
     assert shares[12] < shares[0]
 
 
@@ -306,7 +306,7 @@ def test_another_crawl_of_the_folder_changes_nothing(tmp_path: Path) -> None:
 def test_stopped_in_good_order(tmp_path: Path) -> None:
     path, seen = tmp_path / "a.survey", count()
 
-    def stop(_course: Course) -> None:
+    def stop(_course: WalkScheduler) -> None:
         if next(seen) == 30 and (task := asyncio.current_task()) is not None:
             task.cancel()
 
@@ -314,8 +314,8 @@ def test_stopped_in_good_order(tmp_path: Path) -> None:
     stopped = sampled.sample(path, fetches=60, watch=stop)
     assert stopped.ending == "interrupted"
     done = sampled.sample(path, fetches=60, seeds=[])
-    assert by_url(done)[: len(stopped.trail)] == by_url(stopped)
-    assert len(stopped.trail) < len(done.trail)
+    assert by_url(done)[: len(stopped.trace)] == by_url(stopped)
+    assert len(stopped.trace) < len(done.trace)
     assert by_url(done) == by_url(Sampled(CALM).sample(tmp_path / "b.survey", fetches=60))
 
 
@@ -327,17 +327,17 @@ def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
     assert by_url(sampled.sample(tmp_path / "a.survey", everything, fetches=60)) == by_url(done)
     sampled.options = {"budget": "flat:20"}  # what was refused stays so; what comes later has more room
     more = sampled.sample(tmp_path / "a.survey", everything, fetches=90)
-    assert by_url(more)[: len(done.trail)] == by_url(done)
+    assert by_url(more)[: len(done.trace)] == by_url(done)
     assert more.asked.size > done.asked.size
 
 
 def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
     steps: list[int] = []
 
-    def watch(course: Course) -> None:
-        steps.append(len(course.trail()))
+    def watch(course: WalkScheduler) -> None:
+        steps.append(len(course.trace()))
 
     done = Sampled(CALM).sample(tmp_path / "a.survey", fetches=40, watch=watch)
     assert steps[0] < 8
     assert steps == sorted(steps)
-    assert steps[-1] == len(done.trail)
+    assert steps[-1] == len(done.trace)

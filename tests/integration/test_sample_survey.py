@@ -10,14 +10,14 @@ import pytest
 from pretend import Sites, Time, crawled, page
 from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.estimate.sampling.methods import Plan
 from surveyor.estimate.sampling.of_survey import walk_survey
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.outcome import Outcome
 from surveyor.store.directory import SurveyFolder
 
-PLAN = Plan(rng=5, window=100)
+PLAN = WalkPlan(rng=5, window=100)
 ALL = "pages=100000"
 
 
@@ -41,26 +41,26 @@ def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
     assert len(web.client.asked) == asked
     kinds = set(ground_of(done).kind_of.values())
     assert kinds == {0, 1, 2}
-    on_topic = done.pages.page(int(done.trail.page[done.trail.on_topic][0]))
+    on_topic = done.pages.page(int(done.trace.page[done.trace.on_topic][0]))
     assert on_topic.text
     assert half(on_topic.url)
 
 
 def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
     truth = web.web.truth()
-    done = walk_survey(survey, FREE, plan=Plan("hard", rng=5), starts=web.web.seeds, fetches=100)
+    done = walk_survey(survey, FREE, plan=WalkPlan("hard", rng=5), starts=web.web.seeds, fetches=100)
     expected = plain_walk(
         truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
     )
     assert by_url(done) == expected
-    shares = [done.pages.intra(page) for page in done.trail.page[done.trail.on_topic].tolist()]
+    shares = [done.pages.intra(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     assert 0 <= np.nanmin(shares) < np.nanmax(shares) <= 1
 
 
 def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     sampled = Sampled(ROUGH, concurrency=5, options={"archive": True})
     sampled.crawl(tmp_path / "a.survey", "pages=60")
-    done = walk_survey(tmp_path / "a.survey", everything, plan=PLAN, done=lambda trail, _pages: len(trail) > 2000)
+    done = walk_survey(tmp_path / "a.survey", everything, plan=PLAN, done=lambda trace, _pages: len(trace) > 2000)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         latest: dict[int, Outcome] = {outcome.page: outcome for outcome in folder.journal.outcomes()}
     ground = ground_of(done)
@@ -71,7 +71,7 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
             assert ground.links[met] == set(outcome.links.tolist())
     assert {0, 1, 2} == set(ground.kind_of.values())
     assert done.ending == "done"
-    assert len(set(done.trail.page.tolist())) > 40
+    assert len(set(done.trace.page.tolist())) > 40
 
 
 def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -> None:
@@ -88,20 +88,20 @@ def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -
 
 def test_walks_begin_at_pages_on_topic_by_chance(survey: Path, web: Sampled) -> None:
     begun = [
-        [done.pages.url(page) for page in done.trail.page[:8].tolist()]
-        for done in (walk_survey(survey, halves, plan=Plan(rng=rng), fetches=60) for rng in (1, 1, 2))
+        [done.pages.url(page) for page in done.trace.page[:8].tolist()]
+        for done in (walk_survey(survey, halves, plan=WalkPlan(rng=rng), fetches=60) for rng in (1, 1, 2))
     ]
     assert begun[0] == begun[1] != begun[2]
     assert all(map(half, begun[0]))
     assert len(set(begun[0])) == 8
-    nobody = walk_survey(survey, Topic.of(lambda page: page.url in web.web.seeds), plan=Plan(walks=3), fetches=300)
+    nobody = walk_survey(survey, Topic.of(lambda page: page.url in web.web.seeds), plan=WalkPlan(walks=3), fetches=300)
     assert nobody.lost.size == 0  # hardly any page is on topic: from the seeds
 
 
 def test_where_walks_begin(survey: Path, web: Sampled) -> None:
     start = web.web.truth().links(web.web.seeds[0])[0]
-    done = walk_survey(survey, everything, plan=Plan(walks=3), starts=[start], fetches=20)
-    assert {done.pages.url(page) for page in done.trail.page[:3].tolist()} == {start}
+    done = walk_survey(survey, everything, plan=WalkPlan(walks=3), starts=[start], fetches=20)
+    assert {done.pages.url(page) for page in done.trace.page[:3].tolist()} == {start}
     with pytest.raises(UsageError, match=r"the survey knows no page http://nowhere\.example/"):
         walk_survey(survey, everything, starts=["http://nowhere.example/"])
 
@@ -115,6 +115,6 @@ def test_a_survey_that_read_nothing(tmp_path: Path) -> None:
 def test_a_page_alone(tmp_path: Path) -> None:
     home = "http://a.example/"
     crawled(tmp_path / "a.survey", [home], Sites(Time(), {home: page(home)}))
-    done = walk_survey(tmp_path / "a.survey", everything, done=lambda trail, _pages: len(trail) > 100)
+    done = walk_survey(tmp_path / "a.survey", everything, done=lambda trace, _pages: len(trace) > 100)
     assert done.ending == "done"
-    assert set(done.trail.page.tolist()) == {0}
+    assert set(done.trace.page.tolist()) == {0}

@@ -9,7 +9,7 @@ from experiments import calibration
 from experiments.calibration import Cell, band, cells_of, coverage_table, summary
 from experiments.topic_webs import made_up
 
-from surveyor.estimate.sampling.until import Until
+from surveyor.estimate.sampling.sample_goals import SampleGoal
 
 pytestmark = pytest.mark.compiled  # walks of many steps
 
@@ -50,7 +50,7 @@ def test_intervals_hold_about_as_often_as_they_say(monkeypatch: pytest.MonkeyPat
     """A bad estimate of the error would show: half as long, 95 % intervals hold two times in three."""
     monkeypatch.setattr(calibration, "LAST", 1 << 11)
     web = next(web for web in made_up(8_000) if web.name == "made up: sites")
-    cells = cells_of(web, "trial", 60, Until(ess=200))
+    cells = cells_of(web, "trial", 60, SampleGoal(ess=200))
     assert [one.what for one in cells] == ["subtopic", "camp", "rare", "log out-degree", "size"]
     held = sum(one.held for one in cells) / sum(one.runs for one in cells)
     assert 0.85 <= held <= 0.99

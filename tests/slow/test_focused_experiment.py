@@ -14,8 +14,8 @@ from experiments.sampled_runs import Runs, best, estimate, interval, later, meas
 from experiments.topic_data import without_bridges
 from experiments.topic_webs import TopicWeb, joined, largest_part, made_up, parted
 
-from surveyor.estimate.sampling.compiled import Neighbours
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.compiled_walks import NeighbourLists
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 from surveyor.kernels.crew import Crew
 
@@ -34,7 +34,7 @@ def chain(pages: int) -> Graph:
 @pytest.mark.slow
 def test_parts_are_joined_by_so_many_pages_off_topic() -> None:
     topic = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0, 1], np.bool_)
-    near = Neighbours.of(chain(10))
+    near = NeighbourLists.of(chain(10))
     for off, reached in ((0, [0]), (1, [0, 2]), (2, [0, 2, 5]), (3, [0, 2, 5, 9])):
         assert np.flatnonzero(joined(near, topic, 0, off)).tolist() == reached
     assert np.flatnonzero(largest_part(near, topic, 2)).tolist() == [0, 2, 5]
@@ -45,7 +45,7 @@ def test_a_page_that_is_reached_nearer_later_is_gone_on_from() -> None:
     """From page 0 the way over 1 and 2 is too long for 3, and that over 4 is not."""
     graph = Graph.from_arrays(np.array([0, 1, 0, 4, 2]), np.array([1, 2, 4, 2, 3]), 5)
     topic = np.array([1, 0, 0, 1, 1], np.bool_)
-    assert joined(Neighbours.of(graph), topic, 0, 1).tolist() == [True, False, False, True, True]
+    assert joined(NeighbourLists.of(graph), topic, 0, 1).tolist() == [True, False, False, True, True]
 
 
 @pytest.mark.slow
@@ -70,26 +70,26 @@ def test_the_first_tenth_of_each_walk_goes() -> None:
     walk = np.tile(np.arange(2, dtype=np.int32), 20)
     column = np.ones(40)
     page = np.repeat(np.arange(20, dtype=np.int32), 2)
-    trail = Trail(walk, np.zeros_like(walk), page, column > 0, column, column.astype(np.int64))
-    assert later(trail).page.tolist() == np.repeat(np.arange(2, 20), 2).tolist()
-    assert len(later(trail.rows(slice(0, 2)))) == 2  # a single step stays
+    trace = WalkTrace(walk, np.zeros_like(walk), page, column > 0, column, column.astype(np.int64))
+    assert later(trace).page.tolist() == np.repeat(np.arange(2, 20), 2).tolist()
+    assert len(later(trace.rows(slice(0, 2)))) == 2  # a single step stays
 
 
 @pytest.mark.slow
 def test_estimates_weight_by_degree_and_leave_out_what_is_not_known() -> None:
     page, degree = np.arange(3, dtype=np.int32), np.array([1.0, 2.0, 4.0])
-    trail = Trail(page, page, page, degree > 0, degree, page.astype(np.int64))
-    assert estimate(trail, np.array([1.0, 0.0, 0.0])) == pytest.approx(4 / 7)
-    assert estimate(trail, np.array([1.0, 0.0, np.nan])) == pytest.approx(2 / 3)
-    assert np.isnan(estimate(trail, np.full(3, np.nan)))
+    trace = WalkTrace(page, page, page, degree > 0, degree, page.astype(np.int64))
+    assert estimate(trace, np.array([1.0, 0.0, 0.0])) == pytest.approx(4 / 7)
+    assert estimate(trace, np.array([1.0, 0.0, np.nan])) == pytest.approx(2 / 3)
+    assert np.isnan(estimate(trace, np.full(3, np.nan)))
 
 
 @pytest.mark.slow
 def test_samples_cost_what_they_may(webs: dict[str, TopicWeb]) -> None:
     for method in ("trial", "hard-paper", "neighbourhood-paper"):
-        trail, fetched = sample(webs["pages"], method, 300, 1)
+        trace, fetched = sample(webs["pages"], method, 300, 1)
         assert fetched.sum() <= 300
-        assert trail.fetches.max(initial=0) <= 300
+        assert trace.fetches.max(initial=0) <= 300
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import surveyor as sv
 from surveyor.estimate.sampling.estimates import Estimate
-from surveyor.estimate.sampling.result import Sample
+from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.report import sample_plots, samples
 from surveyor.report.sample_files import write_pages
 from surveyor.report.sample_html import SampleReport, render

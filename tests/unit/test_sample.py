@@ -12,8 +12,8 @@ import surveyor as sv
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.estimates import ratio
 from surveyor.estimate.sampling.properties import Property
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.until import Until, looks
+from surveyor.estimate.sampling.sample_goals import SampleGoal, check_intervals
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
 def two_camps(seed: int = 1, *, bridge: bool = True) -> tuple[sv.Graph, np.ndarray[Any, Any]]:
@@ -110,9 +110,9 @@ def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
     graph, _ = two_camps()
     looked: list[tuple[int, float]] = []
 
-    def say(trail: Trail, _fetches: int, watched: Mapping[str, Property]) -> None:
-        shares = watched["tld:test"].numbers(trail)
-        looked.append((len(trail), min(ratio(trail, shares).ess, ratio(trail, np.log(trail.degree)).ess)))
+    def say(trace: WalkTrace, _fetches: int, watched: Mapping[str, Property]) -> None:
+        shares = watched["tld:test"].numbers(trace)
+        looked.append((len(trace), min(ratio(trace, shares).ess, ratio(trace, np.log(trace.degree)).ess)))
 
     found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, say=say)
     half = next(steps for steps, ess in looked if ess >= 100)
@@ -135,8 +135,8 @@ def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
 def test_the_same_chance_makes_the_same_sample() -> None:
     graph, _ = two_camps()
     one, other, third = (sv.sample(graph, "tld:test", until="steps=5k", rng=rng) for rng in (1, 1, 2))
-    np.testing.assert_array_equal(one.trail.page, other.trail.page)
-    assert not np.array_equal(one.trail.page[:100], third.trail.page[:100])
+    np.testing.assert_array_equal(one.trace.page, other.trace.page)
+    assert not np.array_equal(one.trace.page[:100], third.trace.page[:100])
 
 
 def test_fewer_known_in_links_are_told() -> None:
@@ -196,9 +196,9 @@ def test_a_page_alone_is_told_as_stuck() -> None:
 
 
 def test_rules_of_when_to_stop() -> None:
-    assert Until.parse("ess=400 or fetches=2k") == Until(ess=400, fetches=2000)
-    assert Until.parse("width=3%") == Until(width=0.03)
-    assert str(Until.parse("steps=100k")) == "100,000 steps"
-    first = [rounds for rounds, _ in zip(looks(), range(40), strict=False)]
+    assert SampleGoal.parse("ess=400 or fetches=2k") == SampleGoal(ess=400, fetches=2000)
+    assert SampleGoal.parse("width=3%") == SampleGoal(width=0.03)
+    assert str(SampleGoal.parse("steps=100k")) == "100,000 steps"
+    first = [rounds for rounds, _ in zip(check_intervals(), range(40), strict=False)]
     assert first[0] == 32
     assert first == sorted(first)

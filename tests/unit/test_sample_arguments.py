@@ -45,10 +45,10 @@ def test_a_walk_that_never_moved_does_not_count() -> None:
     graph = sv.Graph.from_arrays(np.array(sources), np.array(targets), nodes=52)
     found = sv.sample(graph, np.arange(51), method="hard", start=[50, 0, 1, 2], walks=4, until="ess=100, steps=20k")
     assert found.ending == "ess"
-    assert 50 not in found.trail.page
+    assert 50 not in found.trace.page
     assert any("left out that never moved" in note for note in found.notes)
     alone = sv.sample(graph, np.array([50]), method="hard", until="steps=100")
-    assert set(alone.trail.page.tolist()) == {50}  # nothing else is there
+    assert set(alone.trace.page.tolist()) == {50}  # nothing else is there
 
 
 def test_steps_are_as_many_as_asked_for() -> None:
@@ -77,8 +77,8 @@ def test_means_stay_where_they_can_be() -> None:
     sources, targets = np.random.default_rng(1).integers(0, 60, (2, 240))
     web = sv.Graph.from_arrays(sources, targets, nodes=60)
     few = sv.sample(web, np.arange(54), until="steps=12", walks=4, rng=0)
-    assert estimates.mean(few.weighed, few.values("intra")).high > 1
-    assert estimates.mean(few.weighed, few.values("degree")).low < 1
+    assert estimates.mean(few.weighted, few.values("intra")).high > 1
+    assert estimates.mean(few.weighted, few.values("degree")).low < 1
     assert few.mean("intra").high == 1
     assert few.mean("degree").low == 1
 
@@ -144,7 +144,7 @@ def test_a_rare_category_is_no_surer_than_one_never_seen() -> None:
     sources, targets = np.array(star).T
     graph = sv.Graph.from_arrays(sources, targets, nodes=200)
     found = sv.sample(graph, "everything", until="steps=150", rng=1)
-    assert 0 in found.trail.page
+    assert 0 in found.trace.page
     told, never = found.share(np.arange(200) == 0), found.share(np.zeros(200))
     assert told.ess <= found.steps
     assert told.high > 0.5 * never.high

@@ -10,7 +10,7 @@ import pytest
 
 from surveyor.cli.sample_display import WalkDisplay
 from surveyor.estimate.sampling.properties import Property
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
 class Screen(io.StringIO):
@@ -18,13 +18,13 @@ class Screen(io.StringIO):
         return True
 
 
-def trail(steps: int, walks: int = 4) -> Trail:
+def trace(steps: int, walks: int = 4) -> WalkTrace:
     chance = np.random.default_rng(3)
     on = chance.random(steps) < 0.8
     degree = chance.integers(1, 9, steps).astype(float)
     walk = np.arange(steps, dtype=np.int32) % walks
     page = chance.integers(0, 500, steps).astype(np.int32)
-    return Trail(walk, np.zeros(steps, np.int32), page, on, degree, np.arange(1, steps + 1))
+    return WalkTrace(walk, np.zeros(steps, np.int32), page, on, degree, np.arange(1, steps + 1))
 
 
 WATCHED = {"tld:uk": Property("tld:uk", lambda page: page % 4 == 0)}
@@ -38,7 +38,7 @@ def display(goal: str, stream: io.StringIO | None = None, watched: Any = WATCHED
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_lines_of_a_terminal(columns: int) -> None:
-    lines = display("ess=4k,fetches=900").lines(trail(800), 640, "1.0/s", columns)
+    lines = display("ess=4k,fetches=900").lines(trace(800), 640, "1.0/s", columns)
     assert [line.split()[0] for line in lines] == ["effective", "estimate", "800"]
     assert " of 4,000 pages   R-hat 1." in lines[0]
     assert "tld:uk 2" in lines[1]
@@ -49,16 +49,16 @@ def test_lines_of_a_terminal(columns: int) -> None:
 
 
 def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
-    early = trail(3)
-    off = Trail(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
+    early = trace(3)
+    off = WalkTrace(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
     lines = display("width=3%").lines(off, 3)
     assert lines == ["effective  0 pages", "3 steps   3 pages asked for   0 % of the steps on topic"]
-    assert WalkDisplay("ess=50").line(trail(0), 0).startswith("effective 0 of 50 pages")
+    assert WalkDisplay("ess=50").line(trace(0), 0).startswith("effective 0 of 50 pages")
 
 
 def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
     nothing = {"intra": Property("intra", lambda _: None)}
-    lines = display("ESS = 4k", watched=nothing).lines(trail(800), 640)
+    lines = display("ESS = 4k", watched=nothing).lines(trace(800), 640)
     assert [line.split()[0] for line in lines] == ["effective", "800"]
     assert " of 4,000 pages" in lines[0]
 
@@ -66,7 +66,7 @@ def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
 def test_a_log_gets_a_line_now_and_then() -> None:
     now, log = [0.0], io.StringIO()
     shown = WalkDisplay("ess=50", log, clock=lambda: now[0])
-    steps = trail(300)
+    steps = trace(300)
     for second in range(35):
         now[0] = float(second)
         shown(lambda: steps, 300)
@@ -80,7 +80,7 @@ def test_a_screen_is_drawn_anew_and_cleared() -> None:
     shown = display("ess=50", screen, color=False, clock=lambda: now[0])
     for tick in range(8):
         now[0] = tick / 4
-        shown(lambda: trail(300), 300)
+        shown(lambda: trace(300), 300)
     shown.clear()
     assert 2 <= screen.getvalue().count("300 steps") <= 8
     shown.clear()  # again, which is nothing
@@ -90,10 +90,10 @@ def test_looks_that_take_long_are_rare() -> None:
     now, log = [0.0], io.StringIO()
     looks = []
 
-    def slow() -> Trail:
+    def slow() -> WalkTrace:
         looks.append(now[0])
         now[0] += 5.0
-        return trail(30)
+        return trace(30)
 
     shown = WalkDisplay("ess=50", log, clock=lambda: now[0])
     while now[0] < 400:
@@ -105,5 +105,5 @@ def test_looks_that_take_long_are_rare() -> None:
 def test_silence() -> None:
     log = io.StringIO()
     shown = WalkDisplay("ess=50", log, silent=True, clock=lambda: 1e9)
-    shown(lambda: trail(30), 30)
+    shown(lambda: trace(30), 30)
     assert log.getvalue() == ""

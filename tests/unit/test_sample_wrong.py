@@ -9,9 +9,9 @@ import pytest
 
 from sampling_webs import CALM, Links, Sampled, everything, halves
 from surveyor.errors import SurveyError, UsageError
-from surveyor.estimate.sampling.methods import DEFAULT
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.store.directory import SurveyFolder
 
 
@@ -19,7 +19,7 @@ from surveyor.store.directory import SurveyFolder
     ("wish", "told"),
     [
         ({"topic": everything}, "was begun with the topic halves"),
-        ({"method": "hard-paper"}, f"was begun with method {DEFAULT}"),
+        ({"method": "hard-paper"}, f"was begun with method {DEFAULT_METHOD}"),
         ({"walks": 4}, "was begun with 8 walks"),
         ({"window": 0}, "was begun with a window of 100"),
         ({"in_links": Links}, "was begun with back-links of nobody"),

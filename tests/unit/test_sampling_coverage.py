@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surveyor as sv
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.coverage import (
     Seen,
     corrected,
@@ -19,10 +19,10 @@ from surveyor.estimate.sampling.coverage import (
     in_link_coverage,
     neighbour_coverage,
 )
-from surveyor.estimate.sampling.ground import Ground
-from surveyor.estimate.sampling.methods import Plan
+from surveyor.estimate.sampling.ground import WalkGraph
 from surveyor.estimate.sampling.seen import seen_live, seen_on_graph
-from surveyor.estimate.sampling.walking import Walking
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walking import PythonWalks
 
 
 def hand_made(told: list[int], earlier: list[int], place: list[int], out: list[int] | None = None) -> Seen:
@@ -50,7 +50,7 @@ def web_with_lonely_pages(rng: np.random.Generator, pages: int = 1_500) -> sv.Gr
     return sv.Graph.from_arrays(sources[kept], targets[kept], nodes=pages)
 
 
-def walked(source: Neighbours, steps: int, rng: int, method: str = "webwalker") -> CompiledWalks:
+def walked(source: NeighbourLists, steps: int, rng: int, method: str = "webwalker") -> CompiledWalks:
     starts = np.random.default_rng(rng).choice(np.flatnonzero(np.diff(source.starts) > 5), 8)
     walks = CompiledWalks(source, np.ones(source.starts.size - 1, np.bool_), starts, method=method, rng=rng)
     walks.advance(steps // 8)
@@ -96,8 +96,8 @@ def test_all_told_or_none_has_an_interval_too() -> None:
 def test_live_and_compiled_walks_have_seen_the_same(seed: int, told: float, method: str) -> None:
     rng = np.random.default_rng(seed)
     graph = sv.Graph.from_arrays(rng.integers(30, size=90), rng.integers(30, size=90), nodes=30)
-    whole = Neighbours.of(graph, told, rng=seed)
-    source = Neighbours(whole.starts, whole.pages, whole.links, complete=False)
+    whole = NeighbourLists.of(graph, told, rng=seed)
+    source = NeighbourLists(whole.starts, whole.pages, whole.links, complete=False)
     kind = (rng.random(30) < 0.7).astype(np.uint8)
     starts = [int(page) for page in rng.choice(np.flatnonzero(kind), 3)]
     walks = CompiledWalks(source, kind, starts, method=method, rng=seed)
@@ -108,13 +108,13 @@ def test_live_and_compiled_walks_have_seen_the_same(seed: int, told: float, meth
         near: list[int] = source.pages[some][source.links[some] & bit != 0].tolist()
         return near
 
-    ground = Ground(lambda page: row(page, 4))
-    walking = Walking(ground, starts, Plan(method, rng=seed))
+    ground = WalkGraph(lambda page: row(page, 4))
+    walking = PythonWalks(ground, starts, WalkPlan(method, rng=seed))
     for _ in range(20):
         for page in walking.missing():
             ground.learn(page, int(kind[page]), row(page, 1))
         walking.round()
-    one, other = seen_on_graph(source, walks), seen_live(ground, walking.trail())
+    one, other = seen_on_graph(source, walks), seen_live(ground, walking.trace())
     for name in ("pages", "out", "degree", "walked", "refused"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
     columns = [field.name for field in fields(Seen)][5:]
@@ -123,12 +123,12 @@ def test_live_and_compiled_walks_have_seen_the_same(seed: int, told: float, meth
 
 
 def test_weights_are_left_alone_if_all_back_links_are_told() -> None:
-    whole = Neighbours.of(web_with_lonely_pages(np.random.default_rng(1)))
-    source = Neighbours(whole.starts, whole.pages, whole.links, complete=False)
+    whole = NeighbourLists.of(web_with_lonely_pages(np.random.default_rng(1)))
+    source = NeighbourLists(whole.starts, whole.pages, whole.links, complete=False)
     walks = walked(source, 2_000, rng=3)
     seen = seen_on_graph(source, walks)
     np.testing.assert_allclose(expected_visits(seen), seen.degree)
-    np.testing.assert_allclose(corrected(walks.trail(), seen).weight, walks.trail().weight)
+    np.testing.assert_allclose(corrected(walks.trace(), seen).weight, walks.trace().weight)
     assert neighbour_coverage(seen).value == 1
 
 
@@ -137,7 +137,7 @@ def test_coverage_is_found_from_walks(told: float) -> None:
     graph = web_with_lonely_pages(np.random.default_rng(2))
     held = 0
     for rng in range(20):
-        source = Neighbours.of(graph, told, rng=rng)
+        source = NeighbourLists.of(graph, told, rng=rng)
         seen = seen_on_graph(source, walked(source, 1_600, rng))
         value, low, high, _ = in_link_coverage(seen)
         truth = seen.told.sum() / np.bincount(graph.indices, minlength=graph.pages)[seen.pages].sum()
@@ -148,7 +148,7 @@ def test_coverage_is_found_from_walks(told: float) -> None:
 
 def test_known_neighbours_are_estimated_from_what_was_told() -> None:
     graph = web_with_lonely_pages(np.random.default_rng(4))
-    source = Neighbours.of(graph, 0.3)
+    source = NeighbourLists.of(graph, 0.3)
     seen = seen_on_graph(source, walked(source, 1_600, rng=5))
     truth = seen.degree.sum() / np.diff(source.starts)[seen.pages].sum()
     assert neighbour_coverage(seen).value == pytest.approx(truth, abs=0.06)
@@ -162,9 +162,9 @@ def test_correction_takes_away_most_of_the_bias_against_pages_nobody_links_to() 
     lonely = np.bincount(graph.indices, minlength=graph.pages) == 0
     found = []
     for rng in range(12):
-        source = Neighbours.of(graph, 0.3, rng=rng)
+        source = NeighbourLists.of(graph, 0.3, rng=rng)
         walks = walked(source, 8_000, rng)
-        plain = walks.trail()
+        plain = walks.trace()
         better = corrected(plain, seen_on_graph(source, walks))
         found.append([(some.weight * lonely[some.page]).sum() / some.weight.sum() for some in (plain, better)])
     bias = np.mean(found, 0) - lonely.mean()
@@ -174,7 +174,7 @@ def test_correction_takes_away_most_of_the_bias_against_pages_nobody_links_to() 
 
 def test_the_experiment_measures_sources_that_tell_a_share_or_the_first_few() -> None:
     _, graph, topics = next(back_links.webs(None, ((2_000, 7),)))
-    scene = back_links.Scene(graph, Neighbours.of(graph), topics, "hard")
+    scene = back_links.Scene(graph, NeighbourLists.of(graph), topics, "hard")
     share, first = back_links.measure(scene, 400, (0.3, -5.0), runs=2)
     assert share["true_told"] == pytest.approx(0.3, abs=0.1)
     into = np.bincount(graph.indices, minlength=graph.pages)

@@ -15,7 +15,7 @@ from surveyor.estimate.sampling.diagnostics import LOG_DEGREE, diagnose, geweke,
 from surveyor.estimate.sampling.estimates import mean, share
 from surveyor.estimate.sampling.laws import normal_scores
 from surveyor.estimate.sampling.spread import blocks, spread
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walking import communities, many_trails, trail_of, walked
 
 WEB = communities(np.random.default_rng(1))
@@ -162,7 +162,7 @@ def test_stuck_walks_single_walks_single_hosts_and_jumps_are_told() -> None:
     pages[2] = pages[2, 0]
     sample = trail_of(pages, WEB.degree)
     segment = np.where((sample.walk == 1) & (np.arange(len(sample)) > 800), 2, 0).astype(np.int32)
-    jumping = Trail(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
+    jumping = WalkTrace(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
     told = diagnose(jumping, host=np.zeros(len(sample), np.int64))
     assert told.stuck == (2,)
     assert told.jumps == 2

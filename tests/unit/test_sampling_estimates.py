@@ -16,7 +16,7 @@ from surveyor.estimate.sampling.burn_in import kept
 from surveyor.estimate.sampling.diagnostics import diagnose
 from surveyor.estimate.sampling.draws import uniform_draws
 from surveyor.estimate.sampling.estimates import Estimate, distribution, histogram, mean, quantile, ratio, share
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walking import Web, communities, many_trails, trail_of, walked
 
 WEB = communities(np.random.default_rng(1))
@@ -25,7 +25,7 @@ DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
 VALUES = np.array([0.5, -1.0, 3.0, 2.0, 2.0, 10.0])
 
 
-def trail(pages: list[list[int]]) -> Trail:
+def trace(pages: list[list[int]]) -> WalkTrace:
     return trail_of(np.array(pages), DEGREES)
 
 
@@ -33,7 +33,7 @@ def trail(pages: list[list[int]]) -> Trail:
 
 
 def test_every_page_counts_by_the_inverse_of_its_degree() -> None:
-    sample = trail([[0, 2, 2, 1], [1, 2, 5, 0]])
+    sample = trace([[0, 2, 2, 1], [1, 2, 5, 0]])
     weights = [1, 1 / 4, 1 / 4, 1 / 2, 1 / 2, 1 / 4, 1 / 7, 1]
     values = [0.5, 3.0, 3.0, -1.0, -1.0, 3.0, 10.0, 0.5]
     by_hand = sum(w * f for w, f in zip(weights, values, strict=True)) / sum(weights)
@@ -58,7 +58,7 @@ def test_pages_off_topic_and_unknown_values_do_not_count() -> None:
 def test_neither_the_scale_of_degrees_nor_the_order_of_walks_matters(
     pages: list[list[int]], scale: float, chance: object
 ) -> None:
-    plain = trail(pages)
+    plain = trace(pages)
     shuffled = pages.copy()
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     scaled = trail_of(np.array(shuffled), DEGREES * scale)
@@ -74,7 +74,7 @@ def test_neither_the_scale_of_degrees_nor_the_order_of_walks_matters(
 @given(PAGES)
 @example([[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 4, 4]])  # all of one category, whose share is 1 but for rounding
 def test_shares_of_a_distribution_are_those_of_each_category_and_sum_to_one(pages: list[list[int]]) -> None:
-    sample = trail(pages)
+    sample = trace(pages)
     kinds = np.array(["a", "b", "b", "c", "a", "c"])[sample.page]
     found = distribution(sample, kinds, burn=0.0)
     assert sum(one.value for one in found.shares) == pytest.approx(1)
@@ -96,7 +96,7 @@ def test_distributions_take_words_with_gaps_and_list_the_largest_first() -> None
 
 
 def test_histograms_count_pages_in_bins_and_the_last_with_its_edge() -> None:
-    sample = trail([[0, 1, 2, 3, 4, 5]] * 4)
+    sample = trace([[0, 1, 2, 3, 4, 5]] * 4)
     found = histogram(sample, VALUES[sample.page], [-1.0, 2.0, 3.0], burn=0.0)
     weights = 1 / DEGREES
     assert found.labels == ((-1.0, 2.0), (2.0, 3.0))
@@ -109,7 +109,7 @@ def test_histograms_count_pages_in_bins_and_the_last_with_its_edge() -> None:
 
 
 def test_the_median_is_the_weighted_one_within_its_interval() -> None:
-    sample = trail([[0, 1, 2, 3, 4, 5]] * 4)
+    sample = trace([[0, 1, 2, 3, 4, 5]] * 4)
     # Weights 1/2, 1, 1/3+1 … of the values in order: -1, 0.5, 2, 3, 10.
     assert quantile(sample, VALUES[sample.page], 0.5, burn=0.0).value == 2.0
     assert quantile(sample, VALUES[sample.page], 0.15, burn=0.0).value == -1.0
@@ -132,7 +132,7 @@ def test_never_seen_is_not_never() -> None:
 
 
 def test_one_row_says_next_to_nothing() -> None:
-    sample = trail([[1]])
+    sample = trace([[1]])
     assert share(sample, [1.0]).low <= 0.025
     found = mean(sample, [3.5])
     assert (found.value, found.low, found.high) == (3.5, -math.inf, math.inf)
@@ -160,9 +160,9 @@ def test_constant_values_have_themselves_as_mean() -> None:
         (lambda one: uniform_draws(one, 0, 7), "0 pages"),
     ],
 )
-def test_bad_wishes_get_one_sentence(call: Callable[[Trail], object], sentence: str) -> None:
+def test_bad_wishes_get_one_sentence(call: Callable[[WalkTrace], object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        call(trail([[0, 1, 2, 3, 4, 5]] * 4))
+        call(trace([[0, 1, 2, 3, 4, 5]] * 4))
 
 
 def test_a_sample_off_topic_and_one_without_steps_say_so() -> None:
@@ -175,8 +175,8 @@ def test_a_sample_off_topic_and_one_without_steps_say_so() -> None:
 def test_values_known_in_the_burn_in_only_tell_nothing() -> None:
     sample = trail_of(np.tile(np.arange(6), (2, 50)), DEGREES)
     early = np.where(np.arange(len(sample)) < 20, 1.0, np.nan)
-    asked: list[Callable[[Trail, FloatArray], object]] = [ratio, mean, share, quantile, distribution]
-    asked.append(lambda trail, values: histogram(trail, values, [0, 1, 2]))
+    asked: list[Callable[[WalkTrace, FloatArray], object]] = [ratio, mean, share, quantile, distribution]
+    asked.append(lambda trace, values: histogram(trace, values, [0, 1, 2]))
     for one in asked:
         with pytest.raises(UsageError, match="no step after the first tenth"):
             one(sample, early)
@@ -185,7 +185,7 @@ def test_values_known_in_the_burn_in_only_tell_nothing() -> None:
 def test_means_of_counts_are_not_below_zero() -> None:
     values = np.zeros(6)
     values[[2, 5]] = 1, 9
-    sample = trail([[0, 1, 3, 4, 2], [3, 0, 5, 1, 1]])
+    sample = trace([[0, 1, 3, 4, 2], [3, 0, 5, 1, 1]])
     assert mean(sample, values[sample.page], burn=0).low == 0
     assert mean(sample, values[sample.page] - 0.1, burn=0).low < 0
 
@@ -210,7 +210,7 @@ def test_burn_in_is_a_share_of_each_walk_and_fifty_steps_after_a_jump() -> None:
     steps = np.arange(len(sample)) // 2
     segment[(sample.walk == 1) & (steps >= 100)] = 1
     segment[(sample.walk == 1) & (steps >= 280)] = 2
-    jumping = Trail(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
+    jumping = WalkTrace(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
     rows = kept(jumping, 0.1)
     assert steps[rows[sample.walk[rows] == 0]].tolist() == [*range(30, 300)]
     # A segment of 20 steps loses half of them.

@@ -8,7 +8,7 @@ import pytest
 from surveyor.arrays import IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.fit import fit
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walking import communities, many_trails, trail_of
 
 WEB = communities(np.random.default_rng(1))
@@ -17,7 +17,7 @@ KIND[(WEB.community == 0) & (KIND == 1)] = 2  # kinds and communities have to do
 TRUTH = dict(enumerate((np.bincount(KIND) / WEB.pages).tolist()))
 
 
-def independent(rng: np.random.Generator, rows: int, chances: list[float]) -> tuple[Trail, IntArray]:
+def independent(rng: np.random.Generator, rows: int, chances: list[float]) -> tuple[WalkTrace, IntArray]:
     """Return a sample without weights whose rows are independent, and a category for each row."""
     sample = trail_of(np.arange(rows).reshape(rows // 20, 20), np.ones(rows))
     return sample, rng.choice(len(chances), rows, p=chances)

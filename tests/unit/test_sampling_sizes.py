@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.sizes import relative_size, size
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walking import communities, many_trails, trail_of, walked
 
 DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
 WEB = communities(np.random.default_rng(1))
 
 
-def by_loops(sample: Trail) -> tuple[float, int]:
+def by_loops(sample: WalkTrace) -> tuple[float, int]:
     """Compare each row with each row of another walk."""
     above, collisions = 0.0, 0
     rows = range(len(sample))
@@ -33,7 +33,9 @@ def by_loops(sample: Trail) -> tuple[float, int]:
 def test_the_size_is_that_of_pairs_of_rows_of_walks_of_any_length(walks: list[list[int]]) -> None:
     page = np.array([page for one in walks for page in one], np.int32)
     walk = np.repeat(np.arange(len(walks), dtype=np.int32), [len(one) for one in walks])
-    sample = Trail(walk, np.zeros_like(walk), page, np.ones(page.size, np.bool_), DEGREES[page], np.arange(page.size))
+    sample = WalkTrace(
+        walk, np.zeros_like(walk), page, np.ones(page.size, np.bool_), DEGREES[page], np.arange(page.size)
+    )
     above, collisions = by_loops(sample)
     found = size(sample, burn=0.0)
     seen = len(set(page.tolist()))

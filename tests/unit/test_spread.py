@@ -13,7 +13,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.estimate.sampling import laws
 from surveyor.estimate.sampling.estimates import distribution, mean, share
 from surveyor.estimate.sampling.spread import blocks, skewness, spread, stretches, tail_freedom
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walking import trail_of
 
 PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)
@@ -21,7 +21,7 @@ DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
 VALUES = np.array([0.5, -1.0, 3.0, 2.0, 2.0, 10.0])
 
 
-def trail(pages: list[list[int]]) -> Trail:
+def trace(pages: list[list[int]]) -> WalkTrace:
     return trail_of(np.array(pages), DEGREES)
 
 
@@ -47,7 +47,7 @@ def covariances_by_loops(walks: IntArray, influence: FloatArray) -> float:
 
 @given(PAGES.filter(lambda pages: len({page for one in pages for page in one}) > 2))
 def test_the_standard_error_is_that_of_covariances_added_one_by_one(pages: list[list[int]]) -> None:
-    sample = trail(pages)
+    sample = trace(pages)
     found = mean(sample, VALUES[sample.page], burn=0.0)
     weights = 1 / sample.degree
     influence = weights * (VALUES[sample.page] - found.value) / weights.sum()
@@ -107,7 +107,7 @@ def test_steps_to_and_fro_are_worth_no_more_than_twenty_times_as_many() -> None:
 
 
 def test_two_rows_are_not_worth_more_than_two_pages() -> None:
-    sample = trail([[0, 2]])
+    sample = trace([[0, 2]])
     for one in (mean(sample, VALUES[sample.page], burn=0), share(sample, sample.page == 0, burn=0)):
         assert one.ess <= 2
         assert one.margin > 0.4

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 
 Array = Any
 
 
-def undirected(seed: int, pages: int = 14) -> tuple[Neighbours, Array, Array]:
+def undirected(seed: int, pages: int = 14) -> tuple[NeighbourLists, Array, Array]:
     """Return a connected web, its matrix of neighbours, and a topic with a page that can be reached at all."""
     rng = np.random.default_rng(seed)
     ring = np.arange(pages)
     sources = np.concatenate([ring, rng.integers(pages, size=2 * pages)])
     targets = np.concatenate([(ring + 1) % pages, rng.integers(pages, size=2 * pages)])
-    found = Neighbours.of(sv.Graph.from_arrays(sources, targets, nodes=pages))
+    found = NeighbourLists.of(sv.Graph.from_arrays(sources, targets, nodes=pages))
     matrix = np.zeros((pages, pages))
     for page in range(pages):
         matrix[page, found.pages[found.starts[page] : found.starts[page + 1]]] = 1
@@ -127,13 +127,13 @@ def test_walks_move_as_the_matrix_says(method: str, seed: int) -> None:
     found, matrix, topic = undirected(seed)
     walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:2], method=method, rng=seed)
     walks.advance(150_000)
-    trail = walks.trail()
+    trace = walks.trace()
     pages = np.flatnonzero(topic)
     place = np.full(topic.size, -1)
     place[pages] = np.arange(pages.size)
     counts = np.zeros((pages.size, pages.size))
     for walk in range(2):
-        path = place[trail.page[trail.walk == walk]]
+        path = place[trace.page[trace.walk == walk]]
         np.add.at(counts, (path[:-1], path[1:]), 1)
     expected = WALKS[method](matrix, topic)
     seen = counts.sum(1, keepdims=True)
@@ -149,8 +149,8 @@ def test_weights_make_every_page_count_alike(method: str, exact: bool) -> None:
         found, _, topic = undirected(seed)
         walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:1], method=method, rng=seed)
         walks.advance(300_000)
-        trail = walks.trail()
-        share = np.bincount(trail.page, trail.weight, topic.size)
+        trace = walks.trace()
+        share = np.bincount(trace.page, trace.weight, topic.size)
         reached = share[share > 0] / share.sum()
         errors.append(np.abs(reached * reached.size - 1).max())
     assert bool(max(errors) < 0.08) is exact

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import surveyor as sv
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
-from surveyor.estimate.sampling.ground import DEAD, Ground
-from surveyor.estimate.sampling.methods import METHODS, Plan
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.walking import Walking
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.ground import DEAD, WalkGraph
+from surveyor.estimate.sampling.walk_methods import METHODS, WalkPlan
+from surveyor.estimate.sampling.walk_trace import WalkTrace
+from surveyor.estimate.sampling.walking import PythonWalks
 
 Array = Any
 
@@ -26,14 +26,14 @@ def random_web(rng: np.random.Generator, pages: int, links: int) -> sv.Graph:
 
 
 def in_plain_python(
-    neighbours: Neighbours,
+    neighbours: NeighbourLists,
     kind: Array,
     starts: list[int],
     rounds: int,
     free: bool,
     hosts: Array,
     **how: Any,
-) -> Trail:
+) -> WalkTrace:
     """Walk over a graph as over a live web."""
 
     def row(page: int, bit: int) -> Any:
@@ -41,8 +41,8 @@ def in_plain_python(
         return neighbours.pages[some][neighbours.links[some] & bit != 0].tolist()
 
     guess = (lambda page: int(kind[page])) if free else None
-    ground = Ground(lambda page: row(page, 4), guess=guess, host=lambda page: int(hosts[page]))
-    walking = Walking(ground, starts, Plan(**how))
+    ground = WalkGraph(lambda page: row(page, 4), guess=guess, host=lambda page: int(hosts[page]))
+    walking = PythonWalks(ground, starts, WalkPlan(**how))
     for _ in range(rounds):
         for page in walking.missing():
             ground.learn(page, int(kind[page]), row(page, 1))
@@ -50,7 +50,7 @@ def in_plain_python(
     assert all(
         page in ground.lists[other] for page in ground.lists for other in ground.lists[page] if other in ground.lists
     )
-    return walking.trail()
+    return walking.trace()
 
 
 @settings(deadline=None, max_examples=60)
@@ -69,35 +69,35 @@ def test_compiled_walks_take_the_steps_of_plain_ones(
     graph = random_web(rng, pages, int(rng.integers(1, 5)) * pages)
     kind = rng.choice([0, 1, 2], p=[0.4, 0.5, 0.1], size=pages).astype(np.uint8)
     starts, hosts = rng.integers(pages, size=3), rng.integers(4, size=pages).astype(np.int32)
-    neighbours = Neighbours.of(graph, told, rng=seed)
-    neighbours = Neighbours(neighbours.starts, neighbours.pages, neighbours.links, complete=False)  # frozen, too
+    neighbours = NeighbourLists.of(graph, told, rng=seed)
+    neighbours = NeighbourLists(neighbours.starts, neighbours.pages, neighbours.links, complete=False)  # frozen, too
     how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "patience": 5}
     compiled = CompiledWalks(neighbours, kind, starts, free=free, hosts=hosts, **how)
     compiled.advance(40)
     compiled.advance(60)
     plain = in_plain_python(neighbours, kind, starts.tolist(), 100, free, hosts, **how)
     for name in ("walk", "segment", "page", "on_topic", "degree", "fetches"):
-        np.testing.assert_array_equal(getattr(compiled.trail(), name), getattr(plain, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(compiled.trace(), name), getattr(plain, name), err_msg=name)
 
 
 def test_complete_lists_are_those_that_freezing_all_told_links_makes() -> None:
     rng = np.random.default_rng(3)
     graph = random_web(rng, 200, 900)
     kind = (rng.random(200) < 0.4).astype(np.uint8)
-    whole = Neighbours.of(graph)
-    frozen = Neighbours(whole.starts, whole.pages, whole.links, complete=False)
-    trails = []
+    whole = NeighbourLists.of(graph)
+    frozen = NeighbourLists(whole.starts, whole.pages, whole.links, complete=False)
+    traces = []
     for neighbours in (whole, frozen):
         walks = CompiledWalks(neighbours, kind, np.flatnonzero(kind)[:4])
         walks.advance(500)
-        trails.append(walks.trail())
-    np.testing.assert_array_equal(trails[0].page, trails[1].page)
-    np.testing.assert_array_equal(trails[0].degree, trails[1].degree)
+        traces.append(walks.trace())
+    np.testing.assert_array_equal(traces[0].page, traces[1].page)
+    np.testing.assert_array_equal(traces[0].degree, traces[1].degree)
 
 
 def test_neighbours_are_those_of_both_directions_once() -> None:
     graph = sv.Graph.from_arrays(np.array([0, 0, 1, 2, 2, 3]), np.array([1, 1, 0, 0, 2, 2]), nodes=5)
-    found = Neighbours.of(graph)
+    found = NeighbourLists.of(graph)
     rows = [found.pages[found.starts[page] : found.starts[page + 1]].tolist() for page in range(5)]
     assert rows == [[1, 2], [0], [0, 3], [2], []]
     bits = [(found.links[found.starts[page] : found.starts[page + 1]] & 3).tolist() for page in range(5)]
@@ -109,27 +109,27 @@ def test_a_limit_of_fetches_is_kept_and_the_same_steps_are_made() -> None:
     graph = random_web(rng, 400, 1600)
     kind = (rng.random(400) < 0.5).astype(np.uint8)
     starts = np.flatnonzero(kind)[:5]
-    whole = CompiledWalks(Neighbours.of(graph), kind, starts)
+    whole = CompiledWalks(NeighbourLists.of(graph), kind, starts)
     whole.advance(300)
-    some = CompiledWalks(Neighbours.of(graph), kind, starts)
+    some = CompiledWalks(NeighbourLists.of(graph), kind, starts)
     assert some.advance(300, fetches=60)
     assert some.fetches <= 60
-    assert 0 < len(some.trail()) < len(whole.trail())
-    np.testing.assert_array_equal(some.trail().page, whole.trail().page[: len(some.trail())])
+    assert 0 < len(some.trace()) < len(whole.trace())
+    np.testing.assert_array_equal(some.trace().page, whole.trace().page[: len(some.trace())])
 
 
 def test_a_walk_that_finds_no_topic_is_lost() -> None:
     graph = sv.Graph.from_edges([("a", "b"), ("b", "c"), ("d", "e")])
     topic = np.array([False, False, False, True, True])
-    walks = CompiledWalks(Neighbours.of(graph), topic, [0, 3], patience=20)
+    walks = CompiledWalks(NeighbourLists.of(graph), topic, [0, 3], patience=20)
     walks.advance(100)
     assert walks.lost.tolist() == [0]
-    assert set(walks.trail().walk.tolist()) == {1}
+    assert set(walks.trace().walk.tolist()) == {1}
 
 
 def test_a_walk_whose_start_cannot_be_read_is_lost() -> None:
     graph = sv.Graph.from_edges([("a", "b"), ("b", "c")])
-    walks = CompiledWalks(Neighbours.of(graph), np.array([DEAD, 1, 1], np.uint8), [0])
+    walks = CompiledWalks(NeighbourLists.of(graph), np.array([DEAD, 1, 1], np.uint8), [0])
     walks.advance(10)
     assert walks.lost.tolist() == [0]
 
@@ -141,16 +141,16 @@ def test_a_trap_is_left_by_a_jump_that_begins_a_segment() -> None:
     sources, targets = np.concatenate([side[0], side[0] + 30, [0]]), np.concatenate([side[1], side[1] + 30, [30]])
     graph = sv.Graph.from_arrays(sources, targets, nodes=60)
     hosts = np.repeat(np.arange(2, dtype=np.int32), 30)
-    walks = CompiledWalks(Neighbours.of(graph), np.arange(60), [0], hosts=hosts, window=20, method="webwalker")
+    walks = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], hosts=hosts, window=20, method="webwalker")
     walks.advance(2000)
-    trail = walks.trail()
-    assert trail.segment.max() > 5
-    met = hosts[trail.page]
+    trace = walks.trace()
+    assert trace.segment.max() > 5
+    met = hosts[trace.page]
     after = met[np.flatnonzero(met == 1)[0] :]  # before that, there is nowhere to jump to
     assert 0.3 < after.mean() < 0.7
-    without = CompiledWalks(Neighbours.of(graph), np.arange(60), [0], method="webwalker")
+    without = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], method="webwalker")
     without.advance(2000)
-    assert without.trail().segment.max() == 0
+    assert without.trace().segment.max() == 0
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_wrong_walks_are_refused(wrong: dict[str, Any], words: str) -> None:
     graph = sv.Graph.from_edges([("a", "b")])
     how: dict[str, Any] = {"starts": [0], **wrong}
     with pytest.raises(UsageError, match=words):
-        CompiledWalks(Neighbours.of(graph), np.array([0, 1]), **how)
+        CompiledWalks(NeighbourLists.of(graph), np.array([0, 1]), **how)
 
 
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="no share"):
-        Neighbours.of(sv.Graph.from_edges([("a", "b")]), 1.5)
+        NeighbourLists.of(sv.Graph.from_edges([("a", "b")]), 1.5)

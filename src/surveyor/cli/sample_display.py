@@ -19,7 +19,7 @@ from surveyor.report.numbers import count, counted, percent
 
 if TYPE_CHECKING:
     from surveyor.estimate.sampling.properties import Property
-    from surveyor.estimate.sampling.trail import Trail
+    from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.5  # seconds
 SPARE = 20  # times as long as a look takes, nothing is looked at
@@ -45,12 +45,12 @@ class WalkDisplay:
         """Show the first of some properties of pages, too."""
         self._watched = properties
 
-    def __call__(self, trail: Callable[[], Trail], fetches: int, more: Callable[[], str] = str) -> None:
+    def __call__(self, trace: Callable[[], WalkTrace], fetches: int, more: Callable[[], str] = str) -> None:
         """Look at the steps so far, if it is time."""
         began = self._clock()
         if self._silent or began < self._next:
             return
-        steps = trail()
+        steps = trace()
         if self._terminal:
             self._drawing.draw(self.lines(steps, fetches, more(), get_terminal_size().columns))
         else:
@@ -59,25 +59,25 @@ class WalkDisplay:
         now = self._clock()
         self._next = now + max(DRAW_EVERY if self._terminal else LINE_EVERY, SPARE * (now - began))
 
-    def lines(self, trail: Trail, fetches: int, more: str = "", columns: int = 120) -> list[str]:
+    def lines(self, trace: WalkTrace, fetches: int, more: str = "", columns: int = 120) -> list[str]:
         """Return what a terminal shows."""
-        ess, rhat = _worth(trail)
+        ess, rhat = _worth(trace)
         width = max(NARROWEST, min(BARS, columns - BESIDE))
         done = bar(min(ess / self._wanted, 1.0), width) + " " if self._wanted else ""
         drawn = [f"effective  {done}{count(ess)}{_of(self._wanted)} pages{_rhat(rhat)}"]
-        if told := self._estimate(trail):
+        if told := self._estimate(trace):
             drawn.append(f"estimate   {told}")
-        facts = [_steps(trail, fetches), more]
+        facts = [_steps(trace, fetches), more]
         return [*drawn, "   ".join(filter(None, facts))]
 
-    def line(self, trail: Trail, fetches: int) -> str:
+    def line(self, trace: WalkTrace, fetches: int) -> str:
         """Return what a log shows."""
-        ess, rhat = _worth(trail)
-        told = self._estimate(trail)
+        ess, rhat = _worth(trace)
+        told = self._estimate(trace)
         worth = f"effective {count(ess)}{_of(self._wanted)} pages{_rhat(rhat)}"
-        return "   ".join(filter(None, [worth, told, _steps(trail, fetches)]))
+        return "   ".join(filter(None, [worth, told, _steps(trace, fetches)]))
 
-    def _estimate(self, trail: Trail) -> str:
+    def _estimate(self, trace: WalkTrace) -> str:
         """Say what is watched, and how sure it is."""
         if not self._watched:
             return ""
@@ -86,7 +86,7 @@ class WalkDisplay:
 
         name, watched = next(iter(self._watched.items()))
         try:
-            one = ratio(trail, watched.numbers(trail))
+            one = ratio(trace, watched.numbers(trace))
         except UsageError:  # no step so far has it
             return ""
         return f"{name} {value(one)} ({interval(one)})"
@@ -98,17 +98,17 @@ def _wanted_size(goal: str) -> float:
     >>> _wanted_size("ess=400,fetches=2k"), _wanted_size("width=3%")
     (400.0, 0.0)
     """
-    from surveyor.estimate.sampling.until import Until
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
 
-    return Until.parse(goal).ess or 0.0
+    return SampleGoal.parse(goal).ess or 0.0
 
 
-def _worth(trail: Trail) -> tuple[float, float]:
+def _worth(trace: WalkTrace) -> tuple[float, float]:
     """Return the effective sample size and R-hat so far."""
     from surveyor.estimate.sampling.diagnostics import diagnose
 
     try:
-        told = diagnose(trail)
+        told = diagnose(trace)
     except UsageError:  # no step so far is on topic
         return 0.0, math.nan
     return min(told.ess.values()), max(told.rhat.values())
@@ -122,6 +122,6 @@ def _rhat(rhat: float) -> str:
     return "" if math.isnan(rhat) else f"   R-hat {rhat:.2f}"
 
 
-def _steps(trail: Trail, fetches: int) -> str:
-    on = float(trail.on_topic.mean()) if len(trail) else 0.0
-    return f"{counted(len(trail), 'step')}   {counted(fetches, 'page')} asked for   {percent(on)} of the steps on topic"
+def _steps(trace: WalkTrace, fetches: int) -> str:
+    on = float(trace.on_topic.mean()) if len(trace) else 0.0
+    return f"{counted(len(trace), 'step')}   {counted(fetches, 'page')} asked for   {percent(on)} of the steps on topic"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from surveyor.config import Settings
     from surveyor.crawler.session import Run
     from surveyor.estimate.sampling.beginning import SampleFolder
-    from surveyor.estimate.sampling.course import Course
-    from surveyor.estimate.sampling.until import Until
-    from surveyor.estimate.sampling.walked import Walked
+    from surveyor.estimate.sampling.course import WalkScheduler
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.walked import WalkResult
     from surveyor.outcome import Outcome
 
 
@@ -35,14 +35,14 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     from surveyor.crawler.start import clean_seeds, named
     from surveyor.estimate.sampling.beginning import begin, folder_for
     from surveyor.estimate.sampling.sample import sample_of
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.topics import Topic
-    from surveyor.estimate.sampling.until import Until
 
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
     chosen = with_contact(output, chosen)
     chosen, origins = named(chosen, origins, clean_seeds(wish.where) if wish.where else ())
-    seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), Until.parse(wish.goal)
+    seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), SampleGoal.parse(wish.goal)
     _check_budget(seeds, wish, until)
     place = Path(wish.out) if wish.out else folder_for(seeds, topic.text)
     if chosen.rng is None and not (place / "survey.toml").is_file():
@@ -76,9 +76,9 @@ def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
     return clean_seeds(named)
 
 
-def _check_budget(seeds: Sequence[str], wish: Wish, until: Until) -> None:
+def _check_budget(seeds: Sequence[str], wish: Wish, until: SampleGoal) -> None:
     """Refuse a budget that ends before the first step."""
-    from surveyor.estimate.sampling.methods import WALKS
+    from surveyor.estimate.sampling.walk_methods import WALKS
 
     first = min(len(seeds), wish.walks or WALKS)
     if until.fetches is not None and until.fetches < first:
@@ -103,7 +103,7 @@ def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) 
     say_unusual(output, begun.settings, {**origins, **own})
 
 
-def waiting(course: Course, now: Run) -> str:
+def waiting(course: WalkScheduler, now: Run) -> str:
     """Name the host that all walks wait for, if it is to be left alone for a while: a round needs all of its pages."""
     from surveyor.report.numbers import duration
     from surveyor.web.urls import host
@@ -115,24 +115,24 @@ def waiting(course: Course, now: Run) -> str:
     return f"waiting for {latest.name}, {duration(rest)}" if latest is not None and rest > LONG else ""
 
 
-def _walked(output: Output, begun: SampleFolder, wish: Wish, until: Until) -> tuple[Walked | None, int]:
+def _walked(output: Output, begun: SampleFolder, wish: Wish, until: SampleGoal) -> tuple[WalkResult | None, int]:
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
     from surveyor.cli.sample_display import WalkDisplay
     from surveyor.estimate.sampling.live import run
-    from surveyor.estimate.sampling.until import done_when
+    from surveyor.estimate.sampling.sample_goals import goal_check
 
     display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
-    done = done_when(until, wish.watched, lambda _trail, _fetches, watched: display.watch(watched))
+    done = goal_check(until, wish.watched, lambda _trace, _fetches, watched: display.watch(watched))
 
-    def watch(course: Course, now: Run, _: Outcome | None) -> None:
+    def watch(course: WalkScheduler, now: Run, _: Outcome | None) -> None:
         nonlocal said
         if len(now.hosts.remarks) > said:
             display.clear()
             for remark in [] if output.quiet else now.hosts.remarks[said:]:
                 output.warn(remark)
             said = len(now.hosts.remarks)
-        display(course.trail, len(course.asked), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
+        display(course.trace, len(course.asked), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
 
     work = partial(run, begun, **until.limits, done=done, watch=watch)
     try:

@@ -76,8 +76,8 @@ ASKED = tuple(one.name for one in fields(Wish) if one.name != "where")
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
     """Refuse what cannot work, before any of it is done."""
     from surveyor.estimate.sampling.properties import NUMBERS, check_known
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.topics import Topic
-    from surveyor.estimate.sampling.until import Until
 
     if not wish.where and not wish.lists:
         raise UsageError("nothing says where to walk", hint="name a graph, a survey, or URLs to begin at")
@@ -92,7 +92,7 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
         )
     if here != "graph":
         check_known((*wish.mean, *wish.watched), free=rules[0].free)
-    if Until.parse(wish.goal).width is not None:
+    if SampleGoal.parse(wish.goal).width is not None:
         _check_width(wish)
     fetching = {**given, **({"out": wish.out} if wish.out else {})}
     if fetching and here != "web":

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from surveyor.cli.sample_wish import Wish
     from surveyor.estimate.sampling.estimates import Estimate
     from surveyor.estimate.sampling.properties import Property
-    from surveyor.estimate.sampling.result import Sample
-    from surveyor.estimate.sampling.trail import Trail
+    from surveyor.estimate.sampling.sample_result import Sample
+    from surveyor.estimate.sampling.walk_trace import WalkTrace
     from surveyor.report.samples import Breakdown, Statistic
 
 NOT_REACHED = 3  # the exit code, also if something could not be told
@@ -93,9 +93,9 @@ def _stored(output: Output, wish: Wish) -> Found:
         terms["in_links"], start = _known(wish.in_links), [find(graph, page) for page in start]
     display = WalkDisplay(wish.goal, silent=output.quiet, color=output.color)
 
-    def say(trail: Trail, fetches: int, watched: Mapping[str, Property]) -> None:
+    def say(trace: WalkTrace, fetches: int, watched: Mapping[str, Property]) -> None:
         display.watch(watched)
-        display(lambda: trail, fetches)
+        display(lambda: trace, fetches)
 
     try:
         taken = sample(
@@ -127,7 +127,7 @@ def _known(in_links: Sequence[str]) -> Any:
 
 def code(sample: Sample, told: Told) -> int:
     """Return 0 if the goal was reached, and all that was asked for is told."""
-    return 0 if sample.reached and sample.trail.on_topic.any() and not told.failed else NOT_REACHED
+    return 0 if sample.reached and sample.trace.on_topic.any() and not told.failed else NOT_REACHED
 
 
 def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
@@ -137,7 +137,7 @@ def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
     """
     from surveyor.report.samples import Breakdown, Statistic
 
-    if not sample.trail.on_topic.any():
+    if not sample.trace.on_topic.any():
         return Told(draws=[] if wish.draws else None)
     failed: list[str] = []
 

@@ -10,7 +10,7 @@ from surveyor.report.column_files import ROWS, readable, write_columns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.store import columns
 
 KINDS = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surveyor.estimate.sampling.diagnostics import Diagnostics
-    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.report.sample_plots import Drawn
     from surveyor.report.samples import Breakdown, Statistic
 

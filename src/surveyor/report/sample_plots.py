@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from surveyor.arrays import FloatArray, IntArray
-    from surveyor.estimate.sampling.result import Sample
-    from surveyor.estimate.sampling.trail import Trail
+    from surveyor.estimate.sampling.sample_result import Sample
+    from surveyor.estimate.sampling.walk_trace import WalkTrace
     from surveyor.report.samples import Statistic
 
 MOMENTS = 24  # at which the interval of an estimate is worked out
@@ -44,12 +44,12 @@ def all_figures(
     sample: Sample, statistics: Sequence[Statistic], breakdowns: Sequence[Breakdown]
 ) -> dict[str, Drawn]:  # fmt: skip
     """Draw all that a sample has to show, by the name of a file; nothing if no step is on topic."""
-    trail, figures = sample.weighed, dict[str, Drawn]()
+    trace, figures = sample.weighted, dict[str, Drawn]()
     if not sample.telling:
         return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
         about = "The estimate of all walks with its 95 % interval against pages asked for; thin lines are single walks."
-        svg = running_plot(trail, sample.values(one.of), one.words, share=one.kind == "share")
+        svg = running_plot(trace, sample.values(one.of), one.words, share=one.kind == "share")
         figures[f"running-{number}"] = Drawn(svg, f"How it settled: {printable(one.words)}", about)
     for found in _with_degrees(sample, breakdowns):
         numbers = bool(found.found.labels) and isinstance(found.found.labels[0], tuple)
@@ -71,27 +71,27 @@ def _with_degrees(sample: Sample, breakdowns: Sequence[Breakdown]) -> list[Break
     return [*breakdowns, Breakdown("out_degree", sample.histogram("out_degree", edges_of(sample, "out_degree")))]
 
 
-def running_plot(trail: Trail, numbers: FloatArray, title: str, *, share: bool) -> str:
+def running_plot(trace: WalkTrace, numbers: FloatArray, title: str, *, share: bool) -> str:
     """Draw an estimate and its interval against pages asked for, and what each walk alone says.
 
     Parameters
     ----------
-    numbers : of each row of the trail; NaN where not known.
+    numbers : of each row of the trace; NaN where not known.
     """
-    ends = _moments(trail)
-    told = [_estimate(trail, numbers, end, share=share) for end in ends]
-    known = [(int(trail.fetches[end - 1]), one) for end, one in zip(ends, told, strict=True) if one is not None]
+    ends = _moments(trace)
+    told = [_estimate(trace, numbers, end, share=share) for end in ends]
+    known = [(int(trace.fetches[end - 1]), one) for end, one in zip(ends, told, strict=True) if one is not None]
     across = [fetches for fetches, _ in known]
 
     def draw(axes: Axes) -> None:
-        for walk in np.unique(trail.walk)[:WALKS]:
-            axes.plot(*_of_walk(trail, numbers, int(walk)), color=TWO, linewidth=0.7, alpha=0.45)
+        for walk in np.unique(trace.walk)[:WALKS]:
+            axes.plot(*_of_walk(trace, numbers, int(walk)), color=TWO, linewidth=0.7, alpha=0.45)
         if known:
             lows, highs = [one.low for _, one in known], [one.high for _, one in known]
             axes.fill_between(across, lows, highs, color=ONE, alpha=0.22, linewidth=0)
             axes.plot(across, [one.value for _, one in known], color=ONE, linewidth=2)
             _view(axes, lows, highs, share=share)
-        axes.set_xlim(0, max(int(trail.fetches.max(initial=1)), 1))
+        axes.set_xlim(0, max(int(trace.fetches.max(initial=1)), 1))
         axes.set_xlabel("pages asked for")
         axes.set_ylabel(_short(title))
         axes.xaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
@@ -112,32 +112,32 @@ def _view(axes: Axes, lows: Sequence[float], highs: Sequence[float], *, share: b
     axes.set_ylim(max(low - room, 0) if share else low - room, min(high + room, 1) if share else high + room)
 
 
-def _moments(trail: Trail) -> IntArray:
+def _moments(trace: WalkTrace) -> IntArray:
     """Return numbers of rows at which pages fetched are about equally far apart."""
-    if not len(trail):
+    if not len(trace):
         return np.empty(0, np.int64)
-    goals = np.linspace(trail.fetches[0], trail.fetches[-1], MOMENTS + 1)[1:]
-    found: IntArray = np.unique(np.searchsorted(trail.fetches, goals, side="right"))
+    goals = np.linspace(trace.fetches[0], trace.fetches[-1], MOMENTS + 1)[1:]
+    found: IntArray = np.unique(np.searchsorted(trace.fetches, goals, side="right"))
     return found
 
 
-def _estimate(trail: Trail, numbers: FloatArray, end: int, *, share: bool) -> Any:
+def _estimate(trace: WalkTrace, numbers: FloatArray, end: int, *, share: bool) -> Any:
     from surveyor.errors import UsageError
     from surveyor.estimate.sampling import estimates
 
     try:
-        return (estimates.share if share else estimates.mean)(trail.rows(slice(0, end)), numbers[:end])
+        return (estimates.share if share else estimates.mean)(trace.rows(slice(0, end)), numbers[:end])
     except UsageError:  # nothing on topic so far
         return None
 
 
-def _of_walk(trail: Trail, numbers: FloatArray, walk: int) -> tuple[FloatArray, FloatArray]:
+def _of_walk(trace: WalkTrace, numbers: FloatArray, walk: int) -> tuple[FloatArray, FloatArray]:
     """Return pages fetched and the estimate of one walk alone, thinned."""
-    rows = np.flatnonzero((trail.walk == walk) & trail.on_topic & ~np.isnan(numbers))
-    weight = trail.weight[rows]
+    rows = np.flatnonzero((trace.walk == walk) & trace.on_topic & ~np.isnan(numbers))
+    weight = trace.weight[rows]
     means = np.cumsum(weight * numbers[rows]) / np.cumsum(weight)
     at = np.unique(np.linspace(0, max(rows.size - 1, 0), POINTS).astype(np.int64)) if rows.size else rows
-    return trail.fetches[rows][at].astype(float), means[at]
+    return trace.fetches[rows][at].astype(float), means[at]
 
 
 def categories_plot(breakdown: Breakdown) -> str:
@@ -179,8 +179,8 @@ def bins_plot(breakdown: Breakdown) -> str:
 
 def weights_plot(sample: Sample) -> str:
     """Draw how many neighbours pages have: of those that the walks stood on, and, weighted, of those on topic."""
-    on = sample.trail.on_topic
-    degree, weight = sample.trail.degree[on], sample.weighed.weight[on]
+    on = sample.trace.on_topic
+    degree, weight = sample.trace.degree[on], sample.weighted.weight[on]
     edges = bins_of(float(degree.max(initial=1)))
     plain = np.histogram(degree, edges)[0] / max(degree.size, 1)
     counted = np.histogram(degree, edges, weights=weight)[0] / max(float(weight.sum()), 1e-300)

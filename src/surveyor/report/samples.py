@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from surveyor.estimate.sampling.estimates import Distribution, Estimate
-    from surveyor.estimate.sampling.result import Sample
+    from surveyor.estimate.sampling.sample_result import Sample
 
 KEYS = ("statistic", "of", "category", "value", "low", "high", "level", "se", "ess", "pages")
 SHOWN = 12  # categories of a list; the others are told as one line
@@ -89,7 +89,7 @@ def facts(sample: Sample) -> dict[str, str]:
 
 def method(name: str) -> str:
     """Say what a method does, and whose it is."""
-    from surveyor.estimate.sampling.methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import METHODS
 
     known = METHODS[name]
     return f"{name}: {known.about}"
@@ -169,7 +169,7 @@ def draws_table(draws: Sequence[str]) -> Table:
 
 def meaning(sample: Sample) -> list[str]:
     """Say below the numbers what they mean."""
-    from surveyor.estimate.sampling.methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import METHODS
 
     told = "weights make every page count alike that the walks can reach; intervals are at 95 %"
     if not METHODS[sample.method].exact:

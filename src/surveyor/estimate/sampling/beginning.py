@@ -21,10 +21,10 @@ from surveyor.crawler.naming import shortened, site_name
 from surveyor.crawler.replay import SCOPE
 from surveyor.crawler.start import clean_seeds, start
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.methods import DEFAULT, HOSTS, WALKS, Plan, method_named
-from surveyor.estimate.sampling.neighbours import LIMIT, NeighbourSource, name_of, neighbours_of
+from surveyor.estimate.sampling.in_link_sources import LIMIT, InLinkSource, in_link_source, source_name
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walking import MANY
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, HOSTS, WALKS, WalkPlan, method_named
+from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.outcome import Event
 from surveyor.store.directory import Manifest, SurveyFolder, damaged
 
@@ -36,7 +36,7 @@ WINDOW = 100  # steps of an unfocused walk in which no host may have more than h
 SPENDING = {"budget": "--budget", "budget_file": "--budget-file"}  # that it has only if asked for
 MOST = 1_000_000  # pages that the manifest names as a goal if there is no limit
 RANGES = {"walks": (1, 100_000), "reach": (1, 10_000), "window": (0, 100_000), "hosts": (2, 100_000),
-          "limit": (1, 10**9), "rng": (0, MANY - 1)}  # fmt: skip
+          "limit": (1, 10**9), "rng": (0, UNLIMITED - 1)}  # fmt: skip
 HINT = "leave it as it was, or begin another in another folder"
 
 
@@ -75,14 +75,14 @@ class SampleFolder:
     settings: Settings
     terms: Terms
     topic: Topic
-    in_links: NeighbourSource
+    in_links: InLinkSource
     is_new: bool
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> WalkPlan:
         """How walks go."""
         terms = self.terms
-        return Plan(terms.method, terms.walks, self.folder.manifest.rng, terms.reach, terms.window, terms.hosts)
+        return WalkPlan(terms.method, terms.walks, self.folder.manifest.rng, terms.reach, terms.window, terms.hosts)
 
     def close(self) -> None:
         """Close its files."""
@@ -119,13 +119,13 @@ def begin(
 
     Parameters
     ----------
-    in_links : who tells which pages link to a page (see `neighbours_of`), and `limit` how many at most.
+    in_links : who tells which pages link to a page (see `in_link_source`), and `limit` how many at most.
     until : the goal in words, which the journal keeps; `fetches` is the limit of pages, for those who look at it.
     """
-    source = neighbours_of(in_links)
+    source = in_link_source(in_links)
     given = {
         "topic": topic.text, "digest": topic.digest, "method": method, "walks": walks,
-        "reach": reach, "window": window, "hosts": hosts, "in_links": name_of(source), "limit": limit,
+        "reach": reach, "window": window, "hosts": hosts, "in_links": source_name(source), "limit": limit,
         "until": until or None,
     }  # fmt: skip
     check(given)
@@ -155,7 +155,7 @@ def folder_for(seeds: Sequence[str], topic: str) -> Path:
 
 def check(given: Mapping[str, Any]) -> None:
     """Refuse what would fail later."""
-    method_named(given["method"] or DEFAULT)
+    method_named(given["method"] or DEFAULT_METHOD)
     for name, (lowest, highest) in RANGES.items():
         value: Any = given.get(name, lowest)
         if value is None and name != "rng":
@@ -182,7 +182,7 @@ def _make(
 ) -> tuple[SurveyFolder, Settings, Terms]:
     unfocused = given["method"] == "webwalker" or given["topic"] == "everything"
     usual: dict[str, Any] = {  # a topic keeps walks out of most traps, and jumps would spoil their law
-        "method": DEFAULT, "walks": WALKS, "window": WINDOW if unfocused else 0, "hosts": HOSTS, "limit": LIMIT,
+        "method": DEFAULT_METHOD, "walks": WALKS, "window": WINDOW if unfocused else 0, "hosts": HOSTS, "limit": LIMIT,
         "until": "",
     }  # fmt: skip
     terms = Terms(**{**dict.fromkeys(given), **usual, **{k: v for k, v in given.items() if v is not None}})

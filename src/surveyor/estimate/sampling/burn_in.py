@@ -12,21 +12,21 @@ import numpy as np
 from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.spread import runs, walk_order
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 BURN, MOST = 0.1, 0.5  # of each walk
 AFTER_JUMP = 50  # steps
 
 
-def kept(trail: Trail, burn: float = BURN) -> IntArray:
+def kept(trace: WalkTrace, burn: float = BURN) -> IntArray:
     """Return the rows that are not left out, walk after walk, each in the order of time."""
     if not 0 <= burn <= MOST:
         raise UsageError(f"a burn-in of {burn}", hint="give a share of each walk from 0 to 0.5")
-    order = walk_order(trail.walk)
-    _, rows = runs(trail.walk[order])
+    order = walk_order(trace.walk)
+    _, rows = runs(trace.walk[order])
     stays = _from(rows, np.floor(burn * rows))
-    if trail.segment.size and trail.segment.max() > 0:
-        segments, lengths = trail.segment[order].astype(np.int64), _segments(trail, order)
+    if trace.segment.size and trace.segment.max() > 0:
+        segments, lengths = trace.segment[order].astype(np.int64), _segments(trace, order)
         after = np.minimum(AFTER_JUMP, lengths // 2)
         begins = np.cumsum(lengths) - lengths
         stays &= _from(lengths, np.where(segments[begins] > 0, after, 0))
@@ -34,9 +34,9 @@ def kept(trail: Trail, burn: float = BURN) -> IntArray:
     return left
 
 
-def _segments(trail: Trail, order: IntArray) -> IntArray:
+def _segments(trace: WalkTrace, order: IntArray) -> IntArray:
     """Return the length of each segment of each walk."""
-    walk, segment = trail.walk[order], trail.segment[order]
+    walk, segment = trace.walk[order], trace.segment[order]
     changes = np.r_[True, (walk[1:] != walk[:-1]) | (segment[1:] != segment[:-1])]
     lengths: IntArray = np.diff(np.r_[np.flatnonzero(changes), order.size])
     return lengths

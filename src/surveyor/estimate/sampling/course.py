@@ -18,18 +18,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from surveyor.errors import NothingFetched
-from surveyor.estimate.sampling.ground import DEAD, OFF, ON, Ground
-from surveyor.estimate.sampling.methods import Plan
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.until import looks
-from surveyor.estimate.sampling.walking import MANY, Walking
+from surveyor.estimate.sampling.ground import DEAD, OFF, ON, WalkGraph
+from surveyor.estimate.sampling.sample_goals import check_intervals
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walk_trace import WalkTrace
+from surveyor.estimate.sampling.walking import UNLIMITED, PythonWalks
 
 IDLE = 10_000  # rounds in which walks came to no new page, after which they will hardly come to any
 MOVES = 20  # that a page where walks begin may have made
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class PageRecord:
     """What a walk meets at a page."""
 
     kind: int  # OFF, ON or DEAD
@@ -37,31 +37,31 @@ class Met:
     moved: int = -1  # where it is now
 
     @classmethod
-    def read(cls, links: Sequence[int], *, on_topic: bool) -> Met:
+    def read(cls, links: Sequence[int], *, on_topic: bool) -> PageRecord:
         """A page that was read."""
         return cls(ON if on_topic else OFF, links)
 
     @classmethod
-    def elsewhere(cls, target: int) -> Met:
+    def elsewhere(cls, target: int) -> PageRecord:
         """A page that moved."""
         return cls(OFF, (target,), target)
 
 
-UNREADABLE = Met(DEAD)
+UNREADABLE = PageRecord(DEAD)
 
 
-class Course:
+class WalkScheduler:
     """Walks that ask for pages and go on when they were told of them."""
 
     def __init__(
         self,
-        ground: Ground,
+        ground: WalkGraph,
         seeds: Sequence[int],
-        plan: Plan,
+        plan: WalkPlan,
         *,
-        fetches: int = MANY,
-        steps: int = MANY,
-        done: Callable[[Trail], object] = lambda _: False,
+        fetches: int = UNLIMITED,
+        steps: int = UNLIMITED,
+        done: Callable[[WalkTrace], object] = lambda _: False,
     ) -> None:
         """Let walks begin at the seeds in turn, ask for so many pages, walk so many steps, and end when it is `done`.
 
@@ -72,11 +72,11 @@ class Course:
         self._wanted = min(plan.walks, len(every))
         self.seeds, self._others = every[: self._wanted], every[self._wanted :]
         self.ending: str | None = None  # what is done; fetches, exhausted, lost
-        self.walking: Walking | None = None
+        self.walking: PythonWalks | None = None
         self.waits: set[int] = set()  # pages that were asked for
         self._first: dict[int, None] = {}  # pages asked for before the walks began
         self._moved: dict[int, int] = {}
-        self._done, self._looks, self._last = done, looks(), (0, 0)
+        self._done, self._looks, self._last = done, check_intervals(), (0, 0)
         self._look = next(self._looks)
 
     @property
@@ -108,11 +108,11 @@ class Course:
             self.ending = "lost"
             return []
         dealt = [alive[turn % len(alive)] for turn in range(self.plan.walks)]
-        self.walking = Walking(self.ground, dealt, self.plan)
+        self.walking = PythonWalks(self.ground, dealt, self.plan)
         self.walking.asked.update(self._first)
         return self._go_on(self.walking)
 
-    def learn(self, page: int, met: Met) -> list[int]:
+    def learn(self, page: int, met: PageRecord) -> list[int]:
         """Take in a page that was asked for; return the pages that are asked for next, if it was the last of those."""
         self.ground.learn(page, met.kind, met.links)
         self.waits.discard(page)
@@ -122,9 +122,9 @@ class Course:
             return []
         return self.begin() if self.walking is None else self._go_on(self.walking)
 
-    def trail(self) -> Trail:
+    def trace(self) -> WalkTrace:
         """Return all steps so far."""
-        return (self.walking or Walking(self.ground, [], self.plan)).trail()
+        return (self.walking or PythonWalks(self.ground, [], self.plan)).trace()
 
     def _now(self, page: int) -> int:
         """Return where a page is now."""
@@ -132,7 +132,7 @@ class Course:
             page = self._moved.get(page, page)
         return page
 
-    def _go_on(self, walking: Walking) -> list[int]:
+    def _go_on(self, walking: PythonWalks) -> list[int]:
         """Walk until pages are missing, or to the end."""
         while self.ending is None:
             missing = walking.missing(self.fetches)
@@ -145,14 +145,14 @@ class Course:
                 self._look_at(walking)
         return []
 
-    def _look_at(self, walking: Walking) -> None:
+    def _look_at(self, walking: PythonWalks) -> None:
         """End it if it is done; asked after certain rounds."""
         if self.ground.round >= self._look:
             self._look += next(self._looks)
-            if met := self._done(walking.trail()):
+            if met := self._done(walking.trace()):
                 self.ending = met if isinstance(met, str) else "done"
 
-    def _end(self, walking: Walking) -> str | None:
+    def _end(self, walking: PythonWalks) -> str | None:
         """Say whether walks cannot go on."""
         if walking.full:
             return "fetches"
@@ -166,7 +166,7 @@ class Course:
         return "exhausted" if self.ground.round - self._last[1] > IDLE else None
 
 
-def check_begun(course: Course, name: Callable[[int], str]) -> None:
+def check_begun(course: WalkScheduler, name: Callable[[int], str]) -> None:
     """Raise if not one of the pages where walks begin could be read."""
     if course.walking is None and course.ending == "lost":
         named = ", ".join(name(page) for page in course.seeds[:3])

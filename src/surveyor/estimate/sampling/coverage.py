@@ -30,7 +30,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.estimate.sampling.laws import wilson
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 ENOUGH = 0.3  # in-links told: corrected weights are then off by no more than chance at 400 pages, on most webs
 LEAST = 0.05  # below, too few are told to learn from them
@@ -115,10 +115,10 @@ class InLinks:
         }  # fmt: skip
 
 
-def weighed(trail: Trail, seen: Seen, how: str, capped: int) -> tuple[Trail, InLinks]:
+def weighed(trace: WalkTrace, seen: Seen, how: str, capped: int) -> tuple[WalkTrace, InLinks]:
     """Return steps with weights that make up for in-links not known, as far as they can, and how many were."""
     told, known = in_link_coverage(seen), neighbour_coverage(seen)
-    return corrected(trail, seen), InLinks(how, told, known, capped, corrected=True)
+    return corrected(trace, seen), InLinks(how, told, known, capped, corrected=True)
 
 
 def in_link_coverage(seen: Seen) -> Coverage:
@@ -179,12 +179,12 @@ def expected_visits(seen: Seen) -> FloatArray:
     return degree**settled * arrive ** (1 - settled) * np.maximum(reach, FLOOR)
 
 
-def corrected(trail: Trail, seen: Seen) -> Trail:
-    """Return a trail whose degrees are the expected visits, so that its weights make up for links not known.
+def corrected(trace: WalkTrace, seen: Seen) -> WalkTrace:
+    """Return a trace whose degrees are the expected visits, so that its weights make up for links not known.
 
     For means and shares: sizes of topics by collisions come out up to 1.6 times too large on large webs.
     """
-    return replace(trail, degree=expected_visits(seen)[np.searchsorted(seen.pages, trail.page)])
+    return replace(trace, degree=expected_visits(seen)[np.searchsorted(seen.pages, trace.page)])
 
 
 def _shares(seen: Seen) -> tuple[float, float, FloatArray]:

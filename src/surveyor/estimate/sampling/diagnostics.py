@@ -25,7 +25,7 @@ from surveyor.estimate.sampling.burn_in import BURN, kept
 from surveyor.estimate.sampling.estimates import chosen, estimate_of, values_of
 from surveyor.estimate.sampling.laws import normal_scores, student, two_sided
 from surveyor.estimate.sampling.spread import Blocks, blocks, runs, spread, walk_order
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 LOG_DEGREE = "log degree"  # looked at in every sample
 
@@ -70,7 +70,7 @@ class Diagnostics:
 
 
 def diagnose(
-    trail: Trail,
+    trace: WalkTrace,
     properties: Mapping[str, npt.ArrayLike] | None = None,
     *,
     host: AnyIntArray | None = None,
@@ -83,9 +83,9 @@ def diagnose(
     properties : by name, values of each row, NaN where not known; the logarithm of the degree is always looked at.
     host : a number for the host of each row.
     """
-    every = chosen(trail, np.ones(len(trail), np.bool_), burn)
+    every = chosen(trace, np.ones(len(trace), np.bool_), burn)
     ess, rhat, moves = dict[str, float](), dict[str, float](), dict[str, float]()
-    by_name = {name: values_of(trail, given)[every.place] for name, given in (properties or {}).items()}
+    by_name = {name: values_of(trace, given)[every.place] for name, given in (properties or {}).items()}
     for name, values in ({LOG_DEGREE: np.log(every.degree)} | by_name).items():
         known = ~np.isnan(values)
         if not known.any():
@@ -98,11 +98,11 @@ def diagnose(
         rhat[name] = max(split_rhat(rows.walk, of_rows), split_rhat(rows.walk, added))
         moves[name] = geweke(found, found.sums(rows.weight * of_rows), found.sums(rows.weight))
     top = None if host is None else float(np.unique(host[every.place], return_counts=True)[1].max() / every.place.size)
-    left_out = len(trail) - kept(trail, burn).size
+    left_out = len(trace) - kept(trace, burn).size
     degree = float(every.degree.mean()), float(every.degree.size / every.weight.sum())
     return Diagnostics(
-        ess, rhat, moves, len(trail), int(trail.on_topic.sum()), left_out, int(np.unique(trail.walk).size),
-        stuck(trail), jumps(trail), *degree, top,
+        ess, rhat, moves, len(trace), int(trace.on_topic.sum()), left_out, int(np.unique(trace.walk).size),
+        stuck(trace), jumps(trace), *degree, top,
     )  # fmt: skip
 
 
@@ -185,30 +185,30 @@ def _warnings(told: Diagnostics) -> list[str]:
     return said
 
 
-def moving(trail: Trail) -> Trail:
+def moving(trace: WalkTrace) -> WalkTrace:
     """Leave out walks that never moved, if others did: one page alone would count as much as a part of the topic."""
-    some = moving_rows(trail)
-    return trail if some.all() else trail.rows(some)
+    some = moving_rows(trace)
+    return trace if some.all() else trace.rows(some)
 
 
-def moving_rows(trail: Trail) -> BoolArray:
+def moving_rows(trace: WalkTrace) -> BoolArray:
     """Mark the rows of walks that moved; all rows if none did."""
-    moved: BoolArray = ~np.isin(trail.walk, stuck(trail))
-    return moved if moved.any() else np.ones(len(trail), np.bool_)
+    moved: BoolArray = ~np.isin(trace.walk, stuck(trace))
+    return moved if moved.any() else np.ones(len(trace), np.bool_)
 
 
-def stuck(trail: Trail) -> tuple[int, ...]:
+def stuck(trace: WalkTrace) -> tuple[int, ...]:
     """Return the walks that stand on one page all the time, for two steps or more."""
-    if not len(trail):
+    if not len(trace):
         return ()
-    order = walk_order(trail.walk)
-    walk, page = trail.walk[order], trail.page[order]
+    order = walk_order(trace.walk)
+    walk, page = trace.walk[order], trace.page[order]
     begins, counts = runs(walk)
     same = np.minimum.reduceat(page, begins) == np.maximum.reduceat(page, begins)
     return tuple(walk[begins[same & (counts > 1)]].tolist())
 
 
-def jumps(trail: Trail) -> int:
+def jumps(trace: WalkTrace) -> int:
     """Count the segments after the first of each walk."""
-    order = walk_order(trail.walk)
-    return int(np.maximum.reduceat(trail.segment[order], runs(trail.walk[order])[0]).sum())
+    order = walk_order(trace.walk)
+    return int(np.maximum.reduceat(trace.segment[order], runs(trace.walk[order])[0]).sum())

@@ -13,14 +13,14 @@ from surveyor.arrays import IdArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.burn_in import BURN
 from surveyor.estimate.sampling.estimates import chosen
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
-def uniform_draws(trail: Trail, count: int, rng: int | np.random.Generator, *, burn: float = BURN) -> IdArray:
+def uniform_draws(trace: WalkTrace, count: int, rng: int | np.random.Generator, *, burn: float = BURN) -> IdArray:
     """Return so many pages of the topic in the order of walks and time; a page may come more than once."""
     if count != int(count) or count < 1:
         raise UsageError(f"{count} pages", hint="ask for a whole number of pages, one at least")
-    rows = chosen(trail, np.ones(len(trail), np.bool_), burn)
+    rows = chosen(trace, np.ones(len(trace), np.bool_), burn)
     if count > rows.walk.size:
         raise UsageError(
             f"{count:,} pages out of {rows.walk.size:,} steps on topic", hint="walk longer, or ask for fewer pages"

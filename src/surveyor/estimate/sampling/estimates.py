@@ -36,7 +36,7 @@ from surveyor.estimate.sampling.spread import (
     tail_freedom,
     to_and_fro,
 )
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 LEVEL = 0.95
 FEW = 10  # different pages with a property, or without it: fewer tell little of how much its share varies
@@ -96,7 +96,7 @@ class Distribution:
 class Rows(NamedTuple):
     """Rows that count: on topic, after the burn-in, with a known value. Walk after walk, each in the order of time."""
 
-    place: IntArray  # in the trail
+    place: IntArray  # in the trace
     walk: IdArray
     page: IdArray
     weight: FloatArray
@@ -113,54 +113,54 @@ class Rows(NamedTuple):
         return Rows(self.place[some], walk, page, self.weight[some], self.degree[some], *sizes)
 
 
-def values_of(trail: Trail, values: npt.ArrayLike) -> FloatArray:
+def values_of(trace: WalkTrace, values: npt.ArrayLike) -> FloatArray:
     """Return values as numbers, one per row."""
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise UsageError("values that are not numbers", hint="give numbers, or ask for a distribution") from None
-    if numbers.shape != (len(trail),):
+    if numbers.shape != (len(trace),):
         raise UsageError(
-            f"{numbers.size:,} values for {len(trail):,} rows of the sample", hint="give one value per row"
+            f"{numbers.size:,} values for {len(trace):,} rows of the sample", hint="give one value per row"
         )
     return numbers
 
 
-def chosen(trail: Trail, known: BoolArray, burn: float) -> Rows:
+def chosen(trace: WalkTrace, known: BoolArray, burn: float) -> Rows:
     """Choose the rows that count."""
-    counts = trail.on_topic & (trail.degree > 0) & known
+    counts = trace.on_topic & (trace.degree > 0) & known
     if not counts.any():
         raise UsageError(
             "no step of the sample stands on a page on topic whose value is known",
             hint="walk longer, begin at pages on topic, or ask for a property that pages have",
         )
-    place = kept(trail, burn)
+    place = kept(trace, burn)
     place = place[counts[place]]
     if not place.size:
         raise UsageError(
             "no step after the first tenth of each walk stands on a page on topic whose value is known",
             hint="walk longer, or ask for a property that more pages have",
         )
-    degree = trail.degree[place].astype(np.float64)
-    walk, page = trail.walk[place], trail.page[place]
+    degree = trace.degree[place].astype(np.float64)
+    walk, page = trace.walk[place], trace.page[place]
     return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
 
 
-def _known(trail: Trail, values: npt.ArrayLike, burn: float) -> tuple[Rows, FloatArray]:
+def _known(trace: WalkTrace, values: npt.ArrayLike, burn: float) -> tuple[Rows, FloatArray]:
     """Return the rows that count and whose values are known, and these."""
-    numbers = values_of(trail, values)
-    rows = chosen(trail, ~np.isnan(numbers), burn)
+    numbers = values_of(trace, values)
+    rows = chosen(trace, ~np.isnan(numbers), burn)
     return rows, numbers[rows.place]
 
 
-def ratio(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
+def ratio(trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic; of zeros and ones it is a share.
 
     Parameters
     ----------
     values : one per row; NaN where it is not known, which leaves the row out.
     """
-    return estimate_of(*_known(trail, values, burn), level)
+    return estimate_of(*_known(trace, values, burn), level)
 
 
 def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimate:
@@ -168,9 +168,9 @@ def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimat
     return (_share if bool(np.isin(values, (0.0, 1.0)).all()) else _mean)(rows, values, level)
 
 
-def mean(trail: Trail, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
+def mean(trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the mean of values over the pages of the topic; its interval may be longer on one side."""
-    return _mean(*_known(trail, values, burn), level)
+    return _mean(*_known(trace, values, burn), level)
 
 
 def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
@@ -184,16 +184,16 @@ def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
     return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Hall's interval")
 
 
-def share(trail: Trail, flags: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
+def share(trace: WalkTrace, flags: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the share of the pages of the topic that have a property: 1 or True; NaN is not known."""
-    numbers = values_of(trail, flags)
+    numbers = values_of(trace, flags)
     known = ~np.isnan(numbers)
     if not np.isin(numbers[known], (0.0, 1.0)).all():
         raise UsageError(
             f"{numbers[known & (numbers != 0) & (numbers != 1)][0]:g} is neither yes nor no, so that it has no share",
             hint="ask for its mean, or for a rule that pages meet or do not",
         )
-    rows = chosen(trail, known, burn)
+    rows = chosen(trace, known, burn)
     return _share(rows, numbers[rows.place], level)
 
 
@@ -203,12 +203,12 @@ def _share(rows: Rows, flags: FloatArray, level: float) -> Estimate:
 
 
 def quantile(
-    trail: Trail, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: float = BURN
 ) -> Estimate:
     """Estimate the value that a share q of the pages of the topic does not exceed."""
     if not 0 < q < 1:
         raise UsageError(f"a quantile at {q:g}", hint="give a share between 0 and 1, such as 0.5 for the median")
-    rows, of_row = _known(trail, values, burn)
+    rows, of_row = _known(trace, values, burn)
     order = np.argsort(of_row, kind="stable")
     ordered, below = of_row[order], np.cumsum(rows.weight[order])
     below /= below[-1]
@@ -224,40 +224,40 @@ def quantile(
 
 
 def histogram(
-    trail: Trail, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: float = BURN
 ) -> Distribution:
     """Estimate the share of pages in each bin [edge, next edge), the last with its upper edge.
 
     Pages outside all bins count as pages in no bin: shares need not sum to 1. Edges may be infinite.
     """
-    bounds, numbers = np.asarray(edges, np.float64), values_of(trail, values)
+    bounds, numbers = np.asarray(edges, np.float64), values_of(trace, values)
     if bounds.size < 2 or not (np.diff(bounds) > 0).all():
         raise UsageError("edges of bins that do not rise", hint="give two rising edges or more")
     codes = np.searchsorted(bounds, numbers, side="right") - 1
     codes[numbers == bounds[-1]] = bounds.size - 2
     codes[(codes < 0) | (codes > bounds.size - 2)] = bounds.size - 1
-    rows = chosen(trail, ~np.isnan(numbers), burn)
+    rows = chosen(trace, ~np.isnan(numbers), burn)
     shares = _shares(rows, codes[rows.place], bounds.size, level)
     return Distribution(tuple(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), shares[:-1])
 
 
 def distribution(
-    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: float = BURN
 ) -> Distribution:
     """Estimate the share of pages in each category, largest first; None and NaN are not known."""
-    labels, codes = coded(trail, categories)
-    rows = chosen(trail, codes >= 0, burn)
+    labels, codes = coded(trace, categories)
+    rows = chosen(trace, codes >= 0, burn)
     seen, inverse = np.unique(codes[rows.place], return_inverse=True)
     shares = _shares(rows, inverse, seen.size, level)
     order = sorted(range(seen.size), key=lambda k: (-shares[k].value, str(labels[seen[k]])))
     return Distribution(tuple(labels[seen[k]] for k in order), tuple(shares[k] for k in order))
 
 
-def coded(trail: Trail, categories: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
+def coded(trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
     """Return the categories and the number of that of each row, -1 where it is not known."""
     given = np.asarray(categories)
-    if given.shape != (len(trail),):
-        raise UsageError(f"{given.size:,} categories for {len(trail):,} rows of the sample", hint="give one per row")
+    if given.shape != (len(trace),):
+        raise UsageError(f"{given.size:,} categories for {len(trace):,} rows of the sample", hint="give one per row")
     if given.dtype != np.object_:
         labels, inverse = np.unique(given, return_inverse=True)
         codes = inverse.astype(np.int64)

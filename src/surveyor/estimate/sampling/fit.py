@@ -24,7 +24,7 @@ from surveyor.estimate.sampling.burn_in import BURN
 from surveyor.estimate.sampling.estimates import chosen, coded
 from surveyor.estimate.sampling.laws import f_tail
 from surveyor.estimate.sampling.spread import blocks, spread
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 EXPECTED = 5.0  # effective pages in a cell, at the least
 
@@ -47,7 +47,7 @@ class Fit:
 
 
 def fit(
-    trail: Trail, categories: Sequence[Any] | npt.NDArray[Any], expected: Mapping[Any, float], *, burn: float = BURN
+    trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any], expected: Mapping[Any, float], *, burn: float = BURN
 ) -> Fit:
     """Test the distribution of categories over the pages of the topic against a known one.
 
@@ -56,7 +56,7 @@ def fit(
     categories : one per row; None and NaN are not known.
     expected : the known share or number of pages of each category; scaled to sum 1.
     """
-    labels, codes = coded(trail, categories)
+    labels, codes = coded(trace, categories)
     known = np.array([float(share) for share in expected.values()])
     if not (known.size and np.isfinite(known).all() and (known >= 0).all() and known.sum() > 0):
         raise UsageError("no known distribution", hint="give each category a share or a number, 0 or more")
@@ -69,14 +69,14 @@ def fit(
             hint="add the category, or merge it into one that both have",
         )
     table = np.array([number[label] for label in labels] + [-1])
-    return _compared(_Cells(trail, table[codes], known.size, burn), known / known.sum())
+    return _compared(_Cells(trace, table[codes], known.size, burn), known / known.sum())
 
 
 class _Cells:
     """Shares of categories of one sample, with what their variances are computed from."""
 
-    def __init__(self, trail: Trail, codes: IntArray, kinds: int, burn: float) -> None:
-        rows = chosen(trail, codes >= 0, burn)
+    def __init__(self, trace: WalkTrace, codes: IntArray, kinds: int, burn: float) -> None:
+        rows = chosen(trace, codes >= 0, burn)
         total = rows.weight.sum()
         self.rows = rows.walk.size
         self.blocks = blocks(rows.walk)

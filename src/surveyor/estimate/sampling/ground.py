@@ -20,7 +20,7 @@ def _by_id(page: int) -> int | str:
 
 
 @dataclass(slots=True)
-class Ground:
+class WalkGraph:
     """Pages and their neighbours, as far as they are known; pages are numbers."""
 
     told: Callable[[int], Iterable[int]]  # pages that link to a page, by a source of back-links

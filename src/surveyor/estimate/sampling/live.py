@@ -21,11 +21,11 @@ from surveyor.crawler.replay import scope_of
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.estimate.sampling.archived import page_of
 from surveyor.estimate.sampling.beginning import SampleFolder
-from surveyor.estimate.sampling.course import UNREADABLE, Course, Met, check_begun
-from surveyor.estimate.sampling.neighbours import Nobody, asked, name_of
+from surveyor.estimate.sampling.course import UNREADABLE, PageRecord, WalkScheduler, check_begun
+from surveyor.estimate.sampling.in_link_sources import NoInLinks, asked, source_name
 from surveyor.estimate.sampling.seen import seen_live
-from surveyor.estimate.sampling.walked import Done, MetPages, Walked, ground_of, is_on, walked
-from surveyor.estimate.sampling.walking import MANY
+from surveyor.estimate.sampling.walked import Done, SurveyPages, WalkResult, ground_of, is_on, walked
+from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.outcome import Event, Outcome, Visit
 from surveyor.stopping import Pages
 from surveyor.store.directory import SurveyFolder, damaged
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TOLD = "told"
 ENDLESS = Pages(10**12)  # the walks end it
-Watch = Callable[[Course, live.Run, Outcome | None], None]
+Watch = Callable[[WalkScheduler, live.Run, Outcome | None], None]
 
 
 class Asking:
@@ -57,9 +57,9 @@ class Asking:
         self._sample, self._urls = sample, urls
         ground = ground_of(urls, sample.topic, _Told(sample, urls, clock))
         seeds = urls.ids(sample.folder.manifest.seeds).tolist()
-        self.pages = MetPages(sample.folder.folder, urls, ground, sample.folder, sample.settings.archive)
-        self.course = Course(
-            ground, seeds, sample.plan, fetches=fetches, steps=steps, done=lambda trail: done(trail, self.pages)
+        self.pages = SurveyPages(sample.folder.folder, urls, ground, sample.folder, sample.settings.archive)
+        self.course = WalkScheduler(
+            ground, seeds, sample.plan, fetches=fetches, steps=steps, done=lambda trace: done(trace, self.pages)
         )
         self._unasked: dict[int, Outcome] = {}  # what someone else has read
 
@@ -93,17 +93,17 @@ class Asking:
         self._ledger.hear(wanted)  # some may be known from a source of back-links alone
         return Reorder(wanted, -np.arange(wanted.size, dtype=np.float64))
 
-    def _met(self, outcome: Outcome) -> Met:
+    def _met(self, outcome: Outcome) -> PageRecord:
         """Say what an outcome is to a walk."""
         if outcome.kind == "moved":
-            return Met.elsewhere(outcome.target)
+            return PageRecord.elsewhere(outcome.target)
         if outcome.kind != "read":
             return UNREADABLE
         folder, topic = self._sample.folder, self._sample.topic
         fetched = isinstance(outcome, Visit)  # else it comes from the journal
         visit = outcome if fetched else folder.journal.last_visit(outcome.page, "read")
         on_topic = isinstance(visit, Visit) and is_on(topic, page_of(folder, self._urls[outcome.page], visit))
-        return Met.read(outcome.links.tolist(), on_topic=on_topic)
+        return PageRecord.read(outcome.links.tolist(), on_topic=on_topic)
 
 
 class _Told:
@@ -116,7 +116,7 @@ class _Told:
         self._known = _kept(sample.folder, len(urls))
 
     def __call__(self, page: int) -> Iterable[int]:
-        if page in self._known or isinstance(self._source, Nobody):
+        if page in self._known or isinstance(self._source, NoInLinks):
             return self._known.get(page, ())
         told = [url for url in asked(self._source, self._urls[page], self._limit) if self._scope.admits(url)]
         pages: list[int] = self._urls.ids(told).tolist()
@@ -142,19 +142,19 @@ def _kept(folder: SurveyFolder, pages: int) -> dict[int, list[int]]:
 async def run(
     sample: SampleFolder,
     *,
-    fetches: int = MANY,
-    steps: int = MANY,
-    done: Done = lambda _trail, _pages: False,
+    fetches: int = UNLIMITED,
+    steps: int = UNLIMITED,
+    done: Done = lambda _trace, _pages: False,
     client: Client | None = None,
     resolver: Resolver | None = None,
     hosts: Hosts | None = None,
     wait: Wait | None = None,
     watch: Watch = lambda _course, _run, _outcome: None,
     patience: float = live.PATIENCE,
-) -> Walked:
+) -> WalkResult:
     """Walk until it is done, has asked for so many pages, or can go no further; cancel it to stop in good order.
 
-    `done` is asked after certain rounds, and must depend on the trail and its pages alone. `watch` is told of each
+    `done` is asked after certain rounds, and must depend on the trace and its pages alone. `watch` is told of each
     outcome, and now and then that time goes by.
     """
     latest: list[Asking] = []
@@ -175,8 +175,8 @@ async def run(
     course, pages = latest[0].course, latest[0].pages
     pages.close()
     check_begun(course, pages.url)
-    how = name_of(sample.in_links) or "the walks themselves"
+    how = source_name(sample.in_links) or "the walks themselves"
     done_so_far = walked(course, pages, sample.topic, str(sample.folder.folder), how)
-    trail, ground = done_so_far.trail, pages.ground
-    capped = sum(len(ground.told_of(page)) >= sample.terms.limit for page in np.unique(trail.page).tolist())
-    return replace(done_so_far, seen=partial(seen_live, ground, trail), capped=capped)
+    trace, ground = done_so_far.trace, pages.ground
+    capped = sum(len(ground.told_of(page)) >= sample.terms.limit for page in np.unique(trace.page).tolist())
+    return replace(done_so_far, seen=partial(seen_live, ground, trace), capped=capped)

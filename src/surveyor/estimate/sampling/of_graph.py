@@ -11,15 +11,15 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, IntArray, marked
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
-from surveyor.estimate.sampling.methods import Plan
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_goals import check_intervals
 from surveyor.estimate.sampling.seen import seen_on_graph
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.until import looks
-from surveyor.estimate.sampling.walked import Done, Walked, is_on
-from surveyor.estimate.sampling.walking import MANY
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walk_trace import WalkTrace
+from surveyor.estimate.sampling.walked import Done, WalkResult, is_on
+from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.graph.csr import Graph
 
 
@@ -99,44 +99,44 @@ def walk_graph(
     graph: Graph,
     topic: Topic | AnyIntArray | BoolArray,
     *,
-    plan: Plan,
+    plan: WalkPlan,
     starts: Sequence[str | int] | None = None,
     told: float | Graph = 1.0,
-    fetches: int = MANY,
-    steps: int = MANY,
-    done: Done = lambda _trail, _pages: False,
-) -> Walked:
+    fetches: int = UNLIMITED,
+    steps: int = UNLIMITED,
+    done: Done = lambda _trace, _pages: False,
+) -> WalkResult:
     """Walk over a graph until it is done, or has met so many pages; `told` are the in-links that walks know."""
     kind = kinds(graph, topic)
     text = topic.text if isinstance(topic, Topic) else f"{int(kind.sum()):,} pages"
     if not kind.any():
         raise UsageError(f"no page of the graph is on topic: {text}", hint="try a wider rule, or look at the names")
-    neighbours = Neighbours.of(graph, told, rng=plan.rng)
+    neighbours = NeighbourLists.of(graph, told, rng=plan.rng)
     walks = CompiledWalks(
         neighbours, kind, starts_of(graph, kind, plan.walks, starts, plan.rng), method=plan.method, rng=plan.rng,
         reach=plan.reach, free=isinstance(topic, Topic) and topic.free, window=plan.window,
         hosts=_hosts(graph, plan.window) if plan.window else None, patience=plan.patience,
     )  # fmt: skip
     pages = GraphPages(graph, kind)
-    ending = _walk(walks, fetches, steps, lambda trail: done(trail, pages))
-    return Walked(
-        walks.trail(), ending, np.flatnonzero(walks.fetched).astype(np.int32), walks.lost, pages, plan, text,
+    ending = _walk(walks, fetches, steps, lambda trace: done(trace, pages))
+    return WalkResult(
+        walks.trace(), ending, np.flatnonzero(walks.fetched).astype(np.int32), walks.lost, pages, plan, text,
         repr(graph), how="the graph: all of them" if neighbours.complete else "a part of the graph",
         seen=None if neighbours.complete else lambda: seen_on_graph(neighbours, walks),
     )  # fmt: skip
 
 
-def _walk(walks: CompiledWalks, fetches: int, steps: int, done: Callable[[Trail], object]) -> str:
+def _walk(walks: CompiledWalks, fetches: int, steps: int, done: Callable[[WalkTrace], object]) -> str:
     """Walk to the end; return what it is."""
-    for rounds in looks():
-        full = walks.advance(min(rounds, -(-(steps - len(walks.trail())) // walks.count)), fetches)
-        if met := done(walks.trail()):
+    for rounds in check_intervals():
+        full = walks.advance(min(rounds, -(-(steps - len(walks.trace())) // walks.count)), fetches)
+        if met := done(walks.trace()):
             return str(met)
         if full:
             return "fetches"
         if walks.lost.size == walks.count:
             return "lost"
-        if len(walks.trail()) >= steps:
+        if len(walks.trace()) >= steps:
             return "steps"
     raise AssertionError  # pragma: no cover  # looks never end
 

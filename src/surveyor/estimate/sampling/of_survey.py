@@ -16,12 +16,12 @@ import numpy as np
 from surveyor.arrays import IdArray
 from surveyor.crawler.replay import Derived, derive
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.estimate.sampling.course import UNREADABLE, Course, Met, check_begun
+from surveyor.estimate.sampling.course import UNREADABLE, PageRecord, WalkScheduler, check_begun
 from surveyor.estimate.sampling.ground import ON
-from surveyor.estimate.sampling.methods import Plan
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walked import Done, MetPages, Walked, ground_of, is_on, walked
-from surveyor.estimate.sampling.walking import MANY
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walked import Done, SurveyPages, WalkResult, ground_of, is_on, walked
+from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import LIFE, READ
 from surveyor.store.directory import SurveyFolder
@@ -48,7 +48,7 @@ class Stored:
         self._into = self._backwards().in_links
         self._judged: dict[int, bool] = {}
         self.ground = ground_of(self.state.urls, topic, self.told)
-        self.pages = MetPages(folder, self.state.urls, self.ground, speaking=archived)
+        self.pages = SurveyPages(folder, self.state.urls, self.ground, speaking=archived)
         if not archived and topic.reads:
             raise UsageError(
                 f"{topic.text} is told from what pages say, and {folder} has not kept it",
@@ -67,40 +67,40 @@ class Stored:
         found: list[int] = self._into.indices[self._into.indptr[page] : self._into.indptr[page + 1]].tolist()
         return found
 
-    def met(self, page: int) -> Met:
+    def met(self, page: int) -> PageRecord:
         """Say what a page is to a walk."""
         if page in self._moved:
-            return Met.elsewhere(self._moved[page])
+            return PageRecord.elsewhere(self._moved[page])
         if page >= self._is_read.size or not self._is_read[page]:
             return UNREADABLE
         if page not in self._judged:
             self._judged[page] = is_on(self._topic, self.pages.page(page))
-        return Met.read(self._graph.links_of(page).tolist(), on_topic=self._judged[page])
+        return PageRecord.read(self._graph.links_of(page).tolist(), on_topic=self._judged[page])
 
 
 def walk_survey(
     folder: Path | str,
     topic: Topic,
     *,
-    plan: Plan | None = None,
+    plan: WalkPlan | None = None,
     starts: Sequence[str] | None = None,
-    fetches: int = MANY,
-    steps: int = MANY,
-    done: Done = lambda _trail, _pages: False,
-) -> Walked:
+    fetches: int = UNLIMITED,
+    steps: int = UNLIMITED,
+    done: Done = lambda _trace, _pages: False,
+) -> WalkResult:
     """Walk over the pages of a survey until it is done, has met so many pages, or can go no further.
 
     Walks begin at pages on topic drawn by chance, unless `starts` names others; at the seeds if hardly any is.
     """
-    path, plan = Path(folder), plan or Plan()
+    path, plan = Path(folder), plan or WalkPlan()
     stored = Stored(path, topic)
     if not stored.read.size:
         raise NothingFetched(f"{path} has read no page", hint="go on with it first")
     try:
         drawn = _drawn(stored, plan) if starts is None else []
         first = drawn or [_find(stored, url) for url in starts or stored.seeds]
-        course = Course(
-            stored.ground, first, plan, fetches=fetches, steps=steps, done=lambda trail: done(trail, stored.pages)
+        course = WalkScheduler(
+            stored.ground, first, plan, fetches=fetches, steps=steps, done=lambda trace: done(trace, stored.pages)
         )
         wanted = course.begin()
         while wanted:
@@ -111,7 +111,7 @@ def walk_survey(
         stored.pages.close()
 
 
-def _drawn(stored: Stored, plan: Plan) -> list[int]:
+def _drawn(stored: Stored, plan: WalkPlan) -> list[int]:
     """Draw pages on topic by chance; of so many tries some may find none."""
     tries = np.random.default_rng(plan.rng).permutation(stored.read)[: TRIES * plan.walks].tolist()
     return list(islice((page for page in tries if stored.met(page).kind == ON), plan.walks))

@@ -1,6 +1,6 @@
 """What one may ask about the pages of a sample: rules, functions, arrays, and properties that every page has.
 
-A property has one value for each row of the trail. It is found out once for each page that was met, so that a page is
+A property has one value for each row of the trace. It is found out once for each page that was met, so that a page is
 read from the archive once, however often walks came by.
 """
 
@@ -18,7 +18,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
 ANY = (-math.inf, math.inf)
@@ -63,24 +63,24 @@ class Property:
 
     name: str
     of_page: Callable[[int], Any]
-    of_rows: Callable[[Trail], FloatArray] | None = None
+    of_rows: Callable[[WalkTrace], FloatArray] | None = None
     known: dict[int, Any] = field(default_factory=dict)
 
-    def rows(self, trail: Trail) -> npt.NDArray[Any]:
+    def rows(self, trace: WalkTrace) -> npt.NDArray[Any]:
         """Return the value for each row; None off topic, where it counts for nothing."""
-        return self._laid_out(trail, self._of, np.full(len(trail), None, object))
+        return self._laid_out(trace, self._of, np.full(len(trace), None, object))
 
-    def numbers(self, trail: Trail) -> FloatArray:
+    def numbers(self, trace: WalkTrace) -> FloatArray:
         """Return values as numbers, one a row; NaN where there is none."""
-        return self._laid_out(trail, lambda page: self._number(self._of(page)), np.full(len(trail), np.nan))
+        return self._laid_out(trace, lambda page: self._number(self._of(page)), np.full(len(trace), np.nan))
 
-    def _laid_out(self, trail: Trail, value: Callable[[int], Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _laid_out(self, trace: WalkTrace, value: Callable[[int], Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if self.of_rows is not None:
-            return self.of_rows(trail)
-        met, place = np.unique(trail.page[trail.on_topic], return_inverse=True)
+            return self.of_rows(trace)
+        met, place = np.unique(trace.page[trace.on_topic], return_inverse=True)
         values = np.empty(met.size, rows.dtype)
         values[:] = [value(page) for page in met.tolist()]
-        rows[trail.on_topic] = values[place]
+        rows[trace.on_topic] = values[place]
         return rows
 
     def _number(self, value: Any) -> float:
@@ -107,7 +107,7 @@ def property_of(asked: Asked, pages: Pages) -> Property:
         return _by_page(np.asarray(asked), pages.count)
     if asked in ("degree", "log_degree"):
         change: Any = np.log if asked == "log_degree" else np.copy
-        return Property(asked, lambda _: None, lambda trail: change(trail.degree))
+        return Property(asked, lambda _: None, lambda trace: change(trace.degree))
     if asked == "intra":
         return Property(asked, pages.intra)
     if asked == "log_out_degree":
@@ -148,9 +148,9 @@ def _by_page(values: npt.NDArray[Any], count: int) -> Property:
     return Property("values", lambda page: values[page].item())
 
 
-def hosts_of(trail: Trail, pages: Pages) -> IntArray | None:
+def hosts_of(trace: WalkTrace, pages: Pages) -> IntArray | None:
     """Number the host of each row; None if pages have no URLs."""
-    met, place = np.unique(trail.page, return_inverse=True)
+    met, place = np.unique(trace.page, return_inverse=True)
     names = [pages.page(page).host for page in met.tolist()]
     if not any(names):
         return None

@@ -17,15 +17,15 @@ from surveyor.estimate.sampling.beginning import begin, check
 from surveyor.estimate.sampling.coverage import NOTHING, InLinks, weighed
 from surveyor.estimate.sampling.diagnostics import moving
 from surveyor.estimate.sampling.live import run
-from surveyor.estimate.sampling.methods import DEFAULT, WALKS, Plan, method_named
 from surveyor.estimate.sampling.of_graph import walk_graph
 from surveyor.estimate.sampling.of_survey import walk_survey
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import check_known
-from surveyor.estimate.sampling.result import Sample
+from surveyor.estimate.sampling.sample_goals import SampleGoal, Say, goal_check
+from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.until import Say, Until, done_when
-from surveyor.estimate.sampling.walked import Walked
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, WALKS, WalkPlan, method_named
+from surveyor.estimate.sampling.walked import WalkResult
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
@@ -47,8 +47,8 @@ def sample(
     where: Source,
     topic: About = "everything",
     *,
-    method: str = DEFAULT,
-    until: str | Until = "ess=400",
+    method: str = DEFAULT_METHOD,
+    until: str | SampleGoal = "ess=400",
     of: str | Sequence[str] = (),
     walks: int = WALKS,
     start: Sequence[str | int] | None = None,
@@ -86,10 +86,10 @@ def sample(
     check({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)
-    plan = Plan(method, walks, rng, reach, window or 0)
+    plan = WalkPlan(method, walks, rng, reach, window or 0)
     if isinstance(where, Graph):
         _refuse("a graph", settings)
-        told, done = _told(in_links), done_when(goal, watched, say)
+        told, done = _told(in_links), goal_check(goal, watched, say)
         walked = walk_graph(where, _on_graph(topic), plan=plan, starts=start, told=told, done=done, **goal.limits)
         return sample_of(walked, goal, watched)
     about = Topic.of(topic)
@@ -98,7 +98,7 @@ def sample(
         _refuse("a survey", settings | ({} if in_links is None else {"in_links": in_links}))
         folder = where.folder if isinstance(where, Survey) else where
         starts = None if start is None else [str(page) for page in start]
-        done = done_when(goal, watched, say)
+        done = goal_check(goal, watched, say)
         return sample_of(walk_survey(folder, about, plan=plan, starts=starts, done=done, **goal.limits), goal, watched)
     if not isinstance(where, Iterable):
         raise UsageError(f"{where!r} is nothing to walk in", hint="give a graph, a survey, or URLs to begin at")
@@ -108,7 +108,7 @@ def sample(
 
 
 def _live(
-    seeds: Sequence[str], topic: Topic, until: Until, watched: tuple[str, ...], say: Say, wish: Mapping[str, Any],
+    seeds: Sequence[str], topic: Topic, until: SampleGoal, watched: tuple[str, ...], say: Say, wish: Mapping[str, Any],
     rng: int, *, out: Path | str | None = None, client: Client | None = None, resolver: Resolver | None = None,
     **settings: Any,
 ) -> Sample:  # fmt: skip
@@ -119,22 +119,22 @@ def _live(
     with begin(
         seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=chosen, origins=origins, **wish
     ) as begun:
-        done = done_when(until, watched, say)
+        done = goal_check(until, watched, say)
         work = run(begun, **until.limits, done=done, client=client, resolver=resolver)
         return sample_of(run_sync(work), until, watched)
 
 
-def sample_of(walked: Walked, until: Until, watched: tuple[str, ...] = ()) -> Sample:
+def sample_of(walked: WalkResult, until: SampleGoal, watched: tuple[str, ...] = ()) -> Sample:
     """Make a sample of what walks have come to."""
-    plan, weights, known = walked.plan, walked.trail, InLinks(walked.how)
+    plan, weights, known = walked.plan, walked.trace, InLinks(walked.how)
     if walked.seen is not None:
         known = InLinks(walked.how, NOTHING, NOTHING)
         if method_named(plan.method).exact and weights.on_topic.any():
-            weights, known = weighed(walked.trail, walked.seen(), walked.how, walked.capped)
+            weights, known = weighed(walked.trace, walked.seen(), walked.how, walked.capped)
     some = slice(until.steps)  # a round may have gone beyond
-    walked = replace(walked, trail=walked.trail.rows(some))
+    walked = replace(walked, trace=walked.trace.rows(some))
     return Sample(
-        moving(walked.trail), moving(weights.rows(some)), walked.pages, walked.topic, plan.method, plan.walks, plan.rng,
+        moving(walked.trace), moving(weights.rows(some)), walked.pages, walked.topic, plan.method, plan.walks, plan.rng,
         walked.asked.size, walked.ending, until, known, tuple(walked.lost.tolist()), watched,
         (*walked.remarks, *known.warnings), walked.where,
     )  # fmt: skip
@@ -171,10 +171,10 @@ def _check_settings(settings: Mapping[str, object], *more: str) -> None:
             raise UsageError(f"a sample has nothing called {name}", hint="help(surveyor.sample) tells what it takes")
 
 
-def _goal(until: object) -> Until:
-    if isinstance(until, Until):
+def _goal(until: object) -> SampleGoal:
+    if isinstance(until, SampleGoal):
         return until
-    return Until.parse(until if isinstance(until, str) else repr(until))
+    return SampleGoal.parse(until if isinstance(until, str) else repr(until))
 
 
 def _watched(of: object) -> tuple[str, ...]:

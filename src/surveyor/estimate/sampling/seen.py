@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from surveyor.arrays import IntArray
-from surveyor.estimate.sampling.compiled import CompiledWalks, Neighbours
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.coverage import Seen
-from surveyor.estimate.sampling.ground import Ground
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.ground import WalkGraph
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
-def seen_on_graph(neighbours: Neighbours, walks: CompiledWalks) -> Seen:
+def seen_on_graph(neighbours: NeighbourLists, walks: CompiledWalks) -> Seen:
     """Gather what compiled walks have seen."""
-    pages, first = np.unique(walks.trail().page, return_index=True)
+    pages, first = np.unique(walks.trace().page, return_index=True)
     sizes = neighbours.starts[pages + 1] - neighbours.starts[pages]
     place = np.repeat(np.arange(pages.size), sizes)
     rows = np.arange(place.size) + np.repeat(neighbours.starts[pages] - (np.cumsum(sizes) - sizes), sizes)
@@ -35,9 +35,9 @@ def seen_on_graph(neighbours: Neighbours, walks: CompiledWalks) -> Seen:
     )  # fmt: skip
 
 
-def seen_live(ground: Ground, trail: Trail) -> Seen:
+def seen_live(ground: WalkGraph, trace: WalkTrace) -> Seen:
     """Gather what walks over a live web have seen."""
-    pages, first = np.unique(trail.page, return_index=True)
+    pages, first = np.unique(trace.page, return_index=True)
     met = dict(zip(pages.tolist(), first.tolist(), strict=True))
     place = {page: at for at, page in enumerate(met)}
     links = {(page, target) for page, near in ground.links.items() for target in near if target in place}
@@ -45,7 +45,7 @@ def seen_live(ground: Ground, trail: Trail) -> Seen:
     rows = [
         (
             place[target], page in ground.told_of(target), target in ground.links.get(page, ()),
-            target in ground.links.get(page, ()) and met.get(page, len(trail)) < met[target],
+            target in ground.links.get(page, ()) and met.get(page, len(trace)) < met[target],
             page in ground.links.get(target, ()),
         )
         for page, target in sorted(links)

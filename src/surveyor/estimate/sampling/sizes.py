@@ -27,15 +27,15 @@ from surveyor.estimate.sampling.burn_in import BURN
 from surveyor.estimate.sampling.estimates import LEVEL, Estimate, Rows, chosen, share, valid
 from surveyor.estimate.sampling.laws import poisson, student, two_sided
 from surveyor.estimate.sampling.spread import Blocks, blocks, runs, spread
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 STRETCHES = 64  # that are compared; of more walks some are taken as one, and not compared with each other
 HELD = 4_000_000  # counts of pages by stretch held at once
 
 
-def size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
+def size(trace: WalkTrace, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate how many pages the topic has, from pages that different walks have met."""
-    rows, level = chosen(trail, np.ones(len(trail), np.bool_), burn), valid(level)
+    rows, level = chosen(trace, np.ones(len(trace), np.bool_), burn), valid(level)
     if rows.walks < 2:
         raise UsageError("one walk does not tell the size of its topic", hint="use two walks or more, better eight")
     group = np.repeat(np.arange(rows.walks), runs(rows.walk)[1]) * min(rows.walks, STRETCHES) // rows.walks
@@ -81,9 +81,9 @@ def _met(found: Blocks, rows: Rows) -> FloatArray:
     return met
 
 
-def relative_size(trail: Trail, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
+def relative_size(trace: WalkTrace, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
     """Estimate the share of all pages that is on topic, from walks without a focus: pages off topic count, too."""
-    everything = Trail(
-        trail.walk, trail.segment, trail.page, np.ones(len(trail), np.bool_), trail.degree, trail.fetches
+    everything = WalkTrace(
+        trace.walk, trace.segment, trace.page, np.ones(len(trace), np.bool_), trace.degree, trace.fetches
     )
-    return share(everything, trail.on_topic, level=level, burn=burn)
+    return share(everything, trace.on_topic, level=level, burn=burn)

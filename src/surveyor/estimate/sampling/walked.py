@@ -12,14 +12,14 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.estimate.sampling.archived import page_of
-from surveyor.estimate.sampling.course import Course
+from surveyor.estimate.sampling.course import WalkScheduler
 from surveyor.estimate.sampling.diagnostics import jumps, stuck
-from surveyor.estimate.sampling.ground import OFF, ON, Ground
-from surveyor.estimate.sampling.methods import Plan
+from surveyor.estimate.sampling.ground import OFF, ON, WalkGraph
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import Pages, check_known
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class MetPages:
+class SurveyPages:
     """The pages that walks met, by number; what they say is read from the survey, while it is open or later."""
 
     folder: Path
     urls: Urls
-    ground: Ground
+    ground: WalkGraph
     writes: SurveyFolder | None = field(default=None, repr=False)  # the survey while the sample is taken
     speaking: bool = True  # what pages say is in the archive
     _reads: SurveyFolder | None = field(default=None, repr=False)
@@ -78,15 +78,15 @@ class MetPages:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walked:
+class WalkResult:
     """How far walks have come, and by what."""
 
-    trail: Trail
+    trace: WalkTrace
     ending: str  # what is done (of `done`), fetches, steps, exhausted, lost or interrupted
     asked: IdArray  # pages that were asked for, each once
     lost: IntArray  # walks that never found the topic
     pages: Pages
-    plan: Plan
+    plan: WalkPlan
     topic: str  # in words
     where: str
     how: str  # in-links are known
@@ -97,29 +97,29 @@ class Walked:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What went wrong with the walks themselves."""
-        trail, walks, lost, told = self.trail, self.plan.walks, self.lost.size, list[str]()
+        trace, walks, lost, told = self.trace, self.plan.walks, self.lost.size, list[str]()
         if unread := len(self.unread):
             named = ", ".join(self.unread[:3]) + (", …" if unread > 3 else "")
             told.append(f"walks could not begin at {named}, which could not be read, and began elsewhere")
         if lost:
             who = "no walk" if lost == walks else f"{lost} of {walks} walks never"
             told.append(f"{who} found a page on topic ({self.topic}): begin at pages that are, or try a wider rule")
-        found = np.unique(trail.walk).size
+        found = np.unique(trace.walk).size
         if searching := walks - lost - found:
             who = f"{searching} of {walks} walks {'has' if searching == 1 else 'have'}"
             told.append(f"{who} not found the topic so far: walk longer, or begin at pages on it")
-        if (still := stuck(trail)) and len(still) < found:
+        if (still := stuck(trace)) and len(still) < found:
             who = "a walk was" if len(still) == 1 else f"{len(still)} walks were"
-            steps = int(np.isin(trail.walk, still).sum())
+            steps = int(np.isin(trace.walk, still).sum())
             told.append(
                 f"{who} left out that never moved: no neighbour of the first page is on topic ({steps:,} steps); use"
                 " other seeds"
             )
         if self.ending == "longest":
-            told.append(f"the goal was not reached in {len(trail):,} steps: the topic may be too small, or in parts")
+            told.append(f"the goal was not reached in {len(trace):,} steps: the topic may be too small, or in parts")
         if self.ending == "exhausted":
             told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks")
-        if jumped := jumps(trail):
+        if jumped := jumps(trace):
             told.append(
                 f"walks jumped {jumped:,} times away from hosts that had half of the last moves, so that pages there"
                 " count too little: leave the window out (--window 0) if these hosts are no traps"
@@ -127,20 +127,20 @@ class Walked:
         return tuple(told)
 
 
-Done = Callable[[Trail, Pages], object]  # says that a sample is done, or in a word by what
+Done = Callable[[WalkTrace, Pages], object]  # says that a sample is done, or in a word by what
 
 
-def walked(course: Course, pages: MetPages, topic: Topic, where: str, how: str) -> Walked:
+def walked(course: WalkScheduler, pages: SurveyPages, topic: Topic, where: str, how: str) -> WalkResult:
     """Sum up a course."""
     lost = np.empty(0, np.int64) if course.walking is None else course.walking.lost
     asked: IdArray = read_only(np.fromiter(course.asked, np.int32))
-    return Walked(
-        course.trail(), course.ending or "interrupted", asked, lost, pages, course.plan,
+    return WalkResult(
+        course.trace(), course.ending or "interrupted", asked, lost, pages, course.plan,
         topic.text, where, how, tuple(pages.url(page) for page in course.unread),
     )  # fmt: skip
 
 
-def ground_of(urls: Urls, topic: Topic, told: Callable[[int], Iterable[int]]) -> Ground:
+def ground_of(urls: Urls, topic: Topic, told: Callable[[int], Iterable[int]]) -> WalkGraph:
     """Return the ground of walks over pages with URLs; whether a URL is on topic is asked once, if it can tell."""
     verdicts: dict[int, int] = {}
 
@@ -149,7 +149,7 @@ def ground_of(urls: Urls, topic: Topic, told: Callable[[int], Iterable[int]]) ->
             verdicts[page] = ON if is_on(topic, SampledPage(urls[page])) else OFF
         return verdicts[page]
 
-    return Ground(told, urls.__getitem__, guess if topic.free else None, lambda page: host(urls[page]))
+    return WalkGraph(told, urls.__getitem__, guess if topic.free else None, lambda page: host(urls[page]))
 
 
 def is_on(topic: Topic, page: SampledPage) -> bool:

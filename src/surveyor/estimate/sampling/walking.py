@@ -11,18 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from surveyor.arrays import IntArray
-from surveyor.estimate.sampling.ground import Ground
-from surveyor.estimate.sampling.methods import Plan
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.ground import WalkGraph
+from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.estimate.sampling.walks import Row, Walk
 
-MANY = 1 << 62
+UNLIMITED = 1 << 62
 
 
-class Walking:
+class PythonWalks:
     """Walks over pages that are read as they are needed."""
 
-    def __init__(self, ground: Ground, starts: Sequence[int], plan: Plan) -> None:
+    def __init__(self, ground: WalkGraph, starts: Sequence[int], plan: WalkPlan) -> None:
         self.ground, self.full = ground, False
         self._rows: list[Row] = []
         self._fetches: list[int] = []
@@ -41,7 +41,7 @@ class Walking:
         """How many steps were taken."""
         return len(self._rows)
 
-    def missing(self, fetches: int = MANY) -> list[int]:
+    def missing(self, fetches: int = UNLIMITED) -> list[int]:
         """Return the pages that must be read before the next round; `full` is set if there is no room for them."""
         new = [
             page for page in dict.fromkeys(page for needs in self._needs for page in needs) if page not in self.asked
@@ -58,11 +58,11 @@ class Walking:
         self._fetches += [len(self.asked)] * (len(self._rows) - len(self._fetches))
         self.ground.round += 1
 
-    def trail(self) -> Trail:
+    def trace(self) -> WalkTrace:
         """Return all steps so far."""
         table = np.array(self._rows, np.int64).reshape(-1, 5).T
         ids = table[:3].astype(np.int32)
-        return Trail(
+        return WalkTrace(
             ids[0], ids[1], ids[2], table[3].astype(np.bool_), table[4].astype(np.float64),
             np.array(self._fetches, np.int64),
         )  # fmt: skip

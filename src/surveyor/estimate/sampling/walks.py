@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
-from surveyor.estimate.sampling.ground import DEAD, ON, Ground
-from surveyor.estimate.sampling.methods import Method, Plan, method_named
+from surveyor.estimate.sampling.ground import DEAD, ON, WalkGraph
+from surveyor.estimate.sampling.walk_methods import Method, WalkPlan, method_named
 from surveyor.kernels.footing import JUMP, below
 from surveyor.kernels.walks import COIN
 
@@ -31,8 +31,8 @@ class Walk:
 
     number: int
     start: int
-    ground: Ground
-    plan: Plan
+    ground: WalkGraph
+    plan: WalkPlan
     write: Callable[[Row], None]
     here: int = -1
     segment: int = 0

@@ -1,8 +1,8 @@
 """When a sample is done: as many effective pages, as narrow an interval, as many fetches or as many steps.
 
-    >>> Until.parse("ess=400")
-    Until(ess=400.0, width=None, fetches=None, steps=None)
-    >>> str(Until.parse("width=3%, fetches=2k"))
+    >>> SampleGoal.parse("ess=400")
+    SampleGoal(ess=400.0, width=None, fetches=None, steps=None)
+    >>> str(SampleGoal.parse("width=3%, fetches=2k"))
     'width 3 % or 2,000 fetches'
 
 Walks are looked at after certain rounds only, always the same ones, so that a sample that was stopped and went on ends
@@ -26,20 +26,20 @@ from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, moving_rows
 from surveyor.estimate.sampling.estimates import Estimate, mean, ratio
 from surveyor.estimate.sampling.properties import Pages, Property, property_of
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.walking import MANY
+from surveyor.estimate.sampling.walk_trace import WalkTrace
+from surveyor.estimate.sampling.walking import UNLIMITED
 
 FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
 LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
 AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
 LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
-Say = Callable[[Trail, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
+Say = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
 EXAMPLES = "ess=400, width=3%, fetches=2000 or steps=100k; several with commas: the first that is met ends it"
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class SampleGoal:
     """What ends a sample: whatever is met first."""
 
     ess: float | None = None  # of each property that is watched, and of the degree
@@ -48,7 +48,7 @@ class Until:
     steps: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Until:
+    def parse(cls, text: str) -> SampleGoal:
         """Read a rule such as `ess=400, fetches=2k`."""
         found: dict[str, float] = {}
         for part in re.split(r"\s*(?:,|\||\bor\b)\s*", text.strip()):
@@ -68,26 +68,26 @@ class Until:
     @property
     def limits(self) -> dict[str, Any]:
         """How many pages may be asked for, and how many steps made."""
-        return {"fetches": min(self.fetches or MANY, MANY), "steps": min(self.steps or MANY, MANY)}
+        return {"fetches": min(self.fetches or UNLIMITED, UNLIMITED), "steps": min(self.steps or UNLIMITED, UNLIMITED)}
 
-    def met(self, trail: Trail, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
+    def met(self, trace: WalkTrace, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
         """Return which goal the steps so far meet, or which a part of all effective pages; empty if none.
 
         What is watched and no page has does not hold up the rest.
         """
         if self.ess is None and self.width is None:
             return ""
-        if not (some := moving_rows(trail)).all():
-            trail, watched = trail.rows(some), {name: values[some] for name, values in watched.items()}
+        if not (some := moving_rows(trace)).all():
+            trace, watched = trace.rows(some), {name: values[some] for name, values in watched.items()}
         try:
-            found = {LOG_DEGREE: mean(trail, np.log(trail.degree))}
+            found = {LOG_DEGREE: mean(trace, np.log(trace.degree))}
             if not self._met_by(found, part, widest=0.0):  # far from it: what is watched takes more time
                 return ""
-            known = {name: one for name, one in watched.items() if not np.isnan(one[trail.on_topic]).all()}
-            found |= {name: ratio(trail, values) for name, values in known.items()}
+            known = {name: one for name, one in watched.items() if not np.isnan(one[trace.on_topic]).all()}
+            found |= {name: ratio(trace, values) for name, values in known.items()}
             widest = max((found[name].margin for name in known), default=math.inf)
             met = self._met_by(found, part, widest)
-            told = diagnose(trail, known) if met else None
+            told = diagnose(trace, known) if met else None
         except UsageError:  # too few steps on topic to tell anything
             return ""
         return met if told and not told.stuck and not any(rhat > AGREE for rhat in told.rhat.values()) else ""
@@ -110,35 +110,35 @@ class Until:
 
 
 @dataclass(slots=True)
-class Looked:
+class GoalCheck:
     """Looks at steps as they become more, and says when a goal is met: not at the first moment that looks good."""
 
-    until: Until
+    until: SampleGoal
     first: int = 0  # steps when a part of it was met
 
-    def __call__(self, trail: Trail, watched: Mapping[str, FloatArray]) -> str:
+    def __call__(self, trace: WalkTrace, watched: Mapping[str, FloatArray]) -> str:
         """Return which goal is met; empty if none is so far."""
-        if not self.first and self.until.met(trail, watched, 1 / LATER):
-            self.first = len(trail)
-        is_later = self.first and len(trail) >= LATER * self.first
-        return self.until.met(trail, watched) if is_later else ""
+        if not self.first and self.until.met(trace, watched, 1 / LATER):
+            self.first = len(trace)
+        is_later = self.first and len(trace) >= LATER * self.first
+        return self.until.met(trace, watched) if is_later else ""
 
 
-def done_when(until: Until, watched: tuple[str, ...], say: Say) -> Callable[[Trail, Pages], str]:
+def goal_check(until: SampleGoal, watched: tuple[str, ...], say: Say) -> Callable[[WalkTrace, Pages], str]:
     """Return what says of walks whether they are done, and by what; `say` is told how far they are."""
     known: dict[str, Property] = {}  # what was found out about pages
-    looked = Looked(until)
+    looked = GoalCheck(until)
 
-    def done(trail: Trail, pages: Pages) -> str:
+    def done(trace: WalkTrace, pages: Pages) -> str:
         known.update({name: property_of(name, pages) for name in watched if name not in known})
-        say(trail, int(trail.fetches[-1]) if len(trail) else 0, known)
-        met = looked(trail, {name: one.numbers(trail) for name, one in known.items()})
-        return met or ("longest" if len(trail) >= LONGEST and until.steps is None else "")
+        say(trace, int(trace.fetches[-1]) if len(trace) else 0, known)
+        met = looked(trace, {name: one.numbers(trace) for name, one in known.items()})
+        return met or ("longest" if len(trace) >= LONGEST and until.steps is None else "")
 
     return done
 
 
-def looks() -> Iterator[int]:
+def check_intervals() -> Iterator[int]:
     """Yield how many rounds go by before each look."""
     done = 0
     while True:

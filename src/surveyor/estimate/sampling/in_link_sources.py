@@ -24,14 +24,14 @@ LOOKED_AT = 10  # times as many answers are looked at, in case some are no URLs
 
 
 @runtime_checkable
-class NeighbourSource(Protocol):
+class InLinkSource(Protocol):
     """What tells who links to a page."""
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
         """Return URLs of pages that link to a page, at most so many."""
 
 
-class Nobody:
+class NoInLinks:
     """Tells nothing: walks know the in-links that they came by, and no others."""
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:  # noqa: ARG002
@@ -39,7 +39,7 @@ class Nobody:
         return ()
 
 
-class InFile:
+class InLinkFile:
     """A table of links: source and target in each line, as a search console or a back-link service exports it."""
 
     def __init__(self, path: Path | str) -> None:
@@ -58,7 +58,7 @@ class InFile:
         return list(islice(self._into.get(url, ()), limit))
 
 
-class InGraph:
+class InLinkGraph:
     """A graph whose pages have URLs as names."""
 
     def __init__(self, graph: Graph, name: str = "graph") -> None:
@@ -75,7 +75,7 @@ class InGraph:
         return [self._names[other] for other in row[:limit].tolist()]
 
 
-class InSurvey(InGraph):
+class InLinkSurvey(InLinkGraph):
     """A survey: the pages that it has read."""
 
     def __init__(self, folder: Path | str) -> None:
@@ -89,12 +89,12 @@ class InSurvey(InGraph):
 class Several:
     """Several sources, one after the other."""
 
-    sources: Sequence[NeighbourSource]
+    sources: Sequence[InLinkSource]
 
     @property
     def name(self) -> str:
         """The names of all."""
-        return ", ".join(name_of(source) for source in self.sources)
+        return ", ".join(source_name(source) for source in self.sources)
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
         """Return what the first tells, then the next."""
@@ -106,24 +106,24 @@ class Several:
         return list(told)
 
 
-def neighbours_of(given: object) -> NeighbourSource:
+def in_link_source(given: object) -> InLinkSource:
     """Make a source of what a user gives: one, a graph, the name of a survey, graph or table, or a list of these."""
     from surveyor.graph.csr import Graph
 
     if given is None:
-        return Nobody()
+        return NoInLinks()
     if isinstance(given, Graph):
-        return InGraph(given)
+        return InLinkGraph(given)
     if isinstance(given, str | Path):
         path = Path(given)
         if (path / "survey.toml").is_file():
-            return InSurvey(path)
+            return InLinkSurvey(path)
         if (path / "graph.json").is_file():
-            return InGraph(Graph.open(path), f"graph {path.name}")
-        return InFile(path)
+            return InLinkGraph(Graph.open(path), f"graph {path.name}")
+        return InLinkFile(path)
     if isinstance(given, list | tuple):
-        return Several([neighbours_of(one) for one in given])
-    if isinstance(given, NeighbourSource) and not isinstance(given, type):
+        return Several([in_link_source(one) for one in given])
+    if isinstance(given, InLinkSource) and not isinstance(given, type):
         return given
     raise UsageError(
         f"{type(given).__name__} is no source of back-links",
@@ -131,12 +131,12 @@ def neighbours_of(given: object) -> NeighbourSource:
     )
 
 
-def name_of(source: NeighbourSource) -> str:
+def source_name(source: InLinkSource) -> str:
     """Return how a source is called in messages; nothing if nobody tells."""
-    return "" if isinstance(source, Nobody) else str(getattr(source, "name", "")) or type(source).__name__
+    return "" if isinstance(source, NoInLinks) else str(getattr(source, "name", "")) or type(source).__name__
 
 
-def asked(source: NeighbourSource, url: str, limit: int = LIMIT) -> list[str]:
+def asked(source: InLinkSource, url: str, limit: int = LIMIT) -> list[str]:
     """Ask a source who links to a page; return pages of the web other than it, each once, in the one spelling."""
     found: dict[str, None] = {}
     try:
@@ -149,6 +149,6 @@ def asked(source: NeighbourSource, url: str, limit: int = LIMIT) -> list[str]:
     except SurveyorError:
         raise
     except Exception as error:  # whatever a source of the user's does
-        problem = f"the source of back-links {name_of(source)} failed for {url}: {type(error).__name__}: {error}"
+        problem = f"the source of back-links {source_name(source)} failed for {url}: {type(error).__name__}: {error}"
         raise UsageError(problem, hint="mend it, or leave it out; run the same command again to go on") from error
     return list(found)

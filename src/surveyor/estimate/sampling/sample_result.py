@@ -19,10 +19,10 @@ from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.estimate.sampling.draws import uniform_draws
 from surveyor.estimate.sampling.estimates import Distribution, Estimate
 from surveyor.estimate.sampling.fit import Fit, fit
-from surveyor.estimate.sampling.methods import METHODS
 from surveyor.estimate.sampling.properties import ANY, BOUNDS, Asked, Pages, Property, hosts_of, property_of
-from surveyor.estimate.sampling.trail import Trail
-from surveyor.estimate.sampling.until import Until
+from surveyor.estimate.sampling.sample_goals import SampleGoal
+from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class Sample:
     one of `out_degree`, `log_out_degree`, `degree`, `log_degree`, `intra`, `host`, `domain`, `tld`, `language`.
     """
 
-    trail: Trail  # as it was walked
-    weighed: Trail  # with weights that make up for in-links that were not known; else the same
+    trace: WalkTrace  # as it was walked
+    weighted: WalkTrace  # with weights that make up for in-links that were not known; else the same
     source: Pages
     topic: str
     method: str
@@ -46,7 +46,7 @@ class Sample:
     rng: int
     fetches: int  # pages asked for, each once
     ending: str  # ess, width, fetches, steps; lost, longest, exhausted, interrupted
-    until: Until
+    until: SampleGoal
     in_links: InLinks
     lost: tuple[int, ...] = ()  # walks that never found the topic
     watched: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Sample:
     @property
     def steps(self) -> int:
         """Steps of all walks."""
-        return len(self.trail)
+        return len(self.trace)
 
     @property
     def precision(self) -> float:
@@ -73,40 +73,40 @@ class Sample:
     @cached_property
     def distinct(self) -> int:
         """Different pages on topic that were met."""
-        return int(np.unique(self.trail.page[self.trail.on_topic]).size)
+        return int(np.unique(self.trace.page[self.trace.on_topic]).size)
 
     def share(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the share of pages of the topic that have a property."""
-        return estimates.share(self.weighed, self.values(of), level=level)
+        return estimates.share(self.weighted, self.values(of), level=level)
 
     def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages of the topic."""
-        told = estimates.mean(self.weighed, self.values(of), level=level)
+        told = estimates.mean(self.weighted, self.values(of), level=level)
         least, most = BOUNDS.get(of, ANY) if isinstance(of, str) else ANY
         return replace(told, low=max(told.low, least), high=min(told.high, most))
 
     def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages of the topic."""
-        return estimates.quantile(self.weighed, self.values(of), q, level=level)
+        return estimates.quantile(self.weighted, self.values(of), q, level=level)
 
     def histogram(self, of: Asked, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over ranges of a number."""
-        return estimates.histogram(self.weighed, self.values(of), edges, level=level)
+        return estimates.histogram(self.weighted, self.values(of), edges, level=level)
 
     def distribution(self, of: Asked, *, level: float = 0.95) -> Distribution:
         """Estimate how the pages of the topic are distributed over categories, such as domains; largest first."""
-        return estimates.distribution(self.weighed, self._property(of).rows(self.trail), level=level)
+        return estimates.distribution(self.weighted, self._property(of).rows(self.trace), level=level)
 
     def fits(self, of: Asked, expected: Mapping[Any, float]) -> Fit:
         """Test whether a known distribution could be that of the topic (χ² for steps that are alike)."""
-        return fit(self.weighed, self._property(of).rows(self.trail), expected)
+        return fit(self.weighted, self._property(of).rows(self.trace), expected)
 
     def size(self, *, level: float = 0.95) -> Estimate:
         """Estimate how many pages the topic has, from pages that different walks met.
 
         Links that were not known count as if they were not there: to make up for them did not help (see the docs).
         """
-        return sizes.size(self.trail, level=level)
+        return sizes.size(self.trace, level=level)
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate which share of all pages is on topic; the walks must be unfocused (`webwalker`)."""
@@ -115,7 +115,7 @@ class Sample:
                 f"{self.method} hardly leaves the topic, and tells nothing of its share of all pages",
                 hint="sample with method webwalker",
             )
-        return sizes.relative_size(self.weighed, level=level)
+        return sizes.relative_size(self.weighted, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
         """Estimate which share of the topic a crawl or an index holds, given its URLs, however they are spelt."""
@@ -123,17 +123,17 @@ class Sample:
             raise UsageError("recall is about several URLs", hint="give a list of them, or the pages of a survey")
         held, name = {normalise(str(url)) or str(url) for url in urls}, self.source.url
         inside = Property("recall", lambda page: (normalise(name(page)) or name(page)) in held)
-        return estimates.share(self.weighed, inside.numbers(self.trail), level=level)
+        return estimates.share(self.weighted, inside.numbers(self.trace), level=level)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Return so many pages, each drawn uniformly from the topic; a page may come twice."""
-        pages = uniform_draws(self.weighed, count, self.rng if rng is None else rng)
+        pages = uniform_draws(self.weighted, count, self.rng if rng is None else rng)
         return [self.source.url(page) for page in pages.tolist()]
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Say whether the sample can be trusted."""
-        return diagnose(self.weighed, self.watching(self.trail), host=hosts_of(self.trail, self.source))
+        return diagnose(self.weighted, self.watching(self.trace), host=hosts_of(self.trace, self.source))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -150,18 +150,18 @@ class Sample:
         except UsageError:
             return False
 
-    def watching(self, trail: Trail) -> dict[str, FloatArray]:
+    def watching(self, trace: WalkTrace) -> dict[str, FloatArray]:
         """Return the values of the properties that are watched, of those that are known of any page."""
-        found = {name: self._property(name).numbers(trail) for name in self.watched}
+        found = {name: self._property(name).numbers(trace) for name in self.watched}
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
     def pages(self) -> dict[str, list[Any]]:
         """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
-        counts = np.sort(kept(self.trail))  # the steps that estimates are of
-        chosen = counts[self.trail.on_topic[counts]]
-        trail = self.trail.rows(chosen)
-        met, first, place = np.unique(trail.page, return_index=True, return_inverse=True)
-        weights = self.weighed.weight[chosen]
+        counts = np.sort(kept(self.trace))  # the steps that estimates are of
+        chosen = counts[self.trace.on_topic[counts]]
+        trace = self.trace.rows(chosen)
+        met, first, place = np.unique(trace.page, return_index=True, return_inverse=True)
+        weights = self.weighted.weight[chosen]
         weight = np.bincount(place, weights) / weights.sum()  # rows come in the same order however pages are numbered
         order = np.argsort(first)
         visits: IntArray = np.bincount(place)
@@ -169,9 +169,9 @@ class Sample:
             "url": [self.source.url(page) for page in met[order].tolist()],
             "weight": weight[order].tolist(),
             "visits": visits[order].tolist(),
-            "degree": trail.degree[first][order].tolist(),
-            "walk": trail.walk[first][order].tolist(),
-            "fetches": trail.fetches[first][order].tolist(),
+            "degree": trace.degree[first][order].tolist(),
+            "walk": trace.walk[first][order].tolist(),
+            "fetches": trace.fetches[first][order].tolist(),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,16 +182,16 @@ class Sample:
             "reached": self.reached, "steps": self.steps, "fetches": self.fetches, "pages": self.distinct,
             "precision": self.precision, "in_links": self.in_links.to_dict(), "lost": list(self.lost),
             "notes": list(self.notes),
-            "estimates": {name: self._estimate(name).to_dict() for name in self.watching(self.trail) if self.telling},
+            "estimates": {name: self._estimate(name).to_dict() for name in self.watching(self.trace) if self.telling},
             "diagnostics": self.diagnostics.to_dict() if self.telling else None,
         }  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate:
-        return estimates.ratio(self.weighed, self.values(name))
+        return estimates.ratio(self.weighted, self.values(name))
 
     def values(self, of: Asked) -> FloatArray:
         """Return a property as a number for each step; NaN where it has none."""
-        return self._property(of).numbers(self.trail)
+        return self._property(of).numbers(self.trace)
 
     def _property(self, of: Asked) -> Property:
         """Return a property; what was found out about pages is kept for those with a name."""
@@ -203,11 +203,11 @@ class Sample:
 
     def __repr__(self) -> str:
         return (
-            f"Sample of {self.topic}: {int(self.trail.on_topic.sum()):,} steps of {self.walks} walks ({self.method}) "
+            f"Sample of {self.topic}: {int(self.trace.on_topic.sum()):,} steps of {self.walks} walks ({self.method}) "
             f"on {self.distinct:,} pages, {self.fetches:,} asked for; ended by {self.ending}"
         )
 
     def _repr_html_(self) -> str:
-        told = self.watching(self.trail) if self.telling else ()
+        told = self.watching(self.trace) if self.telling else ()
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(self._estimate(name)))}</td></tr>" for name in told)
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"

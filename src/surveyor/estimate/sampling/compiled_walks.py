@@ -13,13 +13,13 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray, marked, read_only
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.methods import DEFAULT, HOSTS, PATIENCE, method_named
-from surveyor.estimate.sampling.trail import Trail
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, HOSTS, PATIENCE, method_named
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbours:
+class NeighbourLists:
     """Who is linked with whom, in either direction: each once, ascending; bits say which way, and who was told."""
 
     starts: IntArray
@@ -28,7 +28,7 @@ class Neighbours:
     complete: bool
 
     @classmethod
-    def of(cls, graph: Graph, told: float | Graph = 1.0, *, rng: int = 7) -> Neighbours:
+    def of(cls, graph: Graph, told: float | Graph = 1.0, *, rng: int = 7) -> NeighbourLists:
         """Gather the neighbours of all pages.
 
         Parameters
@@ -71,11 +71,11 @@ class CompiledWalks:
 
     def __init__(
         self,
-        neighbours: Neighbours,
+        neighbours: NeighbourLists,
         topic: IntArray | BoolArray | ByteArray,
         starts: Sequence[int] | IdArray | IntArray,
         *,
-        method: str = DEFAULT,
+        method: str = DEFAULT_METHOD,
         rng: int = 7,
         reach: int | None = None,
         free: bool = False,
@@ -122,7 +122,7 @@ class CompiledWalks:
         self._memory = footing.Memory(
             np.zeros(size, np.uint8), degree, lists, np.full(size, -1, np.int32), np.zeros(2, np.int64)
         )
-        self._parts: list[Trail] = []
+        self._parts: list[WalkTrace] = []
 
     @property
     def count(self) -> int:
@@ -169,14 +169,16 @@ class CompiledWalks:
             np.empty(room, np.float64), np.empty(room, np.int64),
         )  # fmt: skip
         written, full = walks.advance(self._land, self._plan, self._walkers, self._memory, rows, rounds, fetches)
-        self._parts.append(Trail(*(column[:written].copy() for column in rows)))
+        self._parts.append(WalkTrace(*(column[:written].copy() for column in rows)))
         return bool(full)
 
-    def trail(self) -> Trail:
+    def trace(self) -> WalkTrace:
         """Return all steps so far."""
         if len(self._parts) != 1:
             columns = ("walk", "segment", "page", "on_topic", "degree", "fetches")
-            empty = Trail(*(np.empty(0, kind) for kind in (np.int32, np.int32, np.int32, np.bool_, float, np.int64)))
+            empty = WalkTrace(
+                *(np.empty(0, kind) for kind in (np.int32, np.int32, np.int32, np.bool_, float, np.int64))
+            )
             parts = self._parts or [empty]
-            self._parts = [Trail(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))]
+            self._parts = [WalkTrace(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))]
         return self._parts[0]

@@ -18,7 +18,7 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trail:
+class WalkTrace:
     """Steps of walks; entry i of each array is that of row i."""
 
     walk: IdArray
@@ -36,6 +36,6 @@ class Trail:
     def __len__(self) -> int:
         return int(self.page.size)
 
-    def rows(self, chosen: IntArray | BoolArray | slice) -> Trail:
+    def rows(self, chosen: IntArray | BoolArray | slice) -> WalkTrace:
         """Return some of the rows, in order."""
-        return Trail(*(getattr(self, one.name)[chosen] for one in fields(self)))
+        return WalkTrace(*(getattr(self, one.name)[chosen] for one in fields(self)))

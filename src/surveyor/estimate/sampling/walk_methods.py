@@ -45,14 +45,14 @@ METHODS = {
     )
 }  # fmt: skip
 
-DEFAULT = "trial"
+DEFAULT_METHOD = "trial"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WalkPlan:
     """How walks go, and how many."""
 
-    method: str = DEFAULT
+    method: str = DEFAULT_METHOD
     walks: int = WALKS
     rng: int = 7
     reach: int | None = None  # as usual for the method
