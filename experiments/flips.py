@@ -117,8 +117,8 @@ def flip(files: list[Path], rng: random.Random) -> str:
 
 def _status(path: Path) -> object:
     with Survey(path) as survey:
-        pages = survey.pages_read, survey.pages_known, survey.pages_waiting, survey.visits, survey.bytes
-        return survey.coverage.to_dict(), survey.blocked(), pages, survey.journal.kinds(), survey.leaving()
+        pages = survey.pages_fetched, survey.pages_known, survey.pages_queued, survey.visits, survey.bytes
+        return survey.coverage.to_dict(), survey.blocked(), pages, survey.journal.kinds(), survey.links_by_scope()
 
 
 def _top(path: Path) -> object:

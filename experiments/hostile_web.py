@@ -46,7 +46,7 @@ from surveyor.errors import UsageError
 
 MEMORY = 1_500_000_000  # bytes of the crawling process, at most
 SECONDS = 900.0  # for the whole crawl, on a busy machine
-QUERY = "select url, kind, reason, moved_to from pages where kind <> 'out of scope' and kind <> 'waiting'"
+QUERY = "select url, kind, reason, redirected_to from pages where kind <> 'out of scope' and kind <> 'queued'"
 SUMMARY = "select kind, count(*) as pages from pages group by kind order by kind"
 
 
@@ -120,7 +120,7 @@ def _rows(survey: Path, query: str) -> list[dict[str, Any]]:
 def problems(web: HostileWeb, found: Outcome) -> list[str]:
     """Return what does not hold, in sentences."""
     wrong = []
-    missing = sorted(url for url in web.honest_pages() if not found.pages.get(url, "").startswith("read"))
+    missing = sorted(url for url in web.honest_pages() if not found.pages.get(url, "").startswith("fetched"))
     if missing:
         which = ", ".join(f"{url} ({found.pages.get(url, 'unknown')})" for url in missing[:5])
         wrong.append(f"{len(missing)} honest pages were not fetched: {which}")
@@ -160,7 +160,7 @@ def show(web: HostileWeb, found: Outcome) -> None:
         counted = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.get(address, Counter()).items()))
         shown = re.sub(r"[\x00-\x1f|]", " ", text)[:110]
         print(f"| {name} | {web.requests[address]:,} | {counted or '–'} | {shown} |")
-    honest = sum(found.pages.get(url, "").startswith("read") for url in web.honest_pages())
+    honest = sum(found.pages.get(url, "").startswith("fetched") for url in web.honest_pages())
     print(
         f"\n{honest:,} of {len(web.honest_pages()):,} honest pages fetched, {len(web.faults)} faults on as many hosts; "
         f"{sum(web.requests.values()):,} requests in {found.seconds:.0f} s, {found.memory / 1e6:,.0f} MB, "

@@ -307,7 +307,7 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
 
                 def crawl() -> int:
                     with sv.crawl(f"{root}/", out=tmp_path / "a.survey", until="pages=5", **given) as survey:
-                        return survey.pages_read
+                        return survey.pages_fetched
 
                 assert await asyncio.to_thread(crawl) == 1
             folder, chosen = start(tmp_path / "b.survey", [f"{root}/"], Settings(**given), {})  # as from a list

@@ -104,7 +104,7 @@ def test_a_parser_that_raises_costs_one_page(
         found = outcomes(survey)
         assert found["bad"] == ("blocked", f"could not be parsed: {error!r}"[:200])
         assert (found[""][0], found["good"][0]) == ("read", "read")
-        assert survey.refused()[0]["reason"] == found["bad"][1]
+        assert survey.blocked_pages()[0]["reason"] == found["bad"][1]
     assert "Traceback" in (tmp_path / "a.survey" / LOG_FILE).read_text("utf-8")
     assert "Traceback" not in capfd.readouterr().err
 
@@ -117,7 +117,7 @@ def test_the_crawl_can_be_resumed_and_reports_it(
     crawl(site, out).close()
     with crawl(site, out) as survey:
         assert outcomes(survey)["bad"] == ("blocked", "could not be parsed: KeyError('href')")
-        assert survey.pages_read == 2
+        assert survey.pages_fetched == 2
     for command in (["status", str(out)], ["top", str(out), "--blocked"]):
         assert run(command) == 0
         assert "could not be parsed: KeyError('href')" in capsys.readouterr().out
@@ -134,7 +134,7 @@ def test_making_a_visit_is_inside_the_boundary(site: str, tmp_path: Path, monkey
     monkeypatch.setattr(answers.Reader, "_visit", visit)
     with crawl(site, tmp_path / "a.survey") as survey:
         assert outcomes(survey)["bad"] == ("blocked", "could not be parsed: RuntimeError('broken')")
-        assert survey.pages_read == 2
+        assert survey.pages_fetched == 2
 
 
 @attack(

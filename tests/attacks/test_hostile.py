@@ -364,5 +364,5 @@ def test_a_break_is_no_wish_though_a_crawl_is_begun_again_in_it(path: Path, rest
         )
     crawled(path, [f"{A}/"], client, max_wait=30.0)
     with Survey(path) as survey:
-        assert survey.pages_read == (2 if rest else 1)
+        assert survey.pages_fetched == (2 if rest else 1)
     assert client.time.now - client.log[0][1] > 500 or not rest

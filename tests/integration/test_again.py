@@ -46,16 +46,16 @@ def test_a_page_that_was_refused_is_asked_for_again_and_read(path: Path) -> None
     client.answers = {**client.answers, X: page(X)}
     ask_again(path)
     with Survey(path) as survey:
-        assert survey.blocked() == survey.refused() == []
+        assert survey.blocked() == survey.blocked_pages() == []
         assert survey.coverage.blocked == 0
         assert survey.coverage.waiting == pytest.approx(before.blocked)
-        assert survey.pages_waiting == 1
+        assert survey.pages_queued == 1
     crawled(path, [HOME], client)
     assert len(client.times(X)) == 2
     assert len(client.times(HOME)) == len(client.times(Y)) == 1
     with Survey(path) as survey:
         assert survey.coverage.blocked == 0
-        assert survey.pages_read == 3
+        assert survey.pages_fetched == 3
 
 
 def test_what_fails_again_is_blocked_again(path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_page_that_is_tried_again_takes_one_place(path: Path) -> None:
     crawled(path, [HOME], client, budget=4)
     assert asked_for(client) == {"a.org": 1 + 3 * 2}
     with check(path) as survey:
-        assert survey.pages_read == 4
+        assert survey.pages_fetched == 4
 
 
 def test_another_try_begins_a_new_period(path: Path) -> None:

@@ -174,7 +174,7 @@ def test_limits_hold_whatever_pages_name_as_canonical(path: Path, until: str, de
     crawled(path, [HOME], client, until=until, delay=delay, scope="domain")
     name, _, limit = until.partition("=")
     with sv.open(path) as survey:
-        counted = {"requests": len(client.log), "pages": survey.pages_read}
+        counted = {"requests": len(client.log), "pages": survey.pages_fetched}
         assert counted[name] <= int(limit)
         assert survey.journal.cost()[2] == len(client.log)
 

@@ -43,11 +43,11 @@ def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytes
     assert "Goal reached (coverage 50 %)" in first.out
     assert "Ctrl-C is safe" in first.err
     assert "surveyor explain a.survey" in first.err
-    reads = Said(capsys, "status", "a.survey", "--json").json()["pages_read"]
+    reads = Said(capsys, "status", "a.survey", "--json").json()["pages_fetched"]
     second = Said(capsys, *words, "--until", "coverage=0.7", "--json")  # no command: a URL is crawled
     told = second.json()
     assert (second.code, told["reached"], told["ending"], told["rng"]) == (0, True, "reached", 3)
-    assert told["pages_read"] > reads
+    assert told["pages_fetched"] > reads
     assert told["coverage"]["at_least"] >= 0.7
     assert abs(sum(told["coverage"][name] for name in ("captured", "moving", "waiting", "blocked", "lost")) - 1) < 1e-9
     assert f"Going on from {reads} pages (at least " in second.err

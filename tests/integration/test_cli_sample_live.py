@@ -61,7 +61,7 @@ def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
     assert Path("r.html").read_text("utf-8").count("<svg") == 3
     assert web.seeds[0].split("/")[2] in Path("p.csv").read_text("utf-8")
     with sv.open("s.survey") as survey:
-        assert survey.pages_read <= 70
+        assert survey.pages_fetched <= 70
     other = Said(capsys, "sample", *web.seeds[:2], "--topic", "tld:test", "--out", "s.survey", *polite(web))
     assert (other.code, other.out) == (2, "")
     assert "s.survey was begun with the topic tld:example" in other.err

@@ -86,7 +86,7 @@ def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: st
         with pytest.raises(sv.NothingFetched, match=why):
             sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
         with sv.open("a.survey") as survey:  # what was learnt is kept
-            assert (survey.visits > 0, survey.pages_read) == (True, 0)
+            assert (survey.visits > 0, survey.pages_fetched) == (True, 0)
         with pytest.raises(sv.NothingFetched, match=why):
             sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
         resumed = Said(capsys, "crawl", "a.survey", *QUICK)
@@ -126,7 +126,7 @@ def test_a_survey_that_holds_pages_has_fetched_something() -> None:
         sv.crawl(url, until="pages=2", out="a.survey", **PYTHON).close()
         pages.update(dict.fromkeys(pages, 500))
         with sv.crawl(url, until="pages=4", out="a.survey", **PYTHON) as survey:
-            assert (survey.pages_read, survey.goal_reached) == (2, False)
+            assert (survey.pages_fetched, survey.goal_reached) == (2, False)
 
 
 @pytest.mark.parametrize("wrong", [5, 0.9, 0, True, ["pages=5"], b"pages=5"])
@@ -148,4 +148,4 @@ def test_the_curve_ends_at_the_headline(until: str) -> None:
         history = survey.history()
         assert (history.at_least[-1], history.at_most[-1]) == (survey.coverage.at_least, survey.coverage.at_most)
         assert (history.at_least <= history.at_most).all()
-        assert history.pages.size == survey.pages_read
+        assert history.pages.size == survey.pages_fetched

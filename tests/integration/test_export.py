@@ -97,7 +97,7 @@ def test_graphs_to_draw(survey: Path, tmp_path: Path, kind: str) -> None:
     }
     assert {facts["position"] for _, facts in read(small).nodes(data=True)} == {1, 2}
     ((_, facts),) = read(hosts).nodes(data=True)
-    assert (facts["label"], facts["pages"], facts["read"]) == ("a.example", 6, 4)
+    assert (facts["label"], facts["pages"], facts["fetched"]) == ("a.example", 6, 4)
 
 
 def test_links_between_hosts_are_counted(tmp_path: Path) -> None:

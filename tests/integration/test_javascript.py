@@ -76,7 +76,7 @@ def test_a_seed_that_needs_javascript_is_no_goal_reached(path: Path, capsys: pyt
     assert crawled(path, ["http://a.org/"], client, until="coverage=0.9") == "reached"
     with sv.open(path) as survey:
         assert survey.coverage.at_least > 0.9
-        assert (survey.is_hollow, survey.goal_reached) == (True, False)
+        assert (survey.needs_javascript, survey.goal_reached) == (True, False)
         assert survey.javascript() == [{"url": "http://a.org/", "share": pytest.approx(1.0)}]
         assert survey.sql("SELECT kind, reason FROM pages").rows == [("read", "needs JavaScript")]
     for command in (["status"], ["top"], ["rank"], ["explain"]):
@@ -96,7 +96,7 @@ def test_one_of_many_pages_is_listed_and_leaves_the_goal(path: Path, capsys: pyt
     for _ in range(2):  # also when it is resumed
         assert crawled(path, [home], client, until="coverage=0.99") == "reached"
         with sv.open(path) as survey:
-            assert (survey.is_hollow, survey.goal_reached) == (False, True)
+            assert (survey.needs_javascript, survey.goal_reached) == (False, True)
             assert [row["url"] for row in survey.javascript()] == [others[0]]
             assert 0 < survey.javascript_share < 0.05
     assert run(["top", str(path), "--javascript"]) == 0

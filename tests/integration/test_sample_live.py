@@ -288,7 +288,7 @@ def test_pages_that_nobody_links_to(tmp_path: Path) -> None:
         linked = {page for visit in survey.journal.visits() for page in visit.links.tolist()}
         alone = [page for page in done.asked.tolist() if page not in linked and done.pages.url(page) != seed]
         assert alone
-        assert survey.pages_read > 10
+        assert survey.pages_fetched > 10
         assert survey.coverage.captured + survey.coverage.waiting > 0
         assert survey.top(3)
         assert survey.manifest.settings["strategy"] == "breadth"

@@ -157,11 +157,11 @@ def test_a_crawl_from_a_sitemap(
     words = ["--contact", CONTACT, "--allow", "127.0.0.1", "--delay", "0.01", "--until", "coverage=0.99", "--json"]
     said = Said(capsys, "crawl", root, "--sitemap", *words)
     assert said.code == 0, said.err
-    assert said.json()["pages_read"] == 6
+    assert said.json()["pages_fetched"] == 6
     assert "map.xml.gz: 5 pages" in said.err
     assert log[:2] == ["/robots.txt", "/map.xml.gz"]
     with sv.open(f"127.0.0.1_{root.rpartition(':')[2]}.survey") as survey:
         assert len(survey.manifest.seeds) == 6
         assert survey.manifest.settings["scope"] == "host"
     other = Said(capsys, "crawl", "--seeds", f"{root}/map.xml.gz", *words, "--out", "b.survey")
-    assert other.json()["pages_read"] == 6
+    assert other.json()["pages_fetched"] == 6

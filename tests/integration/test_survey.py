@@ -382,7 +382,7 @@ def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.Monkey
     told = parquet.read_table(path).to_pylist()
     assert [row["visit"] for row in told] == [1, 2, 3, 4, 5, 6]
     assert told[0]["fetched_at"] == datetime.fromtimestamp(1.5, UTC)
-    assert (told[3]["moved_to"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
+    assert (told[3]["redirected_to"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="pyarrow"):
         columns.write(path, columns.VISITS, [])

@@ -122,7 +122,7 @@ def test_a_link_cannot_leave_its_quotes() -> None:
 
 def test_hosts_are_counted(made: Path) -> None:
     with sv.open(made) as survey:
-        ranking, refused = survey.rank(), survey.refused(99)
+        ranking, refused = survey.rank(), survey.blocked_pages(99)
         taken = census(survey, ranking, refused)
         keep_delays(survey, taken.hosts)
         by_name = {place.name: place for place in taken.hosts}
@@ -209,13 +209,13 @@ def test_while_a_crawl_is_writing(tmp_path: Path) -> None:
     folder, _ = begun(tmp_path / "a.survey", [f"{HOME}/"], scope="any")
     with folder:
         before = words(render(SurveyReport(sv.open(tmp_path / "a.survey"), plots=False)))
-        assert "0 pages read of 1 known" in before
+        assert "0 pages fetched of 1 known" in before
         folder.journal.commit([], [f"{HOME}/", f"{HOME}/a"])
         with sv.open(tmp_path / "a.survey") as survey:
             link = np.array([1], np.int32)
             folder.journal.commit([Visit(0, "read", link, status=200, fetched_at=1e9)])
-            assert "0 pages read of 1 known" in words(render(SurveyReport(survey)))  # as it was when it was opened
-        assert "1 page read of 2 known" in words(sv.write_report(tmp_path / "a.survey").read_text("utf-8"))
+            assert "0 pages fetched of 1 known" in words(render(SurveyReport(survey)))  # as it was when it was opened
+        assert "1 page fetched of 2 known" in words(sv.write_report(tmp_path / "a.survey").read_text("utf-8"))
 
 
 def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +226,7 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert told["plots"]
     with sv.open(made) as survey:
         assert told["coverage"] == survey.coverage.to_dict()
-        assert (told["pages_read"], told["pages_known"]) == (survey.pages_read, survey.pages_known)
+        assert (told["pages_fetched"], told["pages_known"]) == (survey.pages_fetched, survey.pages_known)
     elsewhere = tmp_path / "b.html"
     said = Said(capsys, "report", str(made), "--out", str(elsewhere))
     assert said.out.startswith(f"{elsewhere}   ")

@@ -45,7 +45,7 @@ def test_it_tells_the_truth(made: tuple[EmbeddedWeb, Path]) -> None:
     truth = web.truth(crawler=crawler)
     with sv.open(path) as survey:
         history = survey.history()
-        assert history.pages.size == survey.pages_read
+        assert history.pages.size == survey.pages_fetched
         assert history.at_least[-1] == survey.coverage.at_least >= 0.9
         assert (np.diff(history.at_least) >= 0).all()
         read: list[str] = []
@@ -65,14 +65,14 @@ def test_it_tells_the_truth(made: tuple[EmbeddedWeb, Path]) -> None:
 def test_its_graph_is_that_of_the_pages_read(made: tuple[EmbeddedWeb, Path]) -> None:
     with sv.open(made[1]) as survey:
         whole, crawled = survey.graph(), survey.graph(frontier=False)
-        assert crawled.pages == survey.pages_read < whole.pages <= survey.pages_known
+        assert crawled.pages == survey.pages_fetched < whole.pages <= survey.pages_known
         ranking = survey.rank(crawled_only=True, teleport="uniform")
         assert ranking.teleport == "uniform"
         assert ranking.scores.size == crawled.pages
-        blocked, refused = survey.blocked(), survey.refused(3)
+        blocked, refused = survey.blocked(), survey.blocked_pages(3)
         assert sum(row["mass"] for row in blocked) == pytest.approx(survey.coverage.blocked, abs=1e-9)
         assert refused[0]["mass"] >= refused[1]["mass"]
-        leaving = survey.leaving()
+        leaving = survey.links_by_scope()
         assert leaving[0]["where"] == "in scope"
         assert sum(row["mass"] for row in leaving) == pytest.approx(1)
         survey.refresh()
@@ -84,7 +84,7 @@ def test_tables(made: tuple[EmbeddedWeb, Path], tmp_path: Path) -> None:
     with sv.open(made[1]) as survey:
         pages, links, ranks, hosts, visits = (parquet.read_table(path) for path in survey.to_parquet(tmp_path))
         kinds = pages["kind"].to_pylist()
-        assert kinds.count("read") == survey.pages_read
+        assert kinds.count("fetched") == survey.pages_fetched
         assert visits.num_rows == survey.visits
         assert ranks.num_rows == survey.graph().pages
         assert sum(hosts["share"].to_pylist()) == pytest.approx(1)

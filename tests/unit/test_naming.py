@@ -135,4 +135,4 @@ def test_new_seeds_in_python() -> None:
             assert survey.manifest.seeds == (url, f"{url}docs/")
         del settings["out"]
         with sv.crawl("a.survey", until="pages=4", **settings) as survey:
-            assert survey.pages_read == 4
+            assert survey.pages_fetched == 4

@@ -29,7 +29,7 @@ QUERIES = [
     "select host, sum(share) s from pages join ranks using (page) group by 1 order by s desc",
     *(f"select * from {table} order by 1, 2, 3" for table in TABLES),  # noqa: S608  # names are ours
     "select kind, reason, count(*) n from pages group by kind, reason order by n desc, kind, reason nulls first",
-    "select p.url, t.url from pages p join pages t on t.page = p.moved_to order by 1",
+    "select p.url, t.url from pages p join pages t on t.page = p.redirected_to order by 1",
     "select url from pages left join ranks using (page) where position is null order by url",
     "select count(*) from links where in_scope",
     "select count(*) from links where not in_scope",
@@ -54,8 +54,8 @@ def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
     with sv.open(survey) as opened:
         kinds = dict(opened.sql("select url, kind from pages").rows)
         assert kinds == {
-            HOME: "read", f"{HOME}library/": "read", f"{HOME}news/": "read", f"{HOME}library/deep": "read",
-            f"{HOME}old": "moved", f"{HOME}gone": "gone", f"{HOME}private/x": "blocked",
+            HOME: "fetched", f"{HOME}library/": "fetched", f"{HOME}news/": "fetched", f"{HOME}library/deep": "fetched",
+            f"{HOME}old": "redirected", f"{HOME}gone": "gone", f"{HOME}private/x": "blocked",
             f"{HOME}paper.pdf": "out of scope", f"{HOME}login": "out of scope", "https://b.example/": "out of scope",
         }  # fmt: skip
         why = dict(opened.sql("select url, reason from pages where kind = 'out of scope'").rows)
@@ -70,8 +70,8 @@ def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
         }  # fmt: skip
         ranks = opened.sql("select url, share from pages join ranks using (page) order by position").rows
         assert ranks == [(row["url"], row["share"]) for row in opened.top(100)]
-        ((pages, read, share),) = opened.sql("select pages, read, share from hosts where host = 'a.example'").rows
-        assert (pages, read) == (9, 4)
+        ((pages, fetched, share),) = opened.sql("select pages, fetched, share from hosts where host = 'a.example'").rows
+        assert (pages, fetched) == (9, 4)
         assert share == pytest.approx(1)
         links = opened.sql("select kind, count(*) from links where source = 0 group by 1 order by 1").rows
         assert links == [("followed", 5), ("nofollow", 1), ("out of scope", 2)]

@@ -109,7 +109,7 @@ def command(
     from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
-        if not survey.pages_read and not code:
+        if not survey.pages_fetched and not code:
             raise crawled.nothing(survey, is_new=is_new)
         return crawled.tell(output, survey, rule, ending, code, seconds)
 

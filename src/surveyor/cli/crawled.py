@@ -49,9 +49,9 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     from surveyor.report.surveys import javascript_lines
 
     name, coverage = str(survey.folder), survey.coverage
-    hollow = survey.is_hollow
+    hollow = survey.needs_javascript
     reached = ending == "reached" and not hollow
-    pages = counted(survey.pages_read, "page")
+    pages = counted(survey.pages_fetched, "page")
     output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
     if code:
         return code
@@ -83,7 +83,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
 
 def fruitless(survey: Survey) -> str:
     """Return how many requests in a row ended the crawl, at least."""
-    return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_read):,}"
+    return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_fetched):,}"
 
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -123,7 +123,7 @@ def headline(survey: Survey) -> dict[str, Any]:
     return {
         "survey": str(survey.folder),
         "coverage": survey.coverage.to_dict(),
-        "pages_read": survey.pages_read,
+        "pages_fetched": survey.pages_fetched,
         "pages_known": survey.pages_known,
         "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
         "rng": survey.manifest.rng,

@@ -149,7 +149,7 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     inside = coverage.at_least <= true + 1e-9 and true <= coverage.at_most + 1e-9
     output.object("demo", {
         "survey": str(survey.folder), "coverage": coverage.to_dict(), "true_coverage": true, "inside": inside,
-        "killed_after": killed, "pages_read": survey.pages_read, "pages": told,
+        "killed_after": killed, "pages_fetched": survey.pages_fetched, "pages": told,
     })  # fmt: skip
     keys = ("score", "share", "true_share", "url")
     cells = [(f"{row['score']:.0f}", percent(row["share"]), percent(row["true_share"]), row["url"]) for row in told]
@@ -159,7 +159,7 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     output.line()
     place = "inside" if inside else "OUTSIDE, which must not be"
     output.line(f"captured {interval(coverage)}; in truth {percent(true)}: {place}")
-    output.line(f"{survey.pages_read:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
+    output.line(f"{survey.pages_fetched:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
 
 
 def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: str) -> None:

@@ -49,7 +49,7 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
         output.warn("So they measure different things, and what follows is no change of the pages alone.")
     width = max(map(len, names))
     for name, survey in zip(names, (before, after), strict=True):
-        output.line(f"{name:<{width}}  {counted(survey.pages_read, 'page')} read, captured {interval(survey.coverage)}")
+        output.line(f"{name:<{width}}  {counted(survey.pages_fetched, 'page')} fetched, {interval(survey.coverage)}")
     output.line(
         f"{counted(found.both, 'page')} ranked in both; of the best {found.best}, {found.overlap:.0%} are in both; "
         f"order alike to {found.kendall:.2f} (1 is the same); {found.l1 / 2:.1%} of all shares moved"

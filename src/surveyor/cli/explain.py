@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.cli.ranked import Ranked
     from surveyor.survey.survey import Survey
-    from surveyor.survey.url_status import Fate
+    from surveyor.survey.url_status import UrlStatus
 
 
 @options.command("explain", table=True)
@@ -44,43 +44,43 @@ def command(output: Output, *, graph: str, page: str, count: int, **settings: An
 
 
 def tell(output: Output, path: str, page: str, number: int, survey: Survey | None, settings: dict[str, Any]) -> int:
-    """Say what became of a page, if it is one of a survey, and where its score comes from."""
+    """Print the status of a page, if it belongs to a survey, and the links that its score comes from."""
     from surveyor.cli.pages import ID, find, page_of
     from surveyor.cli.ranked import rank_graph
 
-    fate = None if survey is None or ID.fullmatch(page) else fate_of(output, survey, page)
+    status = None if survey is None or ID.fullmatch(page) else status_of(output, survey, page)
     ranked = rank_graph(output, path, survey=survey, **settings)
-    if fate is not None and page_of(ranked.graph, fate.url) is None:
-        output.object("explain", {**ranked.fields(), "fate": fate.to_dict()})
-        if fate.target:
+    if status is not None and page_of(ranked.graph, status.url) is None:
+        output.object("explain", {**ranked.fields(), "url_status": status.to_dict()})
+        if status.target:
             output.next_steps(
-                {"the page it stands for": ["surveyor", "explain", path, fate.target, *options_given(RANKING)]}
+                {"the page it redirects to": ["surveyor", "explain", path, status.target, *options_given(RANKING)]}
             )
         return 0
-    if fate is not None:
+    if status is not None:
         output.line()
-        page = fate.url
-    show(output, ranked, find(ranked.graph, page), number, {} if fate is None else {"fate": fate.to_dict()})
+        page = status.url
+    show(output, ranked, find(ranked.graph, page), number, {} if status is None else {"url_status": status.to_dict()})
     output.line()
     ranked.say(output)
     return ranked.exit_code
 
 
-def fate_of(output: Output, survey: Survey, text: str) -> Fate:
-    """Say what became of a page of a survey; refuse one that nobody has heard of."""
+def status_of(output: Output, survey: Survey, text: str) -> UrlStatus:
+    """Print the status of a page of a survey; raise UsageError for an unknown URL."""
     from surveyor.errors import UsageError
-    from surveyor.report.fates import fate_lines
+    from surveyor.report.surveys import url_status_lines
 
-    fate = survey.fate(text)
-    if fate.kind == "unknown":
-        outside = f", and it would be out of scope: {fate.reason}" if fate.reason else ""
-        near = f"near: {', '.join(fate.nearest)}" if fate.nearest else "see `surveyor top`"
-        raise UsageError(f"{fate.url} is not known: no page that was read links to it{outside}", hint=near)
-    if fate.url != text:
-        output.line(fate.url)
-    for line in fate_lines(fate):
+    status = survey.url_status(text)
+    if status.kind == "unknown":
+        outside = f", and it would be out of scope: {status.reason}" if status.reason else ""
+        near = f"similar URLs: {', '.join(status.nearest)}" if status.nearest else "list pages with `surveyor top`"
+        raise UsageError(f"{status.url} is unknown: no fetched page links to it{outside}", hint=near)
+    if status.url != text:
+        output.line(status.url)
+    for line in url_status_lines(status):
         output.line(line)
-    return fate
+    return status
 
 
 def show(

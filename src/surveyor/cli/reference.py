@@ -56,7 +56,7 @@ and `command`.
 | `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
 | `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
-| `pages_read`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
+| `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
 | `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `in_links`, `read` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | the goal; reached, hopeless, empty or interrupted; whether it was reached |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
@@ -93,7 +93,7 @@ and `command`.
 | `kind`, `reason`, `again`, `fetched` | `try` | what a crawl would make of it |
 | `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `wishes` | `try` | the page |
 | `scope`, `links`, `link_counts` | `try` | what would belong; each link: `url`, `where`, `why` |
-| `fate` | `explain` of a survey | what became of the page: `kind`, `reason`, `rule`, `target`, `mass`, `queue`, … |
+| `url_status` | `explain` of a survey | `kind`, `reason`, `rule`, `target`, `mass`, `queue_position`, … |
 | `explanation` | `explain` | an object; all parts are fractions of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
 | – `path` | | a shortest chain of links from a page that jumps go to; empty if they go anywhere |

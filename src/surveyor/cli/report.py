@@ -43,7 +43,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
         told = {**headline(opened), "report": str(path), "bytes": path.stat().st_size, "plots": can_plot()}
         output.object("report", told)
         output.line(f"{path}   {size(told['bytes'])}")
-        output.say(f"{counted(opened.pages_read, 'page')} read, {interval(opened.coverage)}.")
+        output.say(f"{counted(opened.pages_fetched, 'page')} read, {interval(opened.coverage)}.")
         if not can_plot():
             output.say(NO_PLOTS)
         if show:

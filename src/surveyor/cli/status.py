@@ -35,7 +35,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     with Survey(survey) as opened:
         coverage, blocked, manifest = opened.coverage, opened.blocked(), opened.manifest
         output.object("status", {
-            "survey": survey, "coverage": coverage.to_dict(), "pages_read": opened.pages_read,
+            "survey": survey, "coverage": coverage.to_dict(), "pages_fetched": opened.pages_fetched,
             "pages_known": opened.pages_known, "visits": opened.visits, "bytes": opened.bytes, "rng": manifest.rng,
             "seeds": list(manifest.seeds), "goal": manifest.setting("until"), "settings": dict(manifest.settings),
             "blocked": blocked,
@@ -44,7 +44,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
         if output.mode == "csv":
             output.table(blocked_table(blocked))
             return 0
-        waiting = opened.pages_waiting
+        waiting = opened.pages_queued
         notes = {
             "captured": interval(coverage),
             "waiting": f"on {counted(waiting, 'known page')}",
@@ -61,17 +61,18 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
             "goal": str(manifest.setting("until")),
             "strategy": f"{manifest.setting('strategy')}, damping {opened.damping:g}, rng {manifest.rng}",
             **({"budget": told} if (told := budget_in_words(manifest.settings)) else {}),
-            "pages": f"{opened.pages_read:,} read, {waiting:,} waiting, {opened.pages_known:,} known",
+            "pages": f"{opened.pages_fetched:,} fetched, {waiting:,} queued, {opened.pages_known:,} known",
             "fetched": f"{counted(opened.visits, 'visit')}, {size(opened.bytes)}",
             "folder": f"{opened.folder}, {size(opened.size)} on disk",
         })  # fmt: skip
         if blocked:
             output.line()
             output.table(blocked_table(blocked[:BLOCKED]))
+        script_pages = ["surveyor", "top", survey, "--javascript"]
         output.next_steps({
             "the best pages": ["surveyor", "top", survey],
             "all of it": ["surveyor", "report", survey],
-            **({"which need JavaScript?": ["surveyor", "top", survey, "--javascript"]} if opened.is_hollow else {}),
+            **({"pages that need JavaScript": script_pages} if opened.needs_javascript else {}),
             "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
             **({"larger budgets": larger} if (larger := larger_budgets(opened, blocked)) else {}),
         })  # fmt: skip
@@ -90,7 +91,7 @@ def show_scope(output: Output, survey: str) -> int:
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
-        rows = opened.leaving()
+        rows = opened.links_by_scope()
         output.object("status", {"survey": survey, "leaving": rows})
         if not rows and output.mode == "text":
             output.line("No page was read yet, so there are no links.")

@@ -43,7 +43,7 @@ def show_blocked(output: Output, path: str, count: int) -> int:
     from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
-        rows = survey.refused(count)
+        rows = survey.blocked_pages(count)
         output.object("top", {"survey": path, "blocked": rows, "reasons": survey.blocked()})
         if rows or output.mode == "csv":
             table = refused_table(rows)

@@ -15,7 +15,7 @@ MEANS = {
     "new": "read now; the old survey had read all it knew, and had not heard of it",
     "first seen": "read now; the old survey had not heard of it, but had not read all it knew",
     "gone": "the server says so",
-    "moved": "stands for another page now",
+    "redirected": "redirects to another page now",
     "blocked": "could not be read now",
     "unlinked": "the new survey has read all it knows, and no link leads there",
     "not seen": "the new survey has not heard of it, but has not read all it knows",

@@ -88,7 +88,7 @@ def render(report: SurveyReport) -> str:
     """Return the report as HTML."""
     survey = report.survey
     ranking, found = survey.rank(), survey.as_graph()
-    refused = survey.refused(survey.visits)
+    refused = survey.blocked_pages(survey.visits)
     wanted = found.pages[ranking.top(PAGES)].tolist()
     taken = census(survey, ranking, refused, wanted)
     parts = [
@@ -116,15 +116,17 @@ def _headline(report: SurveyReport, taken: Census, refused: list[dict[str, Any]]
         "at most": share_at_most(coverage.at_most),
         **({} if report.truth is None else {"in truth": percent(float(report.truth.covered[-1]))}),
         **({} if goal is None else {"goal": f"{100 * goal:.10g} %"}),
-        "pages read": count(survey.pages_read),
+        "pages read": count(survey.pages_fetched),
         "pages known": count(survey.pages_known),
         "hosts": count(len(taken.hosts)),
     }
     reasons: dict[str, float] = {}
     for row in refused:
         reasons[row["reason"]] = reasons.get(row["reason"], 0.0) + row["mass"]
-    notes = {"waiting": counted(survey.pages_waiting, "page"), "blocked": by_kind(reasons)}
-    about = f"{counted(survey.pages_read, 'page')} read of {count(survey.pages_known)} known, in order of importance."
+    notes = {"waiting": counted(survey.pages_queued, "page"), "blocked": by_kind(reasons)}
+    about = (
+        f"{counted(survey.pages_fetched, 'page')} fetched of {count(survey.pages_known)} known, in order of importance."
+    )
     return [
         f'<p class="soft">{about}</p>',
         page.facts(facts),
@@ -203,7 +205,7 @@ def _refused(survey: Survey, refused: list[dict[str, Any]]) -> list[str]:
         parts.append(page.grid(surveys.reasons_table(rows[:REASONS]), about))
         about = f"The pages with the most importance of {counted(len(refused), 'page')} that could not be read."
         parts.append(page.grid(surveys.refused_table(refused[:REFUSED]), about, links=True))
-    leaving = survey.leaving()
+    leaving = survey.links_by_scope()
     if any(row["where"] != "in scope" for row in leaving):
         about = "Where links lead. Those out of scope are kept but carry no importance; here they count as if they did."
         parts.append(page.grid(surveys.leaving_table(leaving[:REASONS]), about))

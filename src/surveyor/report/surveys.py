@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
     from surveyor.report.pages import Page
     from surveyor.store.directory import Manifest
     from surveyor.survey.survey import Survey
+    from surveyor.survey.url_status import UrlStatus
 
 PAGE = re.compile(r"https?://[^/]+/")
 
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay the best pages out; a page that was not read is marked."""
-    keys = ("score", "share", "in_links", "read", "url")
+    """Format the best pages; pages that were not fetched are marked."""
+    keys = ("score", "share", "in_links", "fetched", "url")
     cells = []
     for row in rows:
-        page = row["url"] + ("" if row["read"] else "  (not read)")
+        page = row["url"] + ("" if row["fetched"] else "  (not fetched)")
         cells.append((f"{row['score']:.0f}", percent(row["share"]), count(row["in_links"]), page))
     return Table(
         titles=("score", "share", "in-links", "page"),
@@ -36,6 +38,29 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         keys=keys,
         records=_records(rows, keys),
     )
+
+
+def url_status_lines(url: UrlStatus) -> list[str]:
+    """Describe the status of a URL and its reason in one to three lines."""
+    when = f"{datetime.fromtimestamp(url.fetched_at, UTC):%Y-%m-%d %H:%M} UTC" if url.fetched_at else ""
+    code = f"HTTP {url.status}" if url.status else ""
+    mass = f"{percent(url.mass)} of all importance waits on it"
+    queue = f"position {count(url.queue_position)} of {count(url.queue_length)} in the queue"
+    redirect = f"HTTP redirect ({url.status})" if 300 <= url.status < 400 else "canonical URL" if url.status else ""
+    parts = {
+        "fetched": ["fetched", url.reason, when, code, url.title and f"“{url.title}”"],
+        "queued": ["queued", mass, queue if url.queue_position else "waiting for a retry"],
+        "blocked": [f"blocked: {url.reason or 'no reason recorded'}", when, code, mass],
+        "gone": ["gone", url.reason, when],
+        "redirected": [f"redirected to {url.target}", redirect, when],
+        "out of scope": [f"out of scope: {url.reason}", "links to it are recorded and carry no importance"],
+    }
+    lines = [", ".join(filter(None, parts[url.kind]))]
+    if url.rule:
+        lines.append(f"robots.txt: {url.rule}")
+    if url.failures:
+        lines.append(f"{counted(url.failures, 'failed request')}, last error: {url.last_error}")
+    return lines
 
 
 def of_one_site(table: Table, key: str = "url") -> Table:
@@ -91,7 +116,7 @@ def javascript_lines(survey: Survey) -> list[str]:
         return []
     held = f"{percent(survey.javascript_share)} of the captured importance"
     lines = [f"{counted(len(pages), 'page')} with {held} needed JavaScript and came without content: {pages[0]['url']}"]
-    if survey.is_hollow:
+    if survey.needs_javascript:
         lines.append("Scripts are not run, so links behind them are unknown: this coverage is not that of the site.")
     return lines
 

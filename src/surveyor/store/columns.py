@@ -21,7 +21,7 @@ ROWS = 1 << 15  # pages or visits per batch
 VISIT = {
     "kind": "string",
     "reason": "string",
-    "moved_to": "int32",
+    "redirected_to": "int32",
     "status": "int32",
     "fetched_at": "timestamp",
     "seconds": "float64",

@@ -66,7 +66,7 @@ def crawl(
         ending = run_sync(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))
     survey = Survey(path)
     survey.ending, survey.goal = ending, rule
-    if ending != "interrupted" and not survey.pages_read:
+    if ending != "interrupted" and not survey.pages_fetched:
         with survey:
             raise nothing_fetched(survey)
     return survey

@@ -27,7 +27,7 @@ import numpy as np
 from surveyor.crawler.replay import SCOPE
 from surveyor.rank.compare.order import kendall
 from surveyor.rank.compare.ranks import l1, overlap
-from surveyor.survey.tables import LIVES, positions
+from surveyor.survey.tables import STATUSES, positions
 
 if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MEASURED = (*SCOPE, "damping")  # settings that change what is measured
 BEST = 100  # pages whose overlap and order are compared
 KINDS = (
-    "new", "first seen", "gone", "moved", "blocked", "unlinked", "not seen", "risen", "fallen",
+    "new", "first seen", "gone", "redirected", "blocked", "unlinked", "not seen", "risen", "fallen",
     "perhaps risen", "perhaps fallen", "changed",
 )  # fmt: skip
 
@@ -110,13 +110,13 @@ class _Side:
         ranked, ranking = survey.as_graph(), survey.ranking
         self.scores, self.positions = ranking.scores, positions(ranking.scores)
         self.number = {url: page for page, url in enumerate(ranked.graph.names or ())}
-        self.finished = survey.pages_waiting == 0 and not survey.blocked()  # no link can have been missed
+        self.finished = survey.pages_queued == 0 and not survey.blocked()  # no link can have been missed
         self.unsure = survey.unsettled + ranking.error
         self.error = ranking.error
         hashes = survey.tables.hashes()
         pages = zip(ranked.pages.tolist(), ranked.read.tolist(), self.number, strict=True)
         self.read = {url: hashes.get(page, b"") for page, read, url in pages if read}
-        self._urls, self._lives = survey.tables.urls, survey.tables.lives
+        self._urls, self._statuses = survey.tables.urls, survey.tables.statuses
 
     def share(self, url: str) -> float | None:
         page = self.number.get(url)
@@ -129,7 +129,7 @@ class _Side:
     def kind(self, url: str) -> str:
         """Return the status of a page, "" if it is unknown."""
         page = self._urls.find(url)
-        return "" if page is None else LIVES[self._lives[page]]
+        return "" if page is None else STATUSES[self._statuses[page]]
 
 
 def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
@@ -139,7 +139,7 @@ def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
         return ["new" if before.finished else "first seen"]
     if url in before.read and not now:
         return ["unlinked" if after.finished else "not seen"]
-    if url in before.read and now in ("gone", "moved", "blocked"):
+    if url in before.read and now in ("gone", "redirected", "blocked"):
         return [now]
     kinds = []
     old, new = before.share(url), after.share(url)

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from surveyor.errors import UsageError
-from surveyor.survey.tables import LIVES
+from surveyor.survey.tables import STATUSES
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
@@ -44,14 +44,22 @@ def reduced(survey: Survey, level: str, top: int) -> Drawn:
 
 
 def _pages(survey: Survey, top: int) -> Drawn:
-    ranked, ranking, lives = survey.as_graph(), survey.ranking, survey.tables.lives
+    ranked, ranking, statuses = survey.as_graph(), survey.ranking, survey.tables.statuses
     best, marks = ranking.top(top), ranking.marks()
     facts = {"url": str, "host": str, "title": str, "kind": str, "share": float, "score": float, "position": int}
     nodes = []
     for position, number in enumerate(best.tolist(), 1):
         url, page = ranked.graph.name(number), int(ranked.pages[number])
         title = survey.title(page)
-        values = (url, host(url), title, LIVES[lives[page]], ranking.share(number), float(marks[number]), position)
+        values = (
+            url,
+            host(url),
+            title,
+            STATUSES[statuses[page]],
+            ranking.share(number),
+            float(marks[number]),
+            position,
+        )
         nodes.append((title or url, dict(zip(facts, values, strict=True))))
     group = np.full(ranked.graph.pages, -1, np.int64)
     group[best] = np.arange(best.size)
@@ -63,11 +71,11 @@ def _hosts(survey: Survey, top: int) -> Drawn:
     number: dict[str, int] = {}
     of_page = np.array([number.setdefault(host(url), len(number)) for url in ranked.graph.names or ()], np.int64)
     share = np.bincount(of_page, scores, len(number))
-    pages, read = np.bincount(of_page), np.bincount(of_page, ranked.read).astype(int)
+    pages, fetched = np.bincount(of_page), np.bincount(of_page, ranked.read).astype(int)
     best = np.lexsort((np.arange(share.size), -share))[:top]
-    names, facts = list(number), {"pages": int, "read": int, "share": float, "position": int}
+    names, facts = list(number), {"pages": int, "fetched": int, "share": float, "position": int}
     nodes = [
-        (names[at], dict(zip(facts, (int(pages[at]), int(read[at]), float(share[at]), place), strict=True)))
+        (names[at], dict(zip(facts, (int(pages[at]), int(fetched[at]), float(share[at]), place), strict=True)))
         for place, at in enumerate(best.tolist(), 1)
     ]
     kept = np.full(len(number), -1, np.int64)

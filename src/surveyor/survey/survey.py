@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from surveyor.survey.sql import QueryResult
     from surveyor.survey.sql_engines import Engine
     from surveyor.survey.tables import Tables
-    from surveyor.survey.url_status import Fate
+    from surveyor.survey.url_status import UrlStatus
     from surveyor.web.suffixes import Suffixes
 
 Teleport = Literal["seeds", "uniform"]
@@ -95,7 +95,7 @@ class Survey:
 
         False if pages that need JavaScript hold much of the captured importance: the captured pages are mostly empty.
         """
-        if self.is_hollow:
+        if self.needs_javascript:
             return False
         if self.ending:
             return self.ending == "reached"
@@ -111,7 +111,7 @@ class Survey:
         return float(np.abs(ledger.residual).sum()) + abs(float(total(ledger.mass, POOL)))
 
     @property
-    def pages_read(self) -> int:
+    def pages_fetched(self) -> int:
         """Number of pages that were read and are not gone."""
         return self._derived.crawl.ledger.read
 
@@ -121,7 +121,7 @@ class Survey:
         return self._derived.crawl.ledger.known
 
     @property
-    def pages_waiting(self) -> int:
+    def pages_queued(self) -> int:
         """Number of known pages that were not read yet."""
         return int(self._derived.crawl.ledger.waiting.size)
 
@@ -189,7 +189,7 @@ class Survey:
                 "share": float(ranking.scores[page]),
                 "score": round(float(marks[page]), 1),
                 "in_links": int(into[page + 1] - into[page]),
-                "read": bool(self._all.read[page]),
+                "fetched": bool(self._all.read[page]),
             }
             for page in ranking.top(count).tolist()
         ]
@@ -241,7 +241,7 @@ class Survey:
         return min(1.0, sum(self._scripted.values()))
 
     @property
-    def is_hollow(self) -> bool:
+    def needs_javascript(self) -> bool:
         """Whether pages that need JavaScript hold at least 5 % of the captured importance or include a seed."""
         if not self._scripted:
             return False
@@ -277,20 +277,20 @@ class Survey:
         visit = self._folder.journal.last_visit(page, "read")
         return visit.title if visit else ""
 
-    def fate(self, url: str) -> Fate:
+    def url_status(self, url: str) -> UrlStatus:
         """Return the status of a URL and its reason; a path is enough if exactly one known page has it."""
-        from surveyor.survey.url_status import fate, find
+        from surveyor.survey.url_status import resolve, status_of
 
-        return fate(self._folder.journal, self._derived, self.tables, find(self.tables, url))
+        return status_of(self._folder.journal, self._derived, self.tables, resolve(self.tables, url))
 
-    def refused(self, count: int = 20) -> list[dict[str, Any]]:
+    def blocked_pages(self, count: int = 20) -> list[dict[str, Any]]:
         """Return blocked pages: url, waiting importance and reason, most first."""
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
         found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._blocked()]
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
         return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
 
-    def leaving(self) -> list[dict[str, Any]]:
+    def links_by_scope(self) -> list[dict[str, Any]]:
         """Return the distribution of links by scope or reason, most importance first; `mass` sums to 1.
 
         Each link carries an equal part of the importance of its page, counting links out of scope, too.
@@ -371,7 +371,8 @@ class Survey:
     def __repr__(self) -> str:
         now = self.coverage
         captured = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
-        return f"Survey({self.folder.name}, {self.pages_read:,} pages read of {self.pages_known:,} known, {captured})"
+        pages = f"{self.pages_fetched:,} pages fetched of {self.pages_known:,} known"
+        return f"Survey({self.folder.name}, {pages}, {captured})"
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -30,7 +30,14 @@ from surveyor.store.columns import VISIT, VISITS, Batch, Columns
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import Urls, domain, host, origin
 
-LIVES = ("out of scope", "waiting", "read", "blocked", "gone", "moved")  # status by number, as in kernels/mass.py
+STATUSES = (
+    "out of scope",
+    "queued",
+    "fetched",
+    "blocked",
+    "gone",
+    "redirected",
+)  # status by number, as in kernels/mass.py
 NOFOLLOW = "only nofollow links lead here"
 PAGES: Columns = {
     "page": "int32", "url": "string", "host": "string", "domain": "string", **VISIT,
@@ -42,8 +49,8 @@ TABLES: dict[str, Columns] = {
     "links": {"source": "int32", "target": "int32", "kind": "string", "in_scope": "int32"},
     "ranks": RANKS,
     "hosts": {
-        "host": "string", "domain": "string", "pages": "int64", "read": "int64", "waiting": "int64",
-        "blocked": "int64", "gone": "int64", "moved": "int64", "out_of_scope": "int64", "share": "float64",
+        "host": "string", "domain": "string", "pages": "int64", "fetched": "int64", "queued": "int64",
+        "blocked": "int64", "gone": "int64", "redirected": "int64", "out_of_scope": "int64", "share": "float64",
         "bytes": "int64",
     },
     "visits": VISITS,
@@ -71,8 +78,8 @@ class Tables:
         return self._state.urls
 
     @cached_property
-    def lives(self) -> IntArray:
-        """Status of each page, as an index into `LIVES`."""
+    def statuses(self) -> IntArray:
+        """Status of each page, as an index into `STATUSES`."""
         from surveyor.kernels.mass import LIFE
 
         known = self._state.crawl.ledger.state[: self.size] & LIFE
@@ -87,7 +94,7 @@ class Tables:
         """Return why a URL is out of scope at any depth; None if it may be in scope."""
         return self._scope.why_not(url)
 
-    def why_outside(self, url: str) -> str:
+    def scope_reason(self, url: str) -> str:
         """Return why a known URL is out of scope."""
         deep = self._scope.depth
         return self._scope.why_not(url) or (NOFOLLOW if deep is None else f"more than {deep} links from the seeds")
@@ -103,8 +110,8 @@ class Tables:
             if page >= self.size:  # found since by another process
                 return
             _, reason, *more = columns.told(visit) if visit else nothing
-            kind = LIVES[self.lives[page]]
-            reason = self.why_outside(url) if kind == "out of scope" and not visit else reason
+            kind = STATUSES[self.statuses[page]]
+            reason = self.scope_reason(url) if kind == "out of scope" and not visit else reason
             name = host(url)
             numbers = (None if column[page] < 0 else int(column[page]) for column in (depth, into, out))
             yield (page, url, name, domain(name), kind, reason, *more, *numbers)
@@ -133,7 +140,7 @@ class Tables:
         rescoped = any(event.kind == "rescope" for event in self._journal.events())
         judged = {"judged": self._state.reader.judged} if rescoped else {}
         for batch in columns.links(self._journal, **judged):
-            batch["in_scope"] = (self.lives[batch["target"]] > 0).astype(np.int32)
+            batch["in_scope"] = (self.statuses[batch["target"]] > 0).astype(np.int32)
             yield batch
 
     def _ranks(self) -> Iterator[Batch]:
@@ -148,20 +155,20 @@ class Tables:
     def _hosts(self) -> Iterator[Batch]:
         share = np.zeros(self.size)
         share[self._ranked.pages] = self._ranking().scores
-        count: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(LIVES))
+        count: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(STATUSES))
         mass: defaultdict[str, float] = defaultdict(float)
         size: defaultdict[str, int] = defaultdict(int)
         names = [host(url) for url in self._state.urls.added(0)]
-        for name, life, part in zip(names, self.lives.tolist(), share.tolist(), strict=True):
-            count[name][life] += 1
+        for name, status, part in zip(names, self.statuses.tolist(), share.tolist(), strict=True):
+            count[name][status] += 1
             mass[name] += part
         for visit in islice(self._journal.visits(), self._journal.position):
             size[names[visit.page]] += visit.size
+        columns_of = {"fetched": 2, "queued": 1, "blocked": 3, "gone": 4, "redirected": 5, "out of scope": 0}
         rows = (
-            (name, domain(name), sum(lives), lives[2], lives[1], lives[3], lives[4], lives[5], lives[0], mass[name],
-             size[name])
-            for name, lives in count.items()
-        )  # fmt: skip
+            (name, domain(name), sum(pages), *(pages[at] for at in columns_of.values()), mass[name], size[name])
+            for name, pages in count.items()
+        )
         yield from columns.batched(TABLES["hosts"], rows)
 
     def _visits(self) -> Iterator[Batch]:
