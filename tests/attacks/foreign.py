@@ -35,7 +35,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     "report": ["{survey}"],
     "sql": ["{survey}", "SELECT count(*) FROM pages"],
     "diff": ["{survey}", "{honest}"],
-    "export": ["{survey}", "--to", "{out}/pages.csv"],
+    "export": ["{survey}", "--out", "{out}/pages.csv"],
     "domains": ["{survey}", "--condense"],
     "simulate": ["{survey}", "--strategies", "breadth", "--until", "pages=3"],
     "graph build": ["{survey}", "{out}/a.graph"],

@@ -113,7 +113,7 @@ def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.Captu
 def test_how_a_topic_does_is_told_with_pages_of_each_kind(
     survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(capsys, "topic", "test", "solar", str(survey), "--count", "2")
+    said = Said(capsys, "topic", "test", "solar", str(survey), "--top", "2")
     found = int(said.out.split()[0])
     assert said.code == 0
     assert said.out.startswith(f"{found} of 21 pages (")

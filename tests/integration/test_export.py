@@ -138,17 +138,17 @@ def test_an_index_of_the_archive_leads_to_every_record(survey: Path, tmp_path: P
 def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = tmp_path / "pages.csv"
     there.write_text("mine")
-    said = Said(capsys, "export", str(survey), "--to", str(there))
+    said = Said(capsys, "export", str(survey), "--out", str(there))
     assert (said.code, said.err) == (
         2, f"{there} exists already\n  hint: choose another name, or write over it with --replace\n",
     )  # fmt: skip
     assert there.read_text() == "mine"
-    told = Said(capsys, "export", str(survey), "--to", str(there), "--replace", "--json").json()
+    told = Said(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
     assert told["files"] == [{"path": str(there), "bytes": there.stat().st_size}]
     assert there.read_text().startswith("page,url,")
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "ranks.parquet").write_text("mine")
-    assert Said(capsys, "export", str(survey), "--to", str(tmp_path / "t")).code == 2
+    assert Said(capsys, "export", str(survey), "--out", str(tmp_path / "t")).code == 2
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["ranks.parquet"]
 
 
@@ -164,11 +164,11 @@ def test_a_disk_that_takes_no_more_leaves_no_half_file(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--to", "a.xlsx"], "does not say its format"),
-        (["--to", "a.csv", "--format", "xls"], "'xls' is not one of"),
-        (["--to", "a.csv", "--table", "page"], "'page' is not one of"),
-        (["--to", "a.csv", "--table", "links", "--top", "5"], "top is for pages and graphs"),
-        (["--to", "nowhere/a.csv"], "cannot be written"),
+        (["--out", "a.xlsx"], "does not say its format"),
+        (["--out", "a.csv", "--format", "xls"], "'xls' is not one of"),
+        (["--out", "a.csv", "--table", "page"], "'page' is not one of"),
+        (["--out", "a.csv", "--table", "links", "--top", "5"], "top is for pages and graphs"),
+        (["--out", "nowhere/a.csv"], "cannot be written"),
         ([], "Missing option '--to'"),
     ],
 )

@@ -97,7 +97,7 @@ def test_others_can_look_at_it(tmp_path: Path, web: EmbeddedWeb, capsys: pytest.
     assert Said(capsys, "status", str(path)).code in (0, 3)
     top = Said(capsys, "top", str(path), "--json")
     assert top.code == 0
-    assert Said(capsys, "export", str(path), "--to", str(tmp_path / "pages.csv")).code == 0
+    assert Said(capsys, "export", str(path), "--out", str(tmp_path / "pages.csv")).code == 0
     assert by_url(sampled(web, path, in_links=Links(web.truth()), fetches=60)) == by_url(done)
 
 

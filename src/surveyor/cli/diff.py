@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @options.command("diff", table=True)
 @click.argument("old", type=click.Path(), metavar="OLD")
 @click.argument("new", type=click.Path(), metavar="NEW")
-@options.count(10, "Pages of each kind to list; --csv gives all.")
-def command(output: Output, *, old: str, new: str, count: int) -> int:
+@options.top(10, "Pages of each kind to list; --csv gives all.")
+def command(output: Output, *, old: str, new: str, top: int) -> int:
     """Say what changed from the survey OLD to the survey NEW: pages that are new, gone, risen, fallen or changed.
 
     What a survey has not read it does not know. So a page is only called risen or fallen if its share differs by more
@@ -26,7 +26,7 @@ def command(output: Output, *, old: str, new: str, count: int) -> int:
     from surveyor.survey.survey import Survey
 
     with Survey(old) as before, Survey(new) as after:
-        return show(output, before, after, count)
+        return show(output, before, after, top)
 
 
 def show(output: Output, before: Survey, after: Survey, number: int) -> int:

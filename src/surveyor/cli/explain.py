@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @options.command("explain", table=True)
 @options.graph_argument
 @click.argument("page", metavar="PAGE")
-@options.count(10, "Links to name.")
+@options.top(10, "Links to name.")
 @options.ranking
-def command(output: Output, *, graph: str, page: str, count: int, **settings: Any) -> int:
+def command(output: Output, *, graph: str, page: str, top: int, **settings: Any) -> int:
     """Show which links gave PAGE of GRAPH its score, and how much each gave.
 
     PAGE is a name as `surveyor top` prints it, or '#3' (in quotes) for the page with id 3; in a graph without
@@ -38,9 +38,9 @@ def command(output: Output, *, graph: str, page: str, count: int, **settings: An
     from surveyor.survey.survey import Survey
 
     if not is_survey(graph):
-        return tell(output, graph, page, count, None, settings)
+        return tell(output, graph, page, top, None, settings)
     with Survey(graph) as survey:
-        return tell(output, graph, page, count, survey, settings)
+        return tell(output, graph, page, top, survey, settings)
 
 
 def tell(output: Output, path: str, page: str, number: int, survey: Survey | None, settings: dict[str, Any]) -> int:

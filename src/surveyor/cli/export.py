@@ -17,13 +17,13 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 
 @options.command(
     "export",
-    epilog="\b\nsurveyor export my.survey --to pages.csv --top 1000\n"
-    "surveyor export my.survey --to tables/ --format parquet\n"
-    "surveyor export my.survey --to hosts.gexf --level hosts --top 100\n"
-    "surveyor export my.survey --to index.cdxj",
+    epilog="\b\nsurveyor export my.survey --out pages.csv --top 1000\n"
+    "surveyor export my.survey --out tables/ --format parquet\n"
+    "surveyor export my.survey --out hosts.gexf --level hosts --top 100\n"
+    "surveyor export my.survey --out index.cdxj",
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--to", type=click.Path(), required=True, metavar="FILE|DIR", help="Where to write.")
+@click.option("--out", type=click.Path(), required=True, metavar="FILE|DIR", help="File, or folder for Parquet.")
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
@@ -39,6 +39,7 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 )
 @click.option(
     "--top",
+    "-n",
     type=options.Whole(1),
     metavar="N",
     help="Only the best N pages, or hosts of a graph.  [all; 500 in a graph]",
@@ -52,7 +53,7 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 )
 @click.option("--raw", is_flag=True, help="CSV: leave text that a spreadsheet would take for a formula as it is.")
 @click.option("--replace", is_flag=True, help="Write over what exists.")  # fmt: skip
-def command(output: Output, *, survey: str, to: str, **settings: Any) -> int:
+def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
     """Write SURVEY for other programs.
 
     parquet, csv and jsonl hold tables, as `surveyor sql` has them (a folder of Parquet files holds five). gexf and
@@ -64,7 +65,7 @@ def command(output: Output, *, survey: str, to: str, **settings: Any) -> int:
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened, output.timed() as seconds:
-        paths = export(opened, to, **settings)
+        paths = export(opened, out, **settings)
     sizes = {str(path): path.stat().st_size for path in paths}
     output.object("export", {
         "survey": survey, "files": [{"path": path, "bytes": taken} for path, taken in sizes.items()],

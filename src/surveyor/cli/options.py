@@ -125,9 +125,9 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
 threads = click.option("--threads", type=Whole(1), metavar="N", help="Threads.  [all cores]")
 
 
-def count(default: int, about: str) -> Callable[[Function], Function]:
-    """Make the option that says how many rows a list has."""
-    return click.option("--count", "-n", type=Whole(1), default=default, show_default=True, metavar="N", help=about)
+def top(default: int, about: str) -> Callable[[Function], Function]:
+    """Return the option `--top/-n`, the length of a list."""
+    return click.option("--top", "-n", type=Whole(1), default=default, show_default=True, metavar="N", help=about)
 
 
 def format_option(name: str, what: str) -> Callable[[Function], Function]:

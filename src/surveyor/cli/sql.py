@@ -19,12 +19,12 @@ EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by
 @options.command("sql", table=True, epilog=f'\b\nsurveyor sql my.survey "{EXAMPLE}"\nsurveyor sql my.survey')
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
 @click.argument("query", default="", metavar="[QUERY]")
-@options.count(40, "Rows to show on the screen; --json and --csv give all.")
+@options.top(40, "Rows to show on the screen; --json and --csv give all.")
 @click.option(
     "--seconds", type=float, default=60.0, show_default=True, metavar="S", help="Time that the query may take."
 )
 @click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="What answers.  [DuckDB if it is installed]")
-def command(output: Output, *, survey: str, query: str, count: int, seconds: float, engine: Any) -> int:
+def command(output: Output, *, survey: str, query: str, top: int, seconds: float, engine: Any) -> int:
     """Answer QUERY, one SELECT over the tables of SURVEY; without one, list the tables. `-` reads it from stdin.
 
     Nothing can be written, and nothing but the survey can be read: no files, no network, no extensions.
@@ -36,7 +36,7 @@ def command(output: Output, *, survey: str, query: str, count: int, seconds: flo
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
-        found = opened.sql(text, seconds=seconds, engine=engine, limit=count if output.mode == "text" else None)
+        found = opened.sql(text, seconds=seconds, engine=engine, limit=top if output.mode == "text" else None)
     output.object("sql", {
         "survey": survey, "engine": found.engine, "columns": list(found.columns), "rows": found.rows,
         "seconds": round(found.seconds, 4),
@@ -45,7 +45,7 @@ def command(output: Output, *, survey: str, query: str, count: int, seconds: flo
     if not found.rows:
         output.say("No row.")
     if found.more:
-        output.say(f"There are more rows: these are the first {count}. -n shows more, --csv and --json give all.")
+        output.say(f"There are more rows: these are the first {top}. -n shows more, --csv and --json give all.")
     return 0
 
 

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 @click.option("--negative", multiple=True, metavar="PLACE|RULE", help="Pages that are not.")
 @click.option("--label", default="", metavar="RULE|FILE",
               help="What says which pages truly are on topic: a rule, or a table of page and label.")  # fmt: skip
-@options.count(5, "Pages of each kind to list.")
+@options.top(5, "Pages of each kind to list.")
 def command(
     output: Output,
     *,
@@ -39,7 +39,7 @@ def command(
     positive: tuple[str, ...],
     negative: tuple[str, ...],
     label: str,
-    count: int,
+    top: int,
 ) -> None:
     """Say how many pages are on topic, show some, and compare with labels if there are any.
 
@@ -68,17 +68,15 @@ def command(
             progress("reading", len(rows), 0, "page")
     known = [row for row in rows if row["label"] is not None]
     quality = Quality.of([row["label"] for row in known], [row["on_topic"] for row in known]) if known else None
-    _show(output, rule, rows, quality, count, surveys[0] if surveys else None)
+    _show(output, rule, rows, quality, top, surveys[0] if surveys else None)
 
 
-def _show(
-    output: Output, rule: Topic, rows: list[Row], quality: Quality | None, count: int, survey: str | None
-) -> None:
+def _show(output: Output, rule: Topic, rows: list[Row], quality: Quality | None, top: int, survey: str | None) -> None:
     from surveyor.report.numbers import counted, percent
     from surveyor.report.topics import counts_line, pages_table, quality_table
 
     found = [row for row in rows if row["on_topic"]]
-    shown = [*found[:count], *[row for row in rows if not row["on_topic"]][:count]]
+    shown = [*found[:top], *[row for row in rows if not row["on_topic"]][:top]]
     output.object("topic test", {
         "topic": rule.text, "pages": len(rows), "on_topic": len(found),
         "quality": None if quality is None else quality.to_dict(), "examples": shown,

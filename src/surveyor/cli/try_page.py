@@ -21,9 +21,9 @@ NAMES = (
 
 @options.command("try", epilog="\b\nsurveyor try https://docs.example.org/library/ --contact me@example.org")
 @click.argument("url", metavar="URL")
-@options.count(5, "Links of each kind to list.")
+@options.top(5, "Links of each kind to list.")
 @settings.some_options(*NAMES)
-def command(output: Output, *, url: str, count: int, **given: Any) -> int:
+def command(output: Output, *, url: str, top: int, **given: Any) -> int:
     """Look at the one page URL as a crawl would: robots.txt, redirects, what it is, which links would be followed.
 
     There is no crawl, and nothing is saved. robots.txt is asked for first and obeyed, and the delay is kept. The exit
@@ -40,7 +40,7 @@ def command(output: Output, *, url: str, count: int, **given: Any) -> int:
     output.object("try", found.to_dict())
     output.line(found.final)
     output.facts(look_facts(found))
-    show_links(output, found, count)
+    show_links(output, found, top)
     output.line()
     output.line(ending(found))
     advise(output, found)
