@@ -12,11 +12,11 @@ import numpy as np
 
 from crashing import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
-from surveyor.estimate.sampling.beginning import begin
 from surveyor.estimate.sampling.course import WalkScheduler
 from surveyor.estimate.sampling.ground import DEAD, OFF, ON, WalkGraph
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
@@ -101,10 +101,10 @@ class Sampled(Setting):
             "settings": Settings(**chosen),
             "origins": dict.fromkeys(chosen, "argument"),
             "out": out,
-            "window": 100,
-            **wish,
         }
-        with begin(self.web.seeds[: self.seeds] if seeds is None else seeds, topic, **given) as sample:
+        options = SampleOptions(**{"window": 100, **wish})
+        start = self.web.seeds[: self.seeds] if seeds is None else seeds
+        with open_sample_survey(start, topic, options, **given) as sample:
             hook(sample.folder, before, after)
             self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)
             return asyncio.run(

@@ -64,7 +64,7 @@ def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
         assert survey.pages_fetched <= 70
     other = Said(capsys, "sample", *web.seeds[:2], "--topic", "tld:test", "--out", "s.survey", *polite(web))
     assert (other.code, other.out) == (2, "")
-    assert "s.survey was begun with the topic tld:example" in other.err
+    assert "s.survey was created with --topic tld:example" in other.err
 
 
 def test_words_on_pages_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_another_seed_of_chance(web: EmbeddedWeb, capsys: pytest.CaptureFixture[
     Said(capsys, *words)
     said = Said(capsys, *words, "--rng", "9")
     assert said.code == 2
-    assert "s.survey was begun with --rng 3" in said.err
+    assert "s.survey was created with --rng 3, got 9" in said.err
     assert "--fresh" not in said.err  # which there is for crawls
 
 

@@ -19,8 +19,8 @@ import surveyor as sv
 from console import Said
 from sampling_webs import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
-from surveyor.estimate.sampling.beginning import begin
 from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
 from surveyor.fetch.http import run_sync
@@ -33,12 +33,14 @@ import sys
 from sampling_webs import halves
 from surveyor.config import Settings
 from surveyor.fetch.http import run_sync
-from surveyor.estimate.sampling.beginning import begin
 from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 out, proxy, *seeds = sys.argv[1:]
 given = {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "pause": 0.02, "rng": 5, "concurrency": 4}
 chosen = Settings(**given)
-with begin(seeds, halves, out=out, window=100, settings=chosen, origins=dict.fromkeys(given, "test")) as sample:
+where = dict.fromkeys(given, "test")
+options = SampleOptions(window=100)
+with open_sample_survey(seeds, halves, options, out=out, settings=chosen, origins=where) as sample:
     run_sync(run(sample, fetches=150))
 """
 
@@ -54,7 +56,8 @@ def sampled(
     chosen = wish.pop("chosen", None) or given(web, concurrency=wish.pop("concurrency", 4))
     seeds = wish.pop("seeds", web.seeds)
     where = dict.fromkeys(chosen, "test")
-    with begin(seeds, topic, out=out, window=100, settings=Settings(**chosen), origins=where, **wish) as sample:
+    options = SampleOptions(window=100, **wish)
+    with open_sample_survey(seeds, topic, options, out=out, settings=Settings(**chosen), origins=where) as sample:
         return run_sync(run(sample, fetches=fetches, resolver=resolver))
 
 

@@ -16,9 +16,9 @@ from crashing import Image
 from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import course as courses
-from surveyor.estimate.sampling.beginning import terms_of
 from surveyor.estimate.sampling.course import WalkScheduler
 from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_survey import sample_record
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -169,9 +169,9 @@ def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
     assert seen == first * 2
     assert len(sampled.client.asked) == asked  # nobody was asked again
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        terms = terms_of(folder)
-    assert terms is not None
-    assert terms.until == "ess=400"
+        record = sample_record(folder)
+    assert record is not None
+    assert record.until == "ess=400"
 
 
 def test_a_small_site_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,9 +224,9 @@ def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
 def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | None, window: int) -> None:
     Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        terms = terms_of(folder)
-    assert terms is not None
-    assert terms.window == window
+        record = sample_record(folder)
+    assert record is not None
+    assert record.window == window
 
 
 # --- killed, and gone on with ---

@@ -16,7 +16,7 @@ import surveyor as sv
 from console import Said
 from loopback import QUICK, SMALL, linked, served
 from surveyor.crawler.naming import LONGEST, folder_for, site_name
-from surveyor.estimate.sampling.beginning import folder_for as sample_folder
+from surveyor.estimate.sampling.sample_survey import sample_folder
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 PLACES = [

@@ -160,7 +160,7 @@ def test_fewer_known_in_links_are_told() -> None:
         ({"until": "ess=400%"}, "percentage"),
         ({"until": "width=300%"}, "no share"),
         ({"until": "pages=3"}, "does not say when"),
-        ({"walks": 0}, "walks must be a whole number"),
+        ({"walks": 0}, "walks must be an integer"),
         ({"start": ["https://nobody.example/"]}, "nobody.example"),
         ({"start": []}, "page to begin at"),
         ({"delay": 1}, "delay is a setting of a live sample"),

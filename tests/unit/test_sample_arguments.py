@@ -117,7 +117,7 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: SAMPLE.share(broken), "the property broken failed on https://.*ValueError: oh"),
         (lambda: sv.sample(GRAPH, broken), "the topic broken failed on https://"),
         (lambda: ready(start=[True]), "True is no page to begin at"),
-        (lambda: ready(window=-1), "window must be a whole number from 0 to 100,000, not -1"),
+        (lambda: ready(window=-1), "window must be an integer from 0 to 100,000, got -1"),
         (lambda: ready(reach=0), "reach must be"),
         (lambda: ready(walks=2.5), "walks must be"),
         (lambda: ready(walks=True), "walks must be"),

@@ -18,18 +18,18 @@ from surveyor.store.directory import SurveyFolder
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        ({"topic": everything}, "was begun with the topic halves"),
-        ({"method": "hard-paper"}, f"was begun with method {DEFAULT_METHOD}"),
-        ({"walks": 4}, "was begun with 8 walks"),
-        ({"window": 0}, "was begun with a window of 100"),
-        ({"in_links": Links}, "was begun with back-links of nobody"),
-        ({"rng": 6}, "was begun with --rng 5"),
-        ({"seeds": ["http://www.site1.example/"]}, "was begun at http"),
-        ({"exclude": ("*/x/*",)}, "was begun with another exclude"),
-        ({"archive": False}, "told from what it says, which would not be kept"),
+        ({"topic": everything}, "created with --topic halves"),
+        ({"method": "hard-paper"}, f"created with --method {DEFAULT_METHOD}"),
+        ({"walks": 4}, "created with --walks 8, got 4"),
+        ({"window": 0}, "created with --window 100, got 0"),
+        ({"in_links": Links}, "created without --in-links"),
+        ({"rng": 6}, "created with --rng 5, got 6"),
+        ({"seeds": ["http://www.site1.example/"]}, "created with seeds http"),
+        ({"exclude": ("*/x/*",)}, "created without --exclude"),
+        ({"archive": False}, "depends on the text of pages, and archive is off"),
         ({"method": "random"}, "there is no method 'random'"),
-        ({"walks": 0}, "walks must be a whole number from 1 to 100,000, not 0"),
-        ({"reach": 10**11}, "reach must be a whole number from 1 to 10,000, not 100000000000"),
+        ({"walks": 0}, "walks must be an integer from 1 to 100,000, got 0"),
+        ({"reach": 10**11}, "reach must be an integer from 1 to 10,000, got 100000000000"),
         ({"in_links": 7}, "int is no source of back-links"),
     ],
 )
@@ -51,7 +51,7 @@ def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: s
 def test_a_survey_that_is_no_sample_is_refused(tmp_path: Path) -> None:
     sampled = Sampled(CALM)
     sampled.crawl(tmp_path / "a.survey", "pages=5")
-    with pytest.raises(UsageError, match="is a survey, but no sample"):
+    with pytest.raises(UsageError, match="is a survey, but not a sample"):
         sampled.sample(tmp_path / "a.survey")
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.config import Settings
     from surveyor.crawler.session import Run
-    from surveyor.estimate.sampling.beginning import SampleFolder
     from surveyor.estimate.sampling.course import WalkScheduler
     from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.sample_survey import SampleSurvey
     from surveyor.estimate.sampling.walked import WalkResult
     from surveyor.outcome import Outcome
 
@@ -33,9 +33,9 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
     from surveyor.crawler.start import clean_seeds, named
-    from surveyor.estimate.sampling.beginning import begin, folder_for
     from surveyor.estimate.sampling.sample import sample_of
     from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
     from surveyor.estimate.sampling.topics import Topic
 
     own = {} if wish.rng is None else {"rng": wish.rng}
@@ -44,14 +44,19 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     chosen, origins = named(chosen, origins, clean_seeds(wish.where) if wish.where else ())
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), SampleGoal.parse(wish.goal)
     _check_budget(seeds, wish, until)
-    place = Path(wish.out) if wish.out else folder_for(seeds, topic.text)
+    place = Path(wish.out) if wish.out else sample_folder(seeds, topic.text)
     if chosen.rng is None and not (place / "survey.toml").is_file():
         chosen = replace(chosen, rng=RNG)
-    begun = begin(
-        seeds, topic, method=wish.method, walks=wish.walks, reach=wish.reach, window=wish.window,
-        in_links=list(wish.in_links) or None, until=str(until), fetches=until.fetches, out=place, settings=chosen,
-        origins=origins,
-    )  # fmt: skip
+    options = SampleOptions(
+        wish.method,
+        wish.walks,
+        wish.reach,
+        wish.window,
+        in_links=list(wish.in_links) or None,
+        until=str(until),
+        fetches=until.fetches,
+    )
+    begun = open_sample_survey(seeds, topic, options, out=place, settings=chosen, origins=origins)
     for line in begun.folder.notices:
         output.warn(line)
     with begun:
@@ -88,11 +93,11 @@ def _check_budget(seeds: Sequence[str], wish: Wish, until: SampleGoal) -> None:
         )
 
 
-def _introduce(output: Output, begun: SampleFolder, origins: Mapping[str, str]) -> None:
+def _introduce(output: Output, begun: SampleSurvey, origins: Mapping[str, str]) -> None:
     from surveyor.cli.settings import say_unusual
     from surveyor.report.numbers import counted
 
-    folder, terms = begun.folder, begun.terms
+    folder, terms = begun.folder, begun.record
     told = f"{terms.topic}   {counted(terms.walks, 'walk')}, {terms.method}, rng {folder.manifest.rng}"
     output.say(f"{told}   robots.txt obeyed, delay {begun.settings.delay:g} s")
     if begun.is_new:
@@ -115,7 +120,7 @@ def waiting(course: WalkScheduler, now: Run) -> str:
     return f"waiting for {latest.name}, {duration(rest)}" if latest is not None and rest > LONG else ""
 
 
-def _walked(output: Output, begun: SampleFolder, wish: Wish, until: SampleGoal) -> tuple[WalkResult | None, int]:
+def _walked(output: Output, begun: SampleSurvey, wish: Wish, until: SampleGoal) -> tuple[WalkResult | None, int]:
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
     from surveyor.cli.sample_display import WalkDisplay

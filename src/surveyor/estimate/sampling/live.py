@@ -20,9 +20,9 @@ from surveyor.crawler import session as live
 from surveyor.crawler.replay import scope_of
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.estimate.sampling.archived import page_of
-from surveyor.estimate.sampling.beginning import SampleFolder
 from surveyor.estimate.sampling.course import UNREADABLE, PageRecord, WalkScheduler, check_begun
 from surveyor.estimate.sampling.in_link_sources import NoInLinks, asked, source_name
+from surveyor.estimate.sampling.sample_survey import SampleSurvey
 from surveyor.estimate.sampling.seen import seen_live
 from surveyor.estimate.sampling.walked import Done, SurveyPages, WalkResult, ground_of, is_on, walked
 from surveyor.estimate.sampling.walking import UNLIMITED
@@ -52,7 +52,7 @@ class Asking:
     lasting = False
 
     def __init__(
-        self, sample: SampleFolder, urls: Urls, *, fetches: int, steps: int, done: Done, clock: Callable[[], float]
+        self, sample: SampleSurvey, urls: Urls, *, fetches: int, steps: int, done: Done, clock: Callable[[], float]
     ) -> None:
         self._sample, self._urls = sample, urls
         ground = ground_of(urls, sample.topic, _Told(sample, urls, clock))
@@ -109,9 +109,9 @@ class Asking:
 class _Told:
     """What a source of back-links tells; it is asked once about each page, whoever goes on."""
 
-    def __init__(self, sample: SampleFolder, urls: Urls, clock: Callable[[], float]) -> None:
+    def __init__(self, sample: SampleSurvey, urls: Urls, clock: Callable[[], float]) -> None:
         self._folder, self._urls, self._clock = sample.folder, urls, clock
-        self._source, self._limit = sample.in_links, sample.terms.limit
+        self._source, self._limit = sample.in_links, sample.record.limit
         self._scope = scope_of(sample.folder.manifest)
         self._known = _kept(sample.folder, len(urls))
 
@@ -140,7 +140,7 @@ def _kept(folder: SurveyFolder, pages: int) -> dict[int, list[int]]:
 
 
 async def run(
-    sample: SampleFolder,
+    sample: SampleSurvey,
     *,
     fetches: int = UNLIMITED,
     steps: int = UNLIMITED,
@@ -178,5 +178,5 @@ async def run(
     how = source_name(sample.in_links) or "the walks themselves"
     done_so_far = walked(course, pages, sample.topic, str(sample.folder.folder), how)
     trace, ground = done_so_far.trace, pages.ground
-    capped = sum(len(ground.told_of(page)) >= sample.terms.limit for page in np.unique(trace.page).tolist())
+    capped = sum(len(ground.told_of(page)) >= sample.record.limit for page in np.unique(trace.page).tolist())
     return replace(done_so_far, seen=partial(seen_live, ground, trace), capped=capped)

@@ -13,7 +13,6 @@ from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
 from surveyor.crawler.start import clean_seeds, named
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.beginning import begin, check
 from surveyor.estimate.sampling.coverage import NOTHING, InLinks, weighed
 from surveyor.estimate.sampling.diagnostics import moving
 from surveyor.estimate.sampling.live import run
@@ -23,6 +22,7 @@ from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import check_known
 from surveyor.estimate.sampling.sample_goals import SampleGoal, Say, goal_check
 from surveyor.estimate.sampling.sample_result import Sample
+from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, WALKS, WalkPlan, method_named
 from surveyor.estimate.sampling.walked import WalkResult
@@ -83,7 +83,7 @@ def sample(
     goal, watched, start = _goal(until), _watched(of), _starts(start)
     if goal.width is not None and not watched:
         raise UsageError("nothing says which interval is to be narrow", hint='name it, such as of="word:buy"')
-    check({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
+    check_options({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)
     plan = WalkPlan(method, walks, rng, reach, window or 0)
@@ -103,12 +103,12 @@ def sample(
     if not isinstance(where, Iterable):
         raise UsageError(f"{where!r} is nothing to walk in", hint="give a graph, a survey, or URLs to begin at")
     seeds = [str(where)] if isinstance(where, (str, Path)) else where
-    wish = {"method": method, "walks": walks, "reach": reach, "window": window, "in_links": in_links}
-    return _live(seeds, about, goal, watched, say, wish, rng, **settings)
+    options = SampleOptions(method, walks, reach, window, in_links=in_links, until=str(goal), fetches=goal.fetches)
+    return _live(seeds, about, goal, watched, say, options, rng, **settings)
 
 
 def _live(
-    seeds: Sequence[str], topic: Topic, until: SampleGoal, watched: tuple[str, ...], say: Say, wish: Mapping[str, Any],
+    seeds: Sequence[str], topic: Topic, until: SampleGoal, watched: tuple[str, ...], say: Say, options: SampleOptions,
     rng: int, *, out: Path | str | None = None, client: Client | None = None, resolver: Resolver | None = None,
     **settings: Any,
 ) -> Sample:  # fmt: skip
@@ -116,11 +116,9 @@ def _live(
     _check_settings(settings)
     given = dict.fromkeys([*settings, "rng"], "argument")
     chosen, origins = named(Settings(**settings, rng=rng), given, clean_seeds(list(seeds)))
-    with begin(
-        seeds, topic, until=str(until), fetches=until.fetches, out=out, settings=chosen, origins=origins, **wish
-    ) as begun:
+    with open_sample_survey(seeds, topic, options, out=out, settings=chosen, origins=origins) as survey:
         done = goal_check(until, watched, say)
-        work = run(begun, **until.limits, done=done, client=client, resolver=resolver)
+        work = run(survey, **until.limits, done=done, client=client, resolver=resolver)
         return sample_of(run_sync(work), until, watched)
 
 
