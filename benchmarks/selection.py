@@ -68,7 +68,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
             new = [_url(number, count) for number in range(known, known + NEW)]
             old = rng.integers(known, size=LINKS - NEW)
             links = np.unique(np.append(urls.ids(new), old)).astype(np.int32)
-            outcome = Outcome(page, "read", links[links != page])
+            outcome = Outcome(page, "fetched", links[links != page])
             gone = graph.put(page, outcome.links)
             ledger.observe(outcome, gone)
             began = time.perf_counter()

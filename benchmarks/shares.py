@@ -97,7 +97,7 @@ def _watched() -> dict[str, float]:
     watch(loop.Crawl, "learn", "strategy, and the steps between")
     watch(frontier.Frontier, "update", "queue: priorities")
     watch(frontier.Frontier, "take", "queue: the next pages")
-    watch(loop.Crawl, "standing", "coverage")
+    watch(loop.Crawl, "progress", "coverage")
     return spent
 
 

@@ -83,7 +83,7 @@ def measure(web: EmbeddedWeb, host: str, truth: Mapping[str, float], folder: Pat
     """Crawl a host, then read around it; compare with the truth."""
     given: dict[str, Any] = {
         "contact": "me@example.org", "proxy": f"http://127.0.0.1:{web.port}", "delay": DELAY, "domain_delay": 0.0,
-        "pause": 0.1, "archive": False, "rng": rng,
+        "backoff": 0.1, "archive": False, "rng": rng,
     }  # fmt: skip
     base = folder / f"{host}.survey"
     crawl(web.pages.url(f"{host}/"), until="pages=1000000", scope="host", out=base, **given).close()

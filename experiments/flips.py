@@ -83,7 +83,7 @@ def make(folder: Path, web: WebSettings = WEB) -> dict[str, Path]:
     with running(web) as embedded:
         crawl(
             embedded.seeds, out=done, until="pages=1000000", scope="any", contact="flips@example.org", delay=0.0,
-            pause=0.02, rng=1, concurrency=4, proxy=f"http://127.0.0.1:{embedded.port}", watch=watch,
+            backoff=0.02, rng=1, concurrency=4, proxy=f"http://127.0.0.1:{embedded.port}", watch=watch,
         ).close()  # fmt: skip
     with Survey(done) as survey:
         survey.graph().save(folder / "graph")
@@ -147,7 +147,7 @@ def _history(path: Path) -> object:
 def _resume(path: Path) -> object:
     with SurveyFolder.open(path) as folder:
         state = derive(folder)
-        ledger, waiting = state.crawl.ledger, state.crawl.frontier.standing()
+        ledger, waiting = state.crawl.ledger, state.crawl.frontier.queued()
         known = len(state.urls)
         accounts = [array[:known].tobytes() for array in (ledger.residual, ledger.state)]
         robots = sorted(folder.journal.answered())

@@ -117,7 +117,7 @@ def asked(web: EmbeddedWeb | _Port, topic: str, seeds: Sequence[str], fetches: i
     """Take one sample."""
     return sample(
         seeds, topic, of=PROPERTY, until=f"width={POINTS}, fetches={fetches}", rng=rng, out=out,
-        proxy=f"http://127.0.0.1:{web.port}", contact="me@example.org", delay=0.0, domain_delay=0.0, pause=0.1,
+        proxy=f"http://127.0.0.1:{web.port}", contact="me@example.org", delay=0.0, domain_delay=0.0, backoff=0.1,
     )  # fmt: skip
 
 

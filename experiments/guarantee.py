@@ -181,7 +181,7 @@ def crawled(plan: Plan, web: EmbeddedWeb, truths: Sequence[Sequence[Truth]], str
             concurrency=concurrency,
             allow=web.hosts,
             delay=0,
-            pause=0.02,
+            backoff=0.02,
             archive=False,
             contact="guarantee@surveyor.example",
             rng=rng,

@@ -20,8 +20,8 @@ from experiments.colliding_urls import colliding_urls
 
 TRAP = 1 << 30
 END = 1 << 20  # pieces after which even an endless answer ends
-READ = r"read"
-ANY = r"read|blocked: .+|gone: .+"
+READ = r"fetched"
+ANY = r"fetched|blocked: .+|gone: .+"
 PRIVATE = ("169.254.169.254/latest/meta-data/", "168.63.129.16/machine", "localhost:1/", "10.0.0.1/", "[::1]:1/")
 
 

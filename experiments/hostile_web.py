@@ -70,7 +70,7 @@ def command(web: HostileWeb, out: Path, timeout: float, budget: int) -> list[str
         *(("include", pattern) for pattern in inside),
         *(("allow", address) for address in web.addresses),
         *(("seeds", f"{web.origin(number)}/list.xml") for number, fault in enumerate(web.faults) if fault.listed),
-        *(("out", out), ("scope", "any"), ("delay", 0), ("pause", 0.1), ("timeout", timeout), ("budget", budget)),
+        *(("out", out), ("scope", "any"), ("delay", 0), ("backoff", 0.1), ("timeout", timeout), ("budget", budget)),
         *(("until", "pages=1000000"), ("contact", "someone@example.org"), ("rng", 7)),
     ]
     return ["crawl", *web.seeds, *(str(word) for name, value in given for word in (f"--{name}", value)), "--json"]

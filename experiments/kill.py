@@ -78,7 +78,7 @@ def work(path: Path, seeds: list[str], port: int, run: int) -> None:
     """Crawl until no page is left, with a checkpoint every now and then; the contact says which run it is."""
     live.SAVE_EVERY, live.SAVE_SHARE = 0.3, 0.0
     crawl(
-        seeds, out=path, until="pages=1000000", scope="any", contact=f"run{run}@example.org", delay=0.0, pause=0.02,
+        seeds, out=path, until="pages=1000000", scope="any", contact=f"run{run}@example.org", delay=0.0, backoff=0.02,
         rng=1, concurrency=AT_ONCE, proxy=f"http://127.0.0.1:{port}",
     ).close()  # fmt: skip
 
@@ -235,7 +235,7 @@ def _answered(requests: list[Request]) -> set[Key]:
 def _result(path: Path) -> tuple[set[str], dict[str, float], float]:
     """Return the pages that were read, the rank of each that is known, and the error that is stated."""
     with Survey(path) as survey:
-        read = {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "read"}
+        read = {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched"}
         ranking = survey.rank()
     return read, {ranking.name(page): float(score) for page, score in enumerate(ranking.scores)}, ranking.error
 

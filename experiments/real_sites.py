@@ -105,14 +105,14 @@ def crawl_site(web: SiteServer, site: Site, out: Path, goal: float | None) -> Su
         contact="someone@example.org",
         allow=[site.host],
         delay=0,
-        pause=0.05,
+        backoff=0.05,
         resolver=web.resolver,
         archive=False,
     )
     seconds = time.perf_counter() - began
     with survey:
         ranking = survey.rank(tolerance=TOLERANCE)
-        read = tuple(url for _, url, visit in survey.pages() if visit is not None and visit.kind == "read")
+        read = tuple(url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched")
         ranks = dict(zip(survey.graph().names or (), ranking.scores.tolist(), strict=True))
         coverage = survey.coverage
     return Surveyed(read, ranks, ranking.error, coverage.at_least, coverage.at_most, seconds)

@@ -171,7 +171,7 @@ class Witness:
         """Look at a moment of a crawl."""
         if outcome is not None:
             self.outcomes += 1
-            self.reads += outcome.kind == "read"
+            self.reads += outcome.kind == "fetched"
             self.kinds[outcome.kind] += 1
             self._learn(run, outcome)
             if self.outcomes == self._advance_at:
@@ -216,16 +216,16 @@ class Witness:
         url, ledger = urls[page], run.state.crawl.ledger
         fate, links = self._fate(url), [urls[link] for link in outcome.links.tolist()]
         dies = self._web.pages.place(url) in self._web.plan.dying
-        if outcome.kind == "read":
+        if outcome.kind == "fetched":
             self._check(fate == "fine" or self._endless(url), f"{url} was read and is {fate}")
         elif outcome.kind == "gone":
             self._check(fate == "gone" or dies, f"{url} was found gone and is {fate}")
-        elif outcome.kind == "moved":
+        elif outcome.kind == "redirected":
             self._check(fate == "alias" or "/loop/" in url, f"{url} was found moved and is {fate}")
         for moment in self._moments:
             if outcome.kind == "gone":
                 moment.bury(url)
-            elif outcome.kind == "read":
+            elif outcome.kind == "fetched":
                 self._check(moment.read(url, links), f"other links on {url}: {links}")
         counts = bool(ledger.state[page] & mass.LIFE == mass.READ)
         if counts != (page in self._counted):

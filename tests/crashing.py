@@ -49,7 +49,7 @@ MOODY = WebSettings.plain(
     flaky=0.2, strict=0.1, dying=0.05, returning=0.4, calendar=0.02, sessions=0.05, soft=0.05,
 )  # fmt: skip
 SETTINGS: dict[str, Any] = {
-    "delay": 0.0, "pause": 10.0, "archive": False, "contact": "me@example.org", "rng": 5, "scope": "any",
+    "delay": 0.0, "backoff": 10.0, "archive": False, "contact": "me@example.org", "rng": 5, "scope": "any",
 }  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def accounts(path: Path) -> dict[str, Any]:
 def sums(state: Derived) -> dict[str, Any]:
     """Return the accounts of a state, as bytes."""
     ledger, known = state.crawl.ledger, len(state.urls)
-    waiting = state.crawl.frontier.standing()
+    waiting = state.crawl.frontier.queued()
     return {
         "coverage": ledger.coverage().to_dict(),
         "residual": ledger.residual[:known].tobytes(),
@@ -268,7 +268,7 @@ def sums(state: Derived) -> dict[str, Any]:
 def read_urls(path: Path) -> set[str]:
     """Return the URLs of the pages that were read."""
     with SurveyFolder.open(path, write=False) as folder:
-        return {url for _, url, visit in folder.pages() if visit is not None and visit.kind == "read"}
+        return {url for _, url, visit in folder.pages() if visit is not None and visit.kind == "fetched"}
 
 
 def is_prefix(short: Sequence[Any], long: Sequence[Any]) -> bool:

@@ -20,7 +20,7 @@ from surveyor.outcome import Kind, Outcome
 LIVES = {
     "unknown": accounts.UNKNOWN,
     "waiting": accounts.WAITING,
-    "read": accounts.READ,
+    "fetched": accounts.READ,
     "blocked": accounts.BLOCKED,
     "dead": accounts.DEAD,
     "alias": accounts.ALIAS,
@@ -75,13 +75,13 @@ class Crawl:
             if life in ("unknown", "waiting"):
                 self.life[page] = "blocked"
             return
-        if life == "read":
-            self.corrected |= event.kind != "read" or self.links[page] != list(event.links)
+        if life == "fetched":
+            self.corrected |= event.kind != "fetched" or self.links[page] != list(event.links)
         elif life == "dead":
             self.corrected |= event.kind != "gone"
         self.links.pop(page, None)
-        if event.kind == "read":
-            self.life[page] = "read"
+        if event.kind == "fetched":
+            self.life[page] = "fetched"
             self.links[page] = list(event.links)
             for link in event.links:
                 self.life.setdefault(link, "waiting")
@@ -101,14 +101,14 @@ class Crawl:
 
 def tell(ledger: Ledger, event: Event) -> None:
     """Do what the loop does with an outcome."""
-    kinds: dict[str, Kind] = {"read": "read", "gone": "gone", "blocked": "blocked", "moved": "moved"}
+    kinds: dict[str, Kind] = {"fetched": "fetched", "gone": "gone", "blocked": "blocked", "redirected": "redirected"}
     kind, links = kinds[event.kind], np.array(event.links, np.int32)
     old = ledger.graph.links_of(event.page) if kind == "blocked" else ledger.graph.put(event.page, links)
     ledger.observe(Outcome(event.page, kind, links, target=event.target), old)
 
 
 def read(ledger: Ledger, page: int, *links: int) -> None:
-    tell(ledger, Event("read", page, links))
+    tell(ledger, Event("fetched", page, links))
 
 
 def new_crawl(seeds: Sequence[int], **options: float) -> Crawl:
@@ -122,7 +122,7 @@ def check_lives(crawl: Crawl, size: int) -> None:
     lives = [crawl.life.get(page, "unknown") for page in range(size)]
     assert (crawl.ledger.state[:size] & accounts.LIFE).tolist() == [LIVES[life] for life in lives]
     assert crawl.ledger.known == len(crawl.life)
-    assert crawl.ledger.read == lives.count("read")
+    assert crawl.ledger.read == lives.count("fetched")
     assert crawl.ledger.waiting.tolist() == crawl.pages("waiting")
 
 
@@ -131,10 +131,10 @@ def check_accounts(crawl: Crawl) -> None:
     parts = [now.captured, now.moving, now.waiting, now.blocked, now.lost]
     assert abs(math.fsum(parts) - 1.0) <= 1e-12
     residual = {life: math.fsum(mass.residual[crawl.pages(life)]) for life in LIVES}
-    settled = {life: math.fsum(mass.settled[crawl.pages(life)]) for life in ("read", "dead", "waiting", "blocked")}
+    settled = {life: math.fsum(mass.settled[crawl.pages(life)]) for life in ("fetched", "dead", "waiting", "blocked")}
     pool = accounts.total(mass, accounts.POOL)
-    assert now.captured == pytest.approx(settled["read"], abs=1e-12)
-    assert now.moving == pytest.approx(residual["read"] + pool, abs=1e-12)
+    assert now.captured == pytest.approx(settled["fetched"], abs=1e-12)
+    assert now.moving == pytest.approx(residual["fetched"] + pool, abs=1e-12)
     assert now.waiting == pytest.approx(residual["waiting"], abs=1e-12)
     assert now.blocked == pytest.approx(residual["blocked"], abs=1e-12)
     assert now.lost == pytest.approx(settled["dead"] + residual["dead"], abs=1e-12)
@@ -170,7 +170,7 @@ def level(residual: float) -> int:
 def completions(crawl: Crawl, size: int, rng: np.random.Generator) -> Iterator[dict[int, list[int]]]:
     """Links that the pages of which nothing is known might have: helpful, hostile, any."""
     pages = [page for page in range(size) if crawl.life.get(page, "unknown") in ("unknown", "waiting", "blocked")]
-    read, trap = crawl.pages("read"), size - 1  # nothing links to the last page yet
+    read, trap = crawl.pages("fetched"), size - 1  # nothing links to the last page yet
     yield {}
     yield {page: [page] for page in pages}
     yield {page: [trap] for page in pages}
@@ -193,7 +193,7 @@ def check_truth(crawl: Crawl, size: int, rng: np.random.Generator) -> None:
         importance = importance_from_each(merged_links(crawl.links | guess, stands_for), ledger.damping, teleport)
         exact = teleport @ importance
         assert np.abs(settled + jumps @ importance - exact).max() <= 1e-9
-        assert now.at_least - 1e-9 <= exact[crawl.pages("read")].sum() <= now.at_most + 1e-9
+        assert now.at_least - 1e-9 <= exact[crawl.pages("fetched")].sum() <= now.at_most + 1e-9
 
 
 def check_touched(crawl: Crawl, before: Array, known: set[int]) -> None:
@@ -221,7 +221,7 @@ def lives(draw: st.DrawFn) -> tuple[int, Ledger, list[Event]]:
     size = draw(st.integers(2, 14))
     page = st.integers(0, size - 1)
     links = st.lists(page, max_size=5, unique=True)
-    kind = st.sampled_from(["read"] * 6 + ["gone"] * 2 + ["blocked", "sweep", "close"] + ["moved"] * 2)
+    kind = st.sampled_from(["fetched"] * 6 + ["gone"] * 2 + ["blocked", "sweep", "close"] + ["redirected"] * 2)
     seeds = draw(st.lists(page, min_size=1, max_size=3))
     weights = draw(st.none() | st.lists(st.floats(0.01, 5), min_size=len(seeds), max_size=len(seeds)))
     ledger = Ledger(
@@ -236,6 +236,6 @@ def lives(draw: st.DrawFn) -> tuple[int, Ledger, list[Event]]:
     )
     events = []
     for what, where, found, target in draw(st.lists(st.tuples(kind, page, links, page), max_size=30)):
-        targets = tuple(link for link in found if link != where) if what == "read" else ()
-        events.append(Event(what, where, targets, target if what == "moved" else -1))
+        targets = tuple(link for link in found if link != where) if what == "fetched" else ()
+        events.append(Event(what, where, targets, target if what == "redirected" else -1))
     return size, ledger, events

@@ -54,4 +54,4 @@ SMALL: dict[str, str | int] = {
     "/b": linked("/", "/c"),
     "/c": linked("/"),
 }
-QUICK = ["--contact", "me@example.org", "--allow", "127.0.0.1", "--delay", "0", "--pause", "0.02"]
+QUICK = ["--contact", "me@example.org", "--allow", "127.0.0.1", "--delay", "0", "--backoff", "0.02"]

@@ -93,7 +93,7 @@ class Sampled(Setting):
     ) -> WalkResult:
         """Begin a sample or go on with it; the hooks are called around each commit."""
         chosen = {
-            "delay": 0.0, "pause": 10.0, "contact": "me@example.org", "rng": 5, "concurrency": self.concurrency,
+            "delay": 0.0, "backoff": 10.0, "contact": "me@example.org", "rng": 5, "concurrency": self.concurrency,
             **self.options,
         }  # fmt: skip
         limits = {name: wish.pop(name) for name in ("fetches", "done") if name in wish}

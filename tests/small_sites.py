@@ -38,6 +38,6 @@ TITLES = {"": "=HYPERLINK(1) & <b>\x01", "news/": "News"}
 
 def survey_of(path: Path, answers: dict[str, Any] | None = None, **settings: Any) -> Path:
     """Crawl the site, to its end unless told otherwise; return where the survey is."""
-    given = {"pause": 1.0, "delay": 1.0, **settings}
+    given = {"backoff": 1.0, "delay": 1.0, **settings}
     crawled(path, [HOME], Sites(Time(), site() if answers is None else answers), **given)
     return path

@@ -88,9 +88,9 @@ def answer(page: int, when: int) -> Outcome:
     if page % 11 == 9:
         return Outcome(page, "blocked", reason="robots")
     if page % 17 == 5:
-        return Outcome(page, "moved", target=(page * 7 + 1) % WEB.pages)
+        return Outcome(page, "redirected", target=(page * 7 + 1) % WEB.pages)
     links = WEB.links_of(page)
-    return Outcome(page, "read", links[: -1 - when % 3] if when % 5 == 0 else links)
+    return Outcome(page, "fetched", links[: -1 - when % 3] if when % 5 == 0 else links)
 
 
 def go_on(state: Crawl, done: int, end: int) -> tuple[list[Outcome], list[Any]]:

@@ -80,7 +80,7 @@ _HOME = {
     "freshness": "crawler.revisits",
     "harmonic": "rank.domains.hyperball",
     "hyperball": "rank.domains.hyperball",
-    "look": "crawler.preview",
+    "preview": "crawler.preview",
     "open": "survey.survey",
     "optimal_rates": "crawler.revisits",
     "outranks": "rank.domains.tse",
@@ -164,11 +164,11 @@ __all__ = [
     "freshness",
     "harmonic",
     "hyperball",
-    "look",
     "open",
     "optimal_rates",
     "outranks",
     "pagerank",
+    "preview",
     "read_graph",
     "read_seeds",
     "rmat",
@@ -185,7 +185,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import CoverageInterval, Ledger
-    from surveyor.crawler.preview import look
+    from surveyor.crawler.preview import preview
     from surveyor.crawler.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
     from surveyor.crawler.seeds import read_seeds
     from surveyor.crawler.strategies.adaptive import AdaptiveOpic

@@ -145,7 +145,7 @@ class Settings:
         "Longest Retry-After to wait for; hosts that ask for more are left out.", 3600.0, NATURAL, "7200"
     )
     avoid: tuple[str, ...] = LIST("Hosts and domains that are never asked.", (), ANY, "example.org")
-    pause: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
+    backoff: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
     patient: bool = SWITCH(
         "Wait for the last retries, however long they take.", limit=ANY, default=False, example="false"
     )
@@ -198,7 +198,7 @@ def _not_higher(name: str) -> Callable[[Any], bool]:
 
 
 NO_FILE = re.compile(r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*)\s*", re.IGNORECASE)  # what a budget may be besides
-LOWER = ("delay", "domain_delay", "pause")  # wide if lower than usual
+LOWER = ("delay", "domain_delay", "backoff")  # wide if lower than usual
 NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen access, and when they do not
     **{name: _not_lower(name) for name in LOWER},
     **{name: _not_higher(name) for name in ("max_delay", "max_wait", "timeout", "max_bytes", "concurrency")},

@@ -16,7 +16,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray, read_only
 
-Kind = Literal["read", "gone", "blocked", "moved"]
+Kind = Literal["fetched", "gone", "blocked", "redirected"]
 NO_LINKS: IdArray = read_only(np.empty(0, np.int32))
 
 
@@ -139,7 +139,7 @@ class Retry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FetchResults:
     """A batch of results from a source: outcomes in journal order, and other data to store."""
 
     outcomes: list[Outcome] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Stopping rules of a crawl, as values that are combined with `|` (either) and `&` (both).
 
     >>> rule = Coverage(0.95) | Pages(5_000)
-    >>> str(rule), rule.done(Standing(pages=5_000, at_least=0.7))
+    >>> str(rule), rule.done(Progress(pages=5_000, at_least=0.7))
     ('coverage 95 % or 5,000 pages', True)
     >>> parse("coverage=95%, pages=5k") == rule
     True
@@ -37,7 +37,7 @@ KEYS = {  # allowed suffixes of a number, and an example
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Progress:
     """The progress of a crawl."""
 
     pages: int
@@ -55,18 +55,18 @@ class Rule(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether the rule is fulfilled."""
 
-    def reached(self, standing: Standing) -> bool:
+    def reached(self, progress: Progress) -> bool:
         """Return whether the goal is reached; the same as `done`."""
-        return self.done(standing)
+        return self.done(progress)
 
-    def hopeless(self, standing: Standing) -> bool:  # noqa: ARG002
+    def hopeless(self, progress: Progress) -> bool:  # noqa: ARG002
         """Return whether the rule cannot be fulfilled any more."""
         return False
 
-    def room(self, standing: Standing) -> int:  # noqa: ARG002
+    def room(self, progress: Progress) -> int:  # noqa: ARG002
         """Return how many requests may be in progress without exceeding the rule; ENDLESS if it has no such limit."""
         return ENDLESS
 
@@ -98,13 +98,13 @@ class Coverage(Rule):
         if share <= 0:
             raise UsageError(f"coverage must be above 0, not {share:g}", hint="it is a share, such as 0.9")
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether the lower bound of coverage is large enough."""
-        return standing.at_least >= self.share
+        return progress.at_least >= self.share
 
-    def hopeless(self, standing: Standing) -> bool:
+    def hopeless(self, progress: Progress) -> bool:
         """Return whether too much mass is blocked or lost, and nearly all of the rest is captured."""
-        return standing.best_possible < self.share and standing.in_motion <= SETTLED
+        return progress.best_possible < self.share and progress.in_motion <= SETTLED
 
     def limits(self) -> tuple[float, int]:
         """Return the share, and no limit on pages."""
@@ -126,13 +126,13 @@ class Pages(Rule):
             raise UsageError(f"pages must be a whole number of at least 1, not {count:g}", hint="such as 5000")
         object.__setattr__(self, "count", int(self.count))
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether enough pages are read."""
-        return standing.pages >= self.count
+        return progress.pages >= self.count
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Return the number of pages left: each needs at least one request."""
-        return max(0, self.count - standing.pages)
+        return max(0, self.count - progress.pages)
 
     def limits(self) -> tuple[float, int]:
         """Return the pages, and no limit on coverage."""
@@ -154,13 +154,13 @@ class Requests(Rule):
             raise UsageError(f"requests must be a whole number of at least 1, not {count:g}", hint="such as 20000")
         object.__setattr__(self, "count", int(self.count))
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether enough requests were sent."""
-        return standing.requests >= self.count
+        return progress.requests >= self.count
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Return the number of requests left."""
-        return max(0, self.count - standing.requests)
+        return max(0, self.count - progress.requests)
 
     def __str__(self) -> str:
         return f"{self.count:,} request{'s' * (self.count != 1)}"
@@ -176,9 +176,9 @@ class Minutes(Rule):
         if _number(self.minutes, "minutes", "such as 10") <= 0:
             raise UsageError(f"minutes must be above 0, not {self.minutes:g}", hint="such as 10")
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether the time is up."""
-        return standing.seconds >= 60 * self.minutes
+        return progress.seconds >= 60 * self.minutes
 
     def __str__(self) -> str:
         return f"{self.minutes:,.10g} minute{'s' * (self.minutes != 1)}"
@@ -194,9 +194,9 @@ class Bytes(Rule):
         if _number(self.count, "bytes", "such as 2e9") <= 0:
             raise UsageError(f"bytes must be above 0, not {self.count:g}", hint="such as 2e9")
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether enough bytes were received."""
-        return standing.bytes >= self.count
+        return progress.bytes >= self.count
 
     def __str__(self) -> str:
         for letter in "tgmk":
@@ -211,17 +211,17 @@ class Either(Rule):
 
     rules: tuple[Rule, ...]
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether any rule is fulfilled."""
-        return any(rule.done(standing) for rule in self.rules)
+        return any(rule.done(progress) for rule in self.rules)
 
-    def hopeless(self, standing: Standing) -> bool:
+    def hopeless(self, progress: Progress) -> bool:
         """Return whether every rule is hopeless."""
-        return all(rule.hopeless(standing) for rule in self.rules)
+        return all(rule.hopeless(progress) for rule in self.rules)
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Return the smallest room of the rules."""
-        return min((rule.room(standing) for rule in self.rules), default=ENDLESS)
+        return min((rule.room(progress) for rule in self.rules), default=ENDLESS)
 
     def limits(self) -> tuple[float, int] | None:
         """Return the smallest limits of the rules."""
@@ -241,17 +241,17 @@ class Both(Rule):
 
     rules: tuple[Rule, ...]
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether every rule is fulfilled."""
-        return all(rule.done(standing) for rule in self.rules)
+        return all(rule.done(progress) for rule in self.rules)
 
-    def hopeless(self, standing: Standing) -> bool:
+    def hopeless(self, progress: Progress) -> bool:
         """Return whether any rule is hopeless."""
-        return any(rule.hopeless(standing) for rule in self.rules)
+        return any(rule.hopeless(progress) for rule in self.rules)
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Return the largest room of the rules: all of them must be fulfilled."""
-        return max((rule.room(standing) for rule in self.rules), default=ENDLESS)
+        return max((rule.room(progress) for rule in self.rules), default=ENDLESS)
 
     def __str__(self) -> str:
         return " and ".join(_inner(rule) for rule in self.rules)
@@ -339,7 +339,7 @@ def _inner(rule: Rule) -> str:
     return f"({rule})" if isinstance(rule, Either | Both) else str(rule)
 
 
-class Progress(Protocol):
+class ProgressCallback(Protocol):
     """A progress callback for long operations."""
 
     def __call__(self, stage: str, done: float, total: float, unit: str) -> None:

@@ -81,7 +81,7 @@ def blocks() -> list[tuple[float, str, str]]:
                     contact="someone@example.org",
                     allow=[url.split("/")[2].partition(":")[0]],
                     delay=0,
-                    pause=0.01,
+                    backoff=0.01,
                     timeout=20,
                 )
                 survey.close()

@@ -152,7 +152,7 @@ def allows_a_cloud_agent(survey: Path, _outside: Path) -> None:
 
 @crafted
 def in_a_hurry(survey: Path, _outside: Path) -> None:
-    say(survey, delay=0.0, domain_delay=0.0, pause=0.0, concurrency=5000, max_bytes=10**12, timeout=1e9, max_wait=1e9)
+    say(survey, delay=0.0, domain_delay=0.0, backoff=0.0, concurrency=5000, max_bytes=10**12, timeout=1e9, max_wait=1e9)
     say(survey, contact="victim@example.org")
     path = survey / "survey.toml"
     table = "[settings.permission]\n"

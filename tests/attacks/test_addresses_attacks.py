@@ -17,7 +17,7 @@ from attack import attack
 
 import surveyor as sv
 from surveyor.config import Settings
-from surveyor.crawler.preview import looked
+from surveyor.crawler.preview import fetch_preview
 from surveyor.crawler.session import run
 from surveyor.crawler.start import named, start
 from surveyor.errors import NothingFetched
@@ -158,7 +158,7 @@ def test_one_refused_address_among_public_ones_refuses_the_host(
     must_hold="only the address that was checked is connected to",
 )
 def test_a_name_that_changes_its_address_is_connected_to_as_it_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: public when it is looked up, private from then on."""
+    """DNS rebinding: public when it is fetch_preview up, private from then on."""
 
     class Rebinding(Recorder):
         async def resolve(self, host: str, port: int) -> list[str]:
@@ -256,7 +256,7 @@ def crawl_local(tmp_path: Path, pages: dict[str, str], monkeypatch: pytest.Monke
             here = serving({path: text.replace("{OTHER}", there) for path, text in pages.items()})
             async with site(here) as root:
                 Connector(monkeypatch, *(int(one.rpartition(":")[2]) for one in (root, there)))
-                given: dict[str, Any] = {"contact": "me@example.org", "delay": 0.0, "pause": 0.01, "scope": "any"}
+                given: dict[str, Any] = {"contact": "me@example.org", "delay": 0.0, "backoff": 0.01, "scope": "any"}
                 chosen, origins = named(Settings(**given), dict.fromkeys(given, "argument"), [f"{root}/"])
                 folder, chosen = start(tmp_path / "a.survey", [f"{root}/"], chosen, origins)
                 with folder:
@@ -301,7 +301,7 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
         handler = serving({"/": "hello", "/robots.txt": ""})
         async with site(handler) as root:
             given: dict[str, Any] = {"contact": "me@example.org", "delay": 0.0}
-            look = await looked(f"{root}/", Settings(**given))
+            look = await fetch_preview(f"{root}/", Settings(**given))
             assert look.fetched
             for _ in range(2):  # the second time it is resumed
 
@@ -324,7 +324,7 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
 )
 def test_a_seed_in_a_project_file_permits_nothing_and_one_on_the_command_line_does(tmp_path: Path) -> None:
     async def surveyor(*words: str) -> int:
-        words = (sys.executable, "-m", "surveyor", "crawl", *words, "--pause", "0.01", "--delay", "0", "--quiet")
+        words = (sys.executable, "-m", "surveyor", "crawl", *words, "--backoff", "0.01", "--delay", "0", "--quiet")
         words = (*words, "--contact", "me@example.org")
         return await (await asyncio.create_subprocess_exec(*words, cwd=tmp_path)).wait()
 

@@ -103,7 +103,7 @@ def test_a_parser_that_raises_costs_one_page(
     with crawl(site, tmp_path / "a.survey") as survey:
         found = outcomes(survey)
         assert found["bad"] == ("blocked", f"could not be parsed: {error!r}"[:200])
-        assert (found[""][0], found["good"][0]) == ("read", "read")
+        assert (found[""][0], found["good"][0]) == ("fetched", "fetched")
         assert survey.blocked_pages()[0]["reason"] == found["bad"][1]
     assert "Traceback" in (tmp_path / "a.survey" / LOG_FILE).read_text("utf-8")
     assert "Traceback" not in capfd.readouterr().err
@@ -147,7 +147,7 @@ def test_rules_that_cannot_be_interpreted_permit_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def delay(rules: Robots) -> float | None:
-        if rules.standing == "rules":
+        if rules.state == "rules":
             raise error
         return None
 

@@ -32,7 +32,7 @@ from surveyor.web.scope import Scope
 SEEDS = ["http://a.example/"]
 WIDE: dict[str, Any] = {
     "allow": ["10.0.0.1"], "permission": {"a.example": "mine"}, "contact": "other@example.org", "budget_file": "b.csv",
-    "budget": "b.csv", "delay": 0.0, "domain_delay": 0.0, "pause": 0.0, "max_delay": 1e6, "max_wait": 1e6,
+    "budget": "b.csv", "delay": 0.0, "domain_delay": 0.0, "backoff": 0.0, "max_delay": 1e6, "max_wait": 1e6,
     "timeout": 1e6, "max_bytes": 10**12, "concurrency": 1000, "max_fruitless": 10**9,
 }  # fmt: skip
 MINE = Settings(contact="me@example.org")

@@ -57,7 +57,7 @@ def test_a_crawl_among_hostile_hosts(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.slow
 def test_the_checks_can_fail() -> None:
     web = HostileWeb([HonestHost("docs", None, {"/a.html": b"x"})], FAULTS, port=1)
-    good = Outcome(3, 1.0, 1, dict.fromkeys(web.honest_pages(), "read"), [], "")
+    good = Outcome(3, 1.0, 1, dict.fromkeys(web.honest_pages(), "fetched"), [], "")
     everything = problems(web, replace(good, pages={}))
     assert any("1 honest pages were not fetched" in one for one in everything)
     assert all(any(one.startswith(f"{fault.name}: reported as") for one in everything) for fault in FAULTS)

@@ -72,7 +72,7 @@ def survey(tmp_path: Path) -> Path:
     folder = tmp_path / "a.survey"
     robots = [RobotsFile(ORIGIN, 1.0, 2.0, 200, b"User-agent: *")]
     with SurveyFolder.create(folder, Manifest(seeds=(f"{ORIGIN}/",), rng=1)) as made:
-        first = Visit(0, "read", status=200, fetched_at=1e9, seconds=0.5, hash=b"x", title="t", size=9)
+        first = Visit(0, "fetched", status=200, fetched_at=1e9, seconds=0.5, hash=b"x", title="t", size=9)
         made.commit([first], [f"{ORIGIN}/"], robots=robots, events=[Event("closed", 1e9)])
         made.commit([Outcome(1, "blocked", reason="x")], [f"{ORIGIN}/b"])
         made.journal._connection.execute("INSERT INTO meta VALUES ('archived', '00000.warc.gz 0')")

@@ -63,7 +63,7 @@ def test_a_redirect_trap_ends_after_twenty_hops(tmp_path: Path) -> None:
     assert crawled(tmp_path / "s", [HOME], client) == "empty"
     found = visits(tmp_path / "s")
     kinds = [found[f"{HOME}r{hop}"].kind for hop in range(1, MOST_REDIRECTS + 2)]
-    assert kinds == ["moved"] * MOST_REDIRECTS + ["blocked"]
+    assert kinds == ["redirected"] * MOST_REDIRECTS + ["blocked"]
     assert found[f"{HOME}r{MOST_REDIRECTS + 1}"].reason == "more than 20 redirects"
     assert len(client.log) == 1 + 1 + MOST_REDIRECTS + 1  # robots.txt, home, and the chain
 
@@ -72,7 +72,7 @@ def test_a_redirect_trap_ends_after_twenty_hops(tmp_path: Path) -> None:
 def test_a_canonical_trap_ends_with_a_page_that_is_read(tmp_path: Path) -> None:
     client = Endless(canonical_trap)
     assert crawled(tmp_path / "s", [HOME], client) == "empty"
-    assert visits(tmp_path / "s")[f"{HOME}c{MOST_REDIRECTS + 1}"].kind == "read"
+    assert visits(tmp_path / "s")[f"{HOME}c{MOST_REDIRECTS + 1}"].kind == "fetched"
     assert len(client.log) == 1 + 1 + MOST_REDIRECTS + 1
 
 
@@ -114,7 +114,7 @@ def test_requests_are_counted_exactly(tmp_path: Path) -> None:
         client = Sites(Time(), answers())
         path = tmp_path / f"s{limit}"
         for part in (max(1, limit // 2), limit):  # the second run resumes
-            ending = crawled(path, [HOME], client, scope="any", until=f"requests={part}", pause=0.1, delay=0.0)
+            ending = crawled(path, [HOME], client, scope="any", until=f"requests={part}", backoff=0.1, delay=0.0)
             assert (ending, len(client.log)) == ("reached", part)
         with SurveyFolder.open(path, write=False) as folder:
             assert derive(folder).tally.requests == limit
@@ -135,9 +135,9 @@ def test_a_crawl_that_fetches_no_page_ends(kind: str, tmp_path: Path) -> None:
         return Fetched(url, 400 if kind == "errors" else 404)
 
     client = Endless(answer)
-    assert crawled(tmp_path / "s", [HOME], client, max_fruitless=60, delay=0.0, pause=0.0) == "fruitless"
+    assert crawled(tmp_path / "s", [HOME], client, max_fruitless=60, delay=0.0, backoff=0.0) == "fruitless"
     assert 60 <= len(client.log) <= 60 + 40
-    more = crawled(tmp_path / "s", [HOME], client, max_fruitless=0, until="requests=300", delay=0.0, pause=0.0)
+    more = crawled(tmp_path / "s", [HOME], client, max_fruitless=0, until="requests=300", delay=0.0, backoff=0.0)
     assert (more, len(client.log)) == ("reached", 300)  # no limit, and resumed
 
 
@@ -210,14 +210,14 @@ def test_a_site_that_asks_to_wait_at_the_beginning_is_waited_for(tmp_path: Path)
     busy = Fetched(HOME, 503, retry_after=120.0)
     client = failing(**{HOME: [busy, page(HOME, *(f"/p{n}" for n in range(30)))]})
     assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
-    assert sum(visit.kind == "read" for visit in visits(tmp_path / "s").values()) == 31
+    assert sum(visit.kind == "fetched" for visit in visits(tmp_path / "s").values()) == 31
 
 
 def test_a_long_crawl_delay_is_no_reason_to_give_up(tmp_path: Path) -> None:
     answers = {**failing().answers, **rules("http://a.example", "User-agent: *\nCrawl-delay: 30")}
     client = Sites(Time(), answers)
     assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
-    assert sum(visit.kind == "read" for visit in visits(tmp_path / "s").values()) == 31
+    assert sum(visit.kind == "fetched" for visit in visits(tmp_path / "s").values()) == 31
 
 
 def test_a_host_in_backoff_that_matters_little_is_not_waited_for(tmp_path: Path) -> None:

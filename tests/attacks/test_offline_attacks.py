@@ -95,5 +95,5 @@ def test_a_real_outage_costs_no_page(tmp_path: Path, others: int) -> None:
     crawled(path, [f"{site}/" for site in sites], client, scope="any")
     with SurveyFolder.open(path, write=False) as folder:
         kinds = [visit.kind for _, _, visit in folder.pages() if visit]
-    assert kinds == ["read"] * 21 * len(sites)
+    assert kinds == ["fetched"] * 21 * len(sites)
     assert offline_events(path)

@@ -184,8 +184,8 @@ def test_2_3_the_file_of_each_scheme_host_and_port_counts_for_itself(tmp_path: P
         f"{secure}/x": page(f"{secure}/x"),
     }
     crawl(tmp_path / "s", answers, scope="any")
-    kinds = {f"{A}/x": "blocked", f"{A}:81/x": "read", f"{A}:81/y": "blocked", f"{secure}/x": "read"}
-    assert fates(tmp_path / "s") == {HOME: "read", **kinds}
+    kinds = {f"{A}/x": "blocked", f"{A}:81/x": "fetched", f"{A}:81/y": "blocked", f"{secure}/x": "fetched"}
+    assert fates(tmp_path / "s") == {HOME: "fetched", **kinds}
 
 
 def test_2_3_the_file_is_asked_for_before_any_page_and_only_at_its_place(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_2_3_1_2_five_redirects_are_followed_and_count_for_where_they_began(tmp_
     answers: dict[str, Answers] = {here: moved(here, there) for here, there in pairwise(chain)}
     answers[chain[-1]] = Fetched(chain[-1], 200, body=b"User-agent: *\nDisallow: /x")
     client = crawl(tmp_path / "s", answers)
-    assert fates(tmp_path / "s") == {HOME: "read", f"{A}/x": "blocked"}
+    assert fates(tmp_path / "s") == {HOME: "fetched", f"{A}/x": "blocked"}
     assert [url for url, _ in client.log][: hops + 1] == chain
 
 
@@ -215,14 +215,14 @@ def test_2_3_1_2_after_more_than_five_redirects_there_is_no_file(tmp_path: Path,
     chain = [ROBOTS, *(f"http://h{number}.example/rules" for number in range(1 if circle else 6))]
     answers: dict[str, Answers] = {here: moved(here, there) for here, there in pairwise([*chain, ROBOTS])}
     client = crawl(tmp_path / "s", answers)
-    assert fates(tmp_path / "s") == {HOME: "read", f"{A}/x": "read"}
+    assert fates(tmp_path / "s") == {HOME: "fetched", f"{A}/x": "fetched"}
     assert len([url for url, _ in client.log if url in chain]) == (2 if circle else 6)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 def test_2_3_1_3_a_file_that_is_unavailable_permits_everything(tmp_path: Path, status: int) -> None:
     crawl(tmp_path / "s", {ROBOTS: Fetched(ROBOTS, status, body=b"User-agent: *\nDisallow: /")})
-    assert fates(tmp_path / "s") == {HOME: "read", f"{A}/x": "read"}
+    assert fates(tmp_path / "s") == {HOME: "fetched", f"{A}/x": "fetched"}
 
 
 UNREACHABLE = [500, 502, 503, 504, 599, 429, "dns", "refused", "timeout-connect", "reset", "tls", "decode"]
@@ -244,7 +244,7 @@ def test_2_3_1_4_a_file_that_is_unreachable_forbids_everything(tmp_path: Path, h
 def test_2_3_1_4_a_file_that_becomes_reachable_counts(tmp_path: Path) -> None:
     good = Fetched(ROBOTS, 200, body=b"User-agent: *\nDisallow: /x")
     crawl(tmp_path / "s", {ROBOTS: [Fetched(ROBOTS, 503), good]})
-    assert fates(tmp_path / "s") == {HOME: "read", f"{A}/x": "blocked"}
+    assert fates(tmp_path / "s") == {HOME: "fetched", f"{A}/x": "blocked"}
 
 
 def test_2_3_1_5_lines_that_cannot_be_parsed_are_skipped() -> None:
@@ -273,7 +273,7 @@ def test_2_4_rules_that_expire_while_a_crawl_goes_on_are_read_anew(tmp_path: Pat
     }
     crawl(tmp_path / "s", answers, delay=4000.0, max_delay=5000.0)
     kinds = list(fates(tmp_path / "s").values())
-    assert (kinds.count("read"), kinds.count("blocked")) == (21, 10)
+    assert (kinds.count("fetched"), kinds.count("blocked")) == (21, 10)
 
 
 def test_2_5_what_lies_within_500_kib_is_parsed_and_what_lies_beyond_is_not() -> None:

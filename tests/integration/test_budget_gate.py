@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 def http_crawl(web: EmbeddedWeb, path: Path, until: str = "pages=100000", **settings: Any) -> str:
     given = {"contact": CONTACT, "proxy": f"http://127.0.0.1:{web.port}", "delay": 0.0, "scope": "any", "rng": 3}
-    with sv.crawl(web.seeds, until=until, out=path, archive=False, pause=0.01, **{**given, **settings}) as survey:
+    with sv.crawl(web.seeds, until=until, out=path, archive=False, backoff=0.01, **{**given, **settings}) as survey:
         return survey.ending
 
 

@@ -48,7 +48,7 @@ def sites(**more: Fetched) -> Sites:
 def test_a_page_stays_though_its_canonical_page_cannot_be_read(path: Path, answer: Fetched) -> None:
     crawled(path, [HOME], sites(main=answer))
     found = lives(path)
-    assert [found[url] for url in (HOME, COPY, OTHER, END)] == ["read"] * 4
+    assert [found[url] for url in (HOME, COPY, OTHER, END)] == ["fetched"] * 4
     assert found[MAIN] == ("gone" if answer.status == 404 else "blocked")
 
 
@@ -62,12 +62,14 @@ def two_hosts(answer: Fetched, **robots: Fetched) -> Sites:
     return Sites(Time(), {**pages, END: page(END), answer.url: answer, **rules})
 
 
-@pytest.mark.parametrize(("status", "kinds"), [(404, ["read", None]), (403, ["read", None]), (503, ["read", None])])
+@pytest.mark.parametrize(
+    ("status", "kinds"), [(404, ["fetched", None]), (403, ["fetched", None]), (503, ["fetched", None])]
+)
 def test_a_canonical_page_of_another_host_is_asked_for_too(path: Path, status: int, kinds: list[str | None]) -> None:
     client = two_hosts(Fetched(f"{ELSEWHERE}/main", status))
     crawled(path, [HOME], client, scope="domain")
     found = lives(path)
-    assert found[END] == "read"
+    assert found[END] == "fetched"
     assert [found[COPY], found.get(f"{ELSEWHERE}/main")] == kinds
     asked = [url for url, _ in client.log if url.startswith(ELSEWHERE)]
     assert asked[:2] == [f"{ELSEWHERE}/robots.txt", f"{ELSEWHERE}/main"]
@@ -77,7 +79,7 @@ def test_a_canonical_page_of_another_host_that_exists_is_fetched_once(path: Path
     client = two_hosts(page(f"{ELSEWHERE}/main", END))
     crawled(path, [HOME], client, scope="domain")
     found = lives(path)
-    assert [found[COPY], found[f"{ELSEWHERE}/main"], found[END]] == ["moved", "read", "read"]
+    assert [found[COPY], found[f"{ELSEWHERE}/main"], found[END]] == ["redirected", "fetched", "fetched"]
     assert [url for url, _ in client.log].count(f"{ELSEWHERE}/main") == 1
 
 
@@ -86,7 +88,7 @@ def test_an_origin_that_gives_no_rules_does_not_hold_up_the_page(path: Path, ans
     client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=answer)
     crawled(path, [HOME], client, scope="domain")
     found = lives(path)
-    assert [found[HOME], found[COPY], found[END]] == ["read", "read", "read"]
+    assert [found[HOME], found[COPY], found[END]] == ["fetched", "fetched", "fetched"]
     assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
 
 
@@ -94,7 +96,7 @@ def test_a_disallowed_canonical_page_of_another_host_is_not_asked_for(path: Path
     rules = Fetched(f"{ELSEWHERE}/robots.txt", 200, body=b"User-agent: *\nDisallow: /")
     client = two_hosts(page(f"{ELSEWHERE}/main", END), robots=rules)
     crawled(path, [HOME], client, scope="domain")
-    assert [lives(path).get(url) for url in (COPY, END, f"{ELSEWHERE}/main")] == ["read", "read", None]
+    assert [lives(path).get(url) for url in (COPY, END, f"{ELSEWHERE}/main")] == ["fetched", "fetched", None]
     assert f"{ELSEWHERE}/main" not in [url for url, _ in client.log]
 
 
@@ -102,7 +104,7 @@ def test_copies_stand_for_their_canonical_page_which_is_asked_for_once(path: Pat
     client = sites(main=page(MAIN, END))
     crawled(path, [HOME], client)
     found = lives(path)
-    assert [found[url] for url in (COPY, OTHER, MAIN)] == ["moved", "moved", "read"]
+    assert [found[url] for url in (COPY, OTHER, MAIN)] == ["redirected", "redirected", "fetched"]
     assert [url for url, _ in client.log].count(COPY) == [url for url, _ in client.log].count(MAIN) == 1
     with sv.open(path) as survey:
         assert survey.fate(COPY).target == MAIN
@@ -123,14 +125,14 @@ def test_the_order_of_fetching_does_not_change_the_ranking(path: Path) -> None:
 def test_a_canonical_page_that_redirects_is_followed_to_its_end(path: Path) -> None:
     crawled(path, [HOME], sites(main=Fetched(MAIN, 301, target=END)))
     found = lives(path)
-    assert [found[url] for url in (COPY, OTHER, MAIN, END)] == ["moved", "moved", "moved", "read"]
+    assert [found[url] for url in (COPY, OTHER, MAIN, END)] == ["redirected", "redirected", "redirected", "fetched"]
 
 
 def test_of_pages_that_name_each_other_one_is_read(path: Path) -> None:
     client = sites(main=page(MAIN, END, extra='<link rel=canonical href="/copy">'))
     crawled(path, [HOME], client)
     found = lives(path)
-    assert sorted(found[url] for url in (COPY, OTHER, MAIN)) == ["moved", "moved", "read"]
+    assert sorted(found[url] for url in (COPY, OTHER, MAIN)) == ["redirected", "redirected", "fetched"]
 
 
 def test_what_is_guaranteed_never_falls(path: Path) -> None:
@@ -145,13 +147,13 @@ def test_what_is_guaranteed_never_falls(path: Path) -> None:
         with sv.open(path) as survey:
             assert survey.coverage.at_least >= lowest
             lowest = survey.coverage.at_least
-    assert lives(path)[MAIN] == "read"
+    assert lives(path)[MAIN] == "fetched"
 
 
 def test_a_canonical_page_without_another_link_is_read(path: Path) -> None:
     crawled(path, [HOME], sites(home=page(HOME, COPY), main=page(MAIN, END)))
     found = lives(path)
-    assert [found[url] for url in (COPY, MAIN, END)] == ["moved", "read", "read"]
+    assert [found[url] for url in (COPY, MAIN, END)] == ["redirected", "fetched", "fetched"]
 
 
 def many(crawl_delay: int = 0, **answer: Any) -> Sites:
@@ -185,14 +187,14 @@ def test_a_host_of_canonical_pages_is_left_alone_as_it_asks(path: Path, status: 
     crawled(path, [HOME], client, scope="domain")
     times = [at for url, at in client.log if url.startswith(f"{ELSEWHERE}/c")]
     assert all(later - before >= 600 for before, later in pairwise(times))
-    assert list(lives(path).values()).count("read") == 101
+    assert list(lives(path).values()).count("fetched") == 101
 
 
 def test_a_slow_host_of_canonical_pages_holds_up_no_page_for_long(path: Path) -> None:
     client = many(crawl_delay=60)
     crawled(path, [HOME], client, scope="domain")
     assert client.time.now - 1e9 < 1_000
-    assert set(lives(path).values()) == {"read", "moved"}
+    assert set(lives(path).values()) == {"fetched", "redirected"}
 
 
 @attack("canonical links in a circle", area="redirects", must_hold="one of the pages is read, the others are aliases")
@@ -203,7 +205,7 @@ def test_of_pages_in_a_circle_one_is_read(path: Path) -> None:
     }
     crawled(path, [HOME], Sites(Time(), {HOME: page(HOME, *names), **pages}))
     found = lives(path)
-    assert sorted(found[name] for name in names) == ["moved"] * 4 + ["read"]
+    assert sorted(found[name] for name in names) == ["redirected"] * 4 + ["fetched"]
 
 
 @attack("canonical links and redirects in a circle, and a page beside it", area="redirects", must_hold="the crawl ends")
@@ -217,7 +219,7 @@ def test_a_circle_made_by_a_redirect_ends(path: Path) -> None:
     client = Sites(Time(), {**pages, r: Fetched(r, 301, target=b)})
     assert crawled(path, [HOME], client, delay=0.0) == "empty"
     found = lives(path)
-    assert "read" in (found[a], found[b])
+    assert "fetched" in (found[a], found[b])
     assert "waiting" not in found.values()
 
 
@@ -272,4 +274,4 @@ def test_a_page_at_the_end_of_redirects_is_fetched_once(path: Path) -> None:
     client = Sites(Time(), {**pages, END: page(END)})
     crawled(path, [HOME], client, delay=0.0)
     assert sorted(url for url, _ in client.log) == sorted([f"{SITE}/robots.txt", HOME, COPY, MAIN, END])
-    assert [lives(path)[url] for url in (COPY, MAIN, END)] == ["moved", "moved", "read"]
+    assert [lives(path)[url] for url in (COPY, MAIN, END)] == ["redirected", "redirected", "fetched"]

@@ -251,7 +251,7 @@ def served() -> Iterator[EmbeddedWeb]:
 
 def polite(web: EmbeddedWeb) -> list[str]:
     proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
-    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--pause", "0.02"]
+    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--backoff", "0.02"]
 
 
 def test_pages_are_fetched_around_a_survey_and_it_goes_on(

@@ -31,7 +31,7 @@ def served() -> Iterator[EmbeddedWeb]:
 
 def polite(web: EmbeddedWeb) -> list[str]:
     proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
-    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--pause", "0.02"]
+    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--backoff", "0.02"]
 
 
 def site(*out: str) -> dict[str, Any]:

@@ -263,13 +263,13 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("delay = 5\n")
     said = Said(capsys, "init", "--seed", "a.org")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("surveyor.toml exists already\n  hint: --force")
+    assert said.err.startswith("surveyor.toml exists already\n  hint: --replace")
     assert Path("surveyor.toml").read_text() == "delay = 5\n"
     Path("pyproject.toml").write_text("[tool.surveyor]\ndelay = 3\n")
-    forced = Said(capsys, "init", "--seed", "a.org", "--force")
-    assert forced.code == 0
-    assert "! [tool.surveyor] in pyproject.toml is no longer read" in forced.err
-    assert "It names no contact yet" in forced.err
+    replaced = Said(capsys, "init", "--seed", "a.org", "--replace")
+    assert replaced.code == 0
+    assert "! [tool.surveyor] in pyproject.toml is no longer read" in replaced.err
+    assert "It names no contact yet" in replaced.err
     assert load()[0].seeds == ("https://a.org/",)
 
 
@@ -347,6 +347,6 @@ def words(web: EmbeddedWeb, *more: str) -> list[str]:
 
 def test_files_must_be_writable(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").mkdir()
-    assert Said(capsys, "init", "--force").code == 2
+    assert Said(capsys, "init", "--replace").code == 2
     with pytest.raises(UsageError):
         load()

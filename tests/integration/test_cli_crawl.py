@@ -33,7 +33,7 @@ def web() -> Iterator[EmbeddedWeb]:
 def polite(web: EmbeddedWeb, *more: str) -> list[str]:
     """Return the options of a crawl of this web."""
     proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
-    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--pause", "0.02", "--scope", "any", *more]
+    return [*proxy, "--contact", "me@example.org", "--delay", "0", "--backoff", "0.02", "--scope", "any", *more]
 
 
 def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def web() -> Iterator[EmbeddedWeb]:
 
 
 def crawl(web: EmbeddedWeb, *more: str) -> list[str]:
-    return [web.seeds[0], "--proxy", f"http://127.0.0.1:{web.port}", "--pause", "0.02", *more]
+    return [web.seeds[0], "--proxy", f"http://127.0.0.1:{web.port}", "--backoff", "0.02", *more]
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def web() -> Iterator[EmbeddedWeb]:
 
 def polite(web: EmbeddedWeb, delay: str = "0") -> list[str]:
     proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
-    return [*proxy, "--contact", "me@example.org", "--delay", delay, "--pause", "0.02"]
+    return [*proxy, "--contact", "me@example.org", "--delay", delay, "--backoff", "0.02"]
 
 
 def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:

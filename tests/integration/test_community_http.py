@@ -45,7 +45,7 @@ with begin(base, "all", out=out, extra="2n", settings=Settings(**given), origins
 
 def given(web: EmbeddedWeb, **more: Any) -> dict[str, Any]:
     proxy = f"http://127.0.0.1:{web.port}"
-    return {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "pause": 0.02, "archive": False, **more}
+    return {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "backoff": 0.02, "archive": False, **more}
 
 
 def based(web: EmbeddedWeb, path: Path, **more: Any) -> Path:
@@ -80,7 +80,7 @@ def test_failures_are_replaced_and_wishes_kept(tmp_path: Path) -> None:
     assert asked == set(done.asked.tolist())
     refused = [visit for visit in found if visit.page not in asked]
     assert any(visit.reason.startswith("robots") for visit in refused)
-    assert {visit.kind for visit in found} == {"read", "gone", "moved", "blocked"}
+    assert {visit.kind for visit in found} == {"fetched", "gone", "redirected", "blocked"}
     assert len(found) == len({visit.page for visit in found}) == len(asked) + len(refused)
     forbidden = [one for one in log if not web.plan.robots_of(one.host).allows("surveyor", one.path)]
     assert [one for one in forbidden if one.path != "/robots.txt"] == []

@@ -109,11 +109,11 @@ def test_it_begins_with_what_was_read(tmp_path: Path) -> None:
         visits, urls = list(folder.journal.visits()), list(folder.journal.urls())
         robots = folder.journal.robots(around.web.seeds[0].rstrip("/"))
     assert terms is not None
-    read = [url for url, visit in last.items() if visit.kind == "read"]
+    read = [url for url, visit in last.items() if visit.kind == "fetched"]
     assert sorted(urls[: terms.local]) == sorted(read)
     assert terms.local == terms.read == len(read) > 5
     assert terms.start == len(visits) == len({visit.page for visit in visits})
-    assert {visit.kind for visit in visits} >= {"read", "gone", "moved"}
+    assert {visit.kind for visit in visits} >= {"fetched", "gone", "redirected"}
     assert manifest.settings["scope"] == "any"
     assert manifest.settings["exclude"] == ["*/print/*"]
     assert (manifest.settings["contact"], manifest.settings["delay"], manifest.rng) == ("me@example.org", 0.0, 5)
@@ -212,7 +212,7 @@ def test_killed_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     expected = rows(tmp_path / "a.survey")
     start = next(row[1] for row in expected["events"] if row[3] == "community")
     kinds = {(row[2], row[6] is not None) for row in expected["visits"][start:]}
-    assert kinds >= {("read", True), ("gone", True), ("blocked", True), ("blocked", False), ("moved", True)}
+    assert kinds >= {("fetched", True), ("gone", True), ("blocked", True), ("blocked", False), ("redirected", True)}
     assert len(images) > 5
     for image in images:
         around.go_back(image)

@@ -74,7 +74,7 @@ def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -
     assert sums(setting.state).items() <= told.items()  # what the run had in memory is what its journal says
     assert len(images) > 55
     kinds = {row[2] for row in expected["visits"]}
-    assert kinds == {"read", "gone", "moved", "blocked"}
+    assert kinds == {"fetched", "gone", "redirected", "blocked"}
     passing = {"retry", "wait"} if web is HERE else {"retry", "closed"}
     assert {row[3] for row in expected["events"]} >= {"robots", *passing}
     for number, image in enumerate(images):

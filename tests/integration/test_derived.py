@@ -69,7 +69,7 @@ def same(one: Derived, two: Derived) -> None:
     assert one.crawl.ledger.coverage() == two.crawl.ledger.coverage()
     for number in range(size):
         assert one.crawl.graph.links_of(number).tolist() == two.crawl.graph.links_of(number).tolist()
-    waits = [state.crawl.frontier.standing() for state in (one, two)]
+    waits = [state.crawl.frontier.queued() for state in (one, two)]
     assert waits[0].pages.tolist() == waits[1].pages.tolist()
     assert waits[0].priorities.tolist() == waits[1].priorities.tolist()
     assert (one.tally.pages, one.tally.bytes) == (two.tally.pages, two.tally.bytes)
@@ -141,7 +141,7 @@ def test_queues_of_hosts_hold_what_one_queue_holds(tmp_path: Path) -> None:
         hosts = Hosts(1.0, clock=client.time)
         made = derive(folder, lambda pages, urls: HostQueues(pages, hosts, urls.__getitem__))
         same(made, derive(folder))
-        waiting = made.crawl.frontier.standing().pages.tolist()
+        waiting = made.crawl.frontier.queued().pages.tolist()
         assert waiting
         assert len(made.crawl.frontier) == len(waiting)
         assert {hosts[number].name for number in range(len(hosts))} >= {host(made.urls[one]) for one in waiting}
@@ -187,7 +187,7 @@ def slow_graph(path: Path, *, crawled_only: bool) -> tuple[list[str], list[tuple
             model.happen(Event(outcome.kind, outcome.page, tuple(outcome.links.tolist()), outcome.target))
     wanted = [one for one in sorted(model.life) if model.life[one] != "alias"]
     if crawled_only:
-        wanted = [one for one in wanted if model.life[one] == "read"]
+        wanted = [one for one in wanted if model.life[one] == "fetched"]
     number = {one: place for place, one in enumerate(wanted)}
     links = [
         (number[one], number[goal])
@@ -365,7 +365,7 @@ def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> Non
         folder, _ = start(tmp_path / "a.survey", seeds, settings, {}, add_seeds=True)
         with folder:
             urls = ["http://a.example/", "http://c.example/", "http://b.example/"][folder.journal.url_count :]
-            folder.commit([Outcome(0, "read", np.array([1], np.int32))], urls)
+            folder.commit([Outcome(0, "fetched", np.array([1], np.int32))], urls)
             assert save(folder, derive(folder))
             kept = _from_checkpoint(folder, lambda pages, _: OneQueue(pages), None, code=False)
             assert kept is not None

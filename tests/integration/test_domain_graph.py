@@ -48,13 +48,13 @@ def from_scratch(urls: Sequence[str], visits: Sequence[Visit], to: str, *, nofol
     for visit in visits:
         if visit.kind != "blocked" or visit.reason == LEFT:
             last[visit.page] = visit
-    moves = {visit.page: visit.target for visit in last.values() if visit.kind == "moved"}
+    moves = {visit.page: visit.target for visit in last.values() if visit.kind == "redirected"}
     moves |= {visit.page: int(visit.out_of_scope[0]) for visit in last.values() if visit.kind == "blocked"}
     moves = {here: goal for here, goal in moves.items() if goal != here}
     final = [ends_at(number, moves) for number in range(len(urls))]
     links = set[tuple[int, int]]()
     for visit in last.values():
-        if visit.kind == "read":
+        if visit.kind == "fetched":
             goals = [*visit.links, *visit.out_of_scope, *(visit.nofollow if nofollow else ())]
             links |= {(visit.page, final[int(goal)]) for goal in goals}
     kept = sorted(set(final))  # a page that moved is no more
@@ -81,11 +81,11 @@ def ids(*pages: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 def visits(draw: st.DrawFn) -> Visit:
     number = st.integers(0, len(URLS) - 1)
     some = st.lists(number, max_size=4).map(lambda pages: ids(*pages))
-    here, kind = draw(number), draw(st.sampled_from(["read"] * 5 + ["moved", "left", "gone", "blocked"]))
-    if kind == "read":
-        return Visit(here, "read", draw(some), out_of_scope=draw(some), nofollow=draw(some))
-    if kind == "moved":
-        return Visit(here, "moved", target=draw(number))
+    here, kind = draw(number), draw(st.sampled_from(["fetched"] * 5 + ["redirected", "left", "gone", "blocked"]))
+    if kind == "fetched":
+        return Visit(here, "fetched", draw(some), out_of_scope=draw(some), nofollow=draw(some))
+    if kind == "redirected":
+        return Visit(here, "redirected", target=draw(number))
     if kind == "left":
         return Visit(here, "blocked", reason=LEFT, out_of_scope=ids(draw(number)))
     return Visit(here, "gone") if kind == "gone" else Visit(here, "blocked", reason="robots")
@@ -157,7 +157,7 @@ def test_a_crawl_and_its_domains(tmp_path: Path, nofollow: bool) -> None:
 def test_a_journal_whose_past_changed_is_read_from_its_beginning(tmp_path: Path) -> None:
     kept = DomainGraph(suffixes=SUFFIXES)
     with closing(Journal.open(tmp_path / "journal.sqlite", create=True)) as journal:
-        journal.commit([Visit(0, "read", ids(2)), Visit(2, "read", ids(3))], URLS)
+        journal.commit([Visit(0, "fetched", ids(2)), Visit(2, "fetched", ids(3))], URLS)
         kept.catch_up(journal)
         assert kept.snapshot().graph.links == 2
         journal.delete_host("a.org", [0])
@@ -168,13 +168,13 @@ def test_a_journal_whose_past_changed_is_read_from_its_beginning(tmp_path: Path)
 def test_links_follow_pages_that_move_later() -> None:
     kept = DomainGraph(suffixes=SUFFIXES)
     kept.add_urls(["http://a.org/", "http://a.org/out", "http://b.org/"])
-    kept.observe(Visit(0, "read", ids(1)))
+    kept.observe(Visit(0, "fetched", ids(1)))
     assert kept.snapshot().graph.links == 0
     kept.observe(Visit(1, "blocked", reason=LEFT, out_of_scope=ids(2)))
     now = kept.snapshot()
     assert now.of.tolist() == [0, 1, 1]
     assert now.graph.links_of(0).tolist() == [1]
-    kept.observe(Visit(0, "moved", target=2), Visit(0, "read", ids(1)))
+    kept.observe(Visit(0, "redirected", target=2), Visit(0, "fetched", ids(1)))
     now = kept.snapshot()  # nothing is left on a.org
     assert now.graph.names is not None
     assert list(now.graph.names) == ["b.org"]
@@ -184,9 +184,9 @@ def test_links_follow_pages_that_move_later() -> None:
 def test_what_a_page_linked_to_before_must_be_told() -> None:
     kept = DomainGraph()
     kept.add_urls(["http://a.org/", "http://b.org/"])
-    kept.observe(Visit(0, "read", ids(1)))
+    kept.observe(Visit(0, "fetched", ids(1)))
     with pytest.raises(UsageError, match="page 0 was read before"):
-        kept.observe(Visit(0, "read"))
+        kept.observe(Visit(0, "fetched"))
 
 
 def test_before_anything_is_known() -> None:

@@ -14,7 +14,7 @@ from surveyor.stopping import rule_of
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 FORBIDDEN = "User-agent: *\nDisallow: /"
-PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "pause": 0.02}
+PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "backoff": 0.02}
 
 
 @pytest.mark.parametrize(

@@ -107,11 +107,11 @@ def test_an_address_that_has_not_answered_may_be_that_of_a_page_read(blocked: bo
         ledger = Ledger(graph, [0], aliases=aliases)
         for page, links in ((0, [1, 2]), (1, [0])):
             old = graph.put(page, np.array(links, np.int32))
-            ledger.observe(Outcome(page, "read", graph.links_of(page)), old)
+            ledger.observe(Outcome(page, "fetched", graph.links_of(page)), old)
         if blocked:
             ledger.observe(Outcome(2, "blocked"), graph.links_of(2))
         known[aliases] = ledger.coverage().at_most
-        ledger.observe(Outcome(2, "moved", target=1), graph.put(2, np.empty(0, np.int32)))
+        ledger.observe(Outcome(2, "redirected", target=1), graph.put(2, np.empty(0, np.int32)))
         ledger.close()
         assert ledger.coverage().at_least > 0.999
     assert known[False] < 0.95
@@ -127,7 +127,7 @@ def test_a_canonical_of_another_domain_gets_no_importance() -> None:
 def test_a_page_of_which_nothing_was_read_is_not_read(error: str) -> None:
     fetched = Fetched("http://a.example/", status=200, error=error, detail="why")  # type: ignore[arg-type]
     assert (judge(fetched).kind, judge(fetched).reason) == ("blocked", "why")
-    assert judge(replace(fetched, body=b"<a href=b>")).kind == "read"
+    assert judge(replace(fetched, body=b"<a href=b>")).kind == "fetched"
 
 
 class Script:
@@ -148,17 +148,17 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
         page = int(urls.ids(["http://a.example/"])[0])
         host = hosts.number("a.example")
         reader = Reader(urls, Scope("any", ()), [page])
-        source = LiveSource(Script(statuses), reader, hosts, lambda _: (urls[page], host), pause=0.001)
+        source = LiveSource(Script(statuses), reader, hosts, lambda _: (urls[page], host), backoff=0.001)
         if recall is not None:
             source.recall(page, recall[0], missing=recall[1])
         for count in range(1, len(statuses) + 1):
             hosts.lease(host, "page")
             source.begin(Batch(pages=[page]))
-            news = await source.news(math.inf)
-            if news.outcomes:
-                return news.outcomes[0].kind, count
-            assert [retry.page for retry in news.retries] == [page]
-            retry = next(event for event in news.events if event.kind == "retry")
+            results = await source.results(math.inf)
+            if results.outcomes:
+                return results.outcomes[0].kind, count
+            assert [retry.page for retry in results.retries] == [page]
+            retry = next(event for event in results.events if event.kind == "retry")
             assert retry.detail["missing"] == (404 in statuses[:count])
         raise AssertionError("it was never said what became of the page")
 
@@ -167,8 +167,8 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
 
 def test_a_page_is_gone_only_if_that_was_answered_twice() -> None:
     assert outcomes(404, 404) == ("gone", 2)
-    assert outcomes(404, 200) == ("read", 2)
-    assert outcomes(503, 404, 200) == ("read", 3)
+    assert outcomes(404, 200) == ("fetched", 2)
+    assert outcomes(503, 404, 200) == ("fetched", 3)
     assert outcomes(429, 404, 404) == ("gone", 3)
     assert outcomes(404, 503, 404) == ("gone", 3)
     assert outcomes(503, 503, 503, 404, 503) == ("blocked", 5)
@@ -176,4 +176,4 @@ def test_a_page_is_gone_only_if_that_was_answered_twice() -> None:
 
 def test_a_restart_forgets_neither_tries_nor_that_a_page_was_gone() -> None:
     assert outcomes(404, recall=(1, True)) == ("gone", 1)
-    assert outcomes(404, 200, recall=(1, False)) == ("read", 2)
+    assert outcomes(404, 200, recall=(1, False)) == ("fetched", 2)

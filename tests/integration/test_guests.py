@@ -32,7 +32,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[EmbeddedWeb, list[
             "scope": "any",
         }
         for goal in (sv.Pages(60), sv.Pages(250)):
-            sv.crawl(web.seeds, until=goal, out=folder, pause=0.1, domain_delay=0.0, archive=False, **given).close()
+            sv.crawl(web.seeds, until=goal, out=folder, backoff=0.1, domain_delay=0.0, archive=False, **given).close()
         return web, list(web.log)
 
 

@@ -19,11 +19,10 @@ from surveyor.graph.csr import Graph
 from surveyor.outcome import Event, Exchange, Outcome, RobotsFile, Visit
 from surveyor.store import chain, rescue
 from surveyor.store import head as heads
-from surveyor.store import journal as journals
 from surveyor.store.database import connect
 from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.examine import examine
-from surveyor.store.head import head_path, read_heads
+from surveyor.store.head import read_heads
 from surveyor.store.journal import Journal
 
 COMMITS = 40
@@ -32,7 +31,7 @@ COMMITS = 40
 def commit(folder: SurveyFolder, number: int) -> None:
     exchange = Exchange(f"https://a.example/{number}", b"GET", b"HTTP/1.1 200 OK\r\n\r\n", b"body" * number, 1.5, "")
     visit = Visit(
-        number, "read", np.arange(number, dtype=np.int32), title=f"page {number} " * 20, fetched_at=1.5, seconds=1,
+        number, "fetched", np.arange(number, dtype=np.int32), title=f"page {number} " * 20, fetched_at=1.5, seconds=1,
         exchange=exchange,
     )  # fmt: skip
     robots = [RobotsFile(f"https://{number % 3}.example", 1.0, 2.0, 200, b"Disallow: /x")]
@@ -284,36 +283,6 @@ def test_a_file_that_is_no_journal_is_not_rescued(path: Path) -> None:
     with pytest.raises(SurveyError, match=r"no commit of .* can be read"):
         SurveyFolder.open(path, from_last_good=True)
     assert (path / "journal.sqlite").read_bytes() == b"x" * 9000
-
-
-def test_an_earlier_version_gets_checksums_and_a_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "journal.sqlite"
-    monkeypatch.setattr(chain, "CHUNK", 10)
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute("PRAGMA journal_mode = WAL")
-        for statement in (*journals.VERSION_1.split(";"), *journals.VERSION_2.split(";")):
-            raw.execute(statement)
-        raw.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
-        raw.executemany("INSERT INTO urls VALUES (?, ?)", [(page, f"https://a.example/{page}") for page in range(35)])
-        visits = [(page + 1, page, "gone") for page in range(35)]
-        raw.executemany("INSERT INTO visits(visit, page, kind) VALUES (?, ?, ?)", visits)
-        raw.executemany(
-            "INSERT INTO events(visit, at, kind, detail) VALUES (?, 1.5, 'x', '{}')", [(n,) for n in range(36)]
-        )
-        raw.commit()
-    with pytest.raises(SurveyError, match="older surveyor"):
-        Journal.open(path, write=False)
-    with closing(Journal.open(path)) as journal:
-        journal.check()
-        assert [commit.ends for commit in chain.commits(journal._connection)] == [
-            (34, 0, 0), (34, 10, 11), (34, 20, 21), (34, 30, 31), (34, 35, 36),
-        ]  # fmt: skip
-        journal.commit([Outcome(0, "gone")])
-        assert journal._connection.reserve_bytes() == 8
-    with closing(Journal.open(path, write=False)) as journal:
-        assert journal.position == 36
-        journal.check()
-    assert head_path(path).is_file()
 
 
 @pytest.fixture

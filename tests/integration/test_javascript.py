@@ -78,7 +78,7 @@ def test_a_seed_that_needs_javascript_is_no_goal_reached(path: Path, capsys: pyt
         assert survey.coverage.at_least > 0.9
         assert (survey.needs_javascript, survey.goal_reached) == (True, False)
         assert survey.javascript() == [{"url": "http://a.org/", "share": pytest.approx(1.0)}]
-        assert survey.sql("SELECT kind, reason FROM pages").rows == [("read", "needs JavaScript")]
+        assert survey.sql("SELECT kind, reason FROM pages").rows == [("fetched", "needs JavaScript")]
     for command in (["status"], ["top"], ["rank"], ["explain"]):
         assert run([*command, str(path), *(["http://a.org/"] if command == ["explain"] else [])]) == 0
         assert "1 page with 100 % of the captured importance needed JavaScript" in capsys.readouterr().out, command

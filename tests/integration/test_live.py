@@ -58,7 +58,7 @@ def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
     gaps = [round(then - at, 1) for at, then in pairwise(client.times(X))]
     assert gaps == [10.1, 40.1, 160.1]
     visits, events = told(path)
-    assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == ("blocked", "http 503", "read")
+    assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == ("blocked", "http 503", "fetched")
     assert [event.detail["tries"] for event in events if event.kind == "retry"] == [1, 2, 3]
 
 
@@ -71,12 +71,12 @@ def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
     ("answers", "kind", "asked"),
     [
         ([MISSING, MISSING], "gone", 2),
-        ([MISSING, page(X)], "read", 2),
+        ([MISSING, page(X)], "fetched", 2),
         ([BUSY, MISSING, MISSING], "gone", 3),  # one answer that it is gone is not enough
-        ([BUSY, MISSING, page(X)], "read", 3),
+        ([BUSY, MISSING, page(X)], "fetched", 3),
         ([MISSING, BUSY, MISSING], "gone", 3),
-        ([BUSY, page(X)], "read", 2),
-        ([Fetched(X, error="reset"), page(X)], "read", 2),
+        ([BUSY, page(X)], "fetched", 2),
+        ([Fetched(X, error="reset"), page(X)], "fetched", 2),
         ([Fetched(X, error="tls", detail="no")], "blocked", 1),
         ([Fetched(X, 403)], "blocked", 1),
         ([Fetched(X, 301)], "blocked", 1),
@@ -132,7 +132,7 @@ def test_a_host_that_asks_for_it_is_left_alone_also_after_a_restart(path: Path) 
     assert {wait["host"] for wait in waits} == {"a.example"}
     for wait in waits:
         assert not [at for _, at in client.log if wait["until"] - 300 < at < wait["until"]]
-    assert {visit.kind for visit in told(path)[0].values()} == {"read"}
+    assert {visit.kind for visit in told(path)[0].values()} == {"fetched"}
 
 
 def test_without_a_delay_a_host_is_left_alone_as_well(path: Path) -> None:
@@ -165,7 +165,7 @@ def test_robots_is_asked_for_first_again_after_failures_and_pages_after_the_dela
     assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == (
         "blocked",
         "robots.txt disallows it (Disallow: /x)",
-        "read",
+        "fetched",
     )
 
 
@@ -201,7 +201,11 @@ def test_a_robots_file_may_be_html_move_and_ask_to_wait(path: Path) -> None:
     client = sites(answers)
     crawled(path, [HOME], client, scope="any")
     visits, events = told(path)
-    assert {url: visit.kind for url, visit in visits.items()} == {HOME: "read", f"{b}/x": "blocked", f"{c}/": "read"}
+    assert {url: visit.kind for url, visit in visits.items()} == {
+        HOME: "fetched",
+        f"{b}/x": "blocked",
+        f"{c}/": "fetched",
+    }
     first, second = client.times(f"{c}/robots.txt")
     assert second - first >= 500
     assert [event.detail["host"] for event in events if event.kind == "wait"] == ["c.example"]
@@ -228,7 +232,7 @@ def test_being_offline_costs_no_try(path: Path) -> None:
     client = sites({HOME: page(HOME, *names), **answers})
     crawled(path, [HOME], client)
     visits, events = told(path)
-    assert {visit.kind for visit in visits.values()} == {"read"}
+    assert {visit.kind for visit in visits.values()} == {"fetched"}
     assert not [event for event in events if event.kind == "retry"]
     assert [event for event in events if event.kind == "offline"]
     quiet = max(then - at for (_, at), (_, then) in pairwise(client.log))
@@ -261,7 +265,7 @@ def test_a_look_up_that_fails_leaves_the_address_open(path: Path) -> None:
             raise LookupError(host)
 
     assert crawled(path, [HOME], Broken(Time(), {HOME: page(HOME)})) == "empty"
-    assert told(path)[0][HOME].kind == "read"
+    assert told(path)[0][HOME].kind == "fetched"
 
 
 def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Path) -> None:
@@ -327,7 +331,7 @@ def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> No
 def test_a_strategy_that_reads_again_ends_when_nothing_can_be_gained(path: Path) -> None:
     client = sites({X: page(X, HOME)})
     assert crawled(path, [HOME], client, strategy="tracking", until="coverage=0.9999999") == "empty"
-    assert {url: visit.kind for url, visit in told(path)[0].items()} == {HOME: "read", X: "read"}
+    assert {url: visit.kind for url, visit in told(path)[0].items()} == {HOME: "fetched", X: "fetched"}
 
 
 def test_twenty_redirects_and_hundreds_of_hosts(path: Path) -> None:
@@ -336,9 +340,9 @@ def test_twenty_redirects_and_hundreds_of_hosts(path: Path) -> None:
     answers: dict[str, Answers] = {HOME: page(HOME, chain[0], *others), chain[-1]: page(chain[-1])}
     answers |= {here: moved(here, there) for here, there in pairwise(chain)}
     client = sites(answers, addresses={f"h{number}.example": f"10.0.0.{number % 50}" for number in range(300)})
-    assert crawled(path, [HOME], client, scope="any", pause=0.1) == "empty"
+    assert crawled(path, [HOME], client, scope="any", backoff=0.1) == "empty"
     kinds = [visit.kind for visit in told(path)[0].values()]
-    assert (kinds.count("read"), kinds.count("moved"), kinds.count("gone")) == (2, 20, 300)
+    assert (kinds.count("fetched"), kinds.count("redirected"), kinds.count("gone")) == (2, 20, 300)
 
 
 def test_hosts_that_the_user_named_are_spelt_as_in_urls() -> None:

@@ -36,7 +36,7 @@ from surveyor.fetch.http import run_sync
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 out, proxy, *seeds = sys.argv[1:]
-given = {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "pause": 0.02, "rng": 5, "concurrency": 4}
+given = {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "backoff": 0.02, "rng": 5, "concurrency": 4}
 chosen = Settings(**given)
 where = dict.fromkeys(given, "test")
 options = SampleOptions(window=100)
@@ -47,7 +47,7 @@ with open_sample_survey(seeds, halves, options, out=out, settings=chosen, origin
 
 def given(web: EmbeddedWeb, **more: Any) -> dict[str, Any]:
     proxy = f"http://127.0.0.1:{web.port}"
-    return {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "pause": 0.02, "rng": 5, **more}
+    return {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "backoff": 0.02, "rng": 5, **more}
 
 
 def sampled(
@@ -84,7 +84,7 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         visits = list(folder.journal.visits())
         kept = {folder.archive.read(visit.warc).url for visit in visits if visit.warc is not None}
-    assert {visit.kind for visit in visits} == {"read", "gone", "moved", "blocked"}
+    assert {visit.kind for visit in visits} == {"fetched", "gone", "redirected", "blocked"}
     asked = {f"http://{one.host}:{web.port}{one.path}" for one in log if one.path != "/robots.txt"}
     assert asked <= {done.pages.url(page) for page in done.asked.tolist()}
     assert {done.pages.url(page) for page in done.trace.page.tolist()} <= kept

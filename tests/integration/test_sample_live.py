@@ -102,7 +102,7 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
             visits = list(folder.journal.visits())
             assert {visit.page for visit in visits} == set(done.asked.tolist())
             assert len(visits) == done.asked.size <= 150
-            assert {visit.kind for visit in visits} == {"read", "gone", "moved", "blocked"}
+            assert {visit.kind for visit in visits} == {"fetched", "gone", "redirected", "blocked"}
             assert any(visit.reason.startswith("robots") and not was_asked(visit) for visit in visits)
     assert found[0] == found[1] == found[2]
     assert len(found[0][0]) > 100
@@ -112,7 +112,7 @@ def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
     sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
     done = sampled.sample(tmp_path / "a.survey", everything, fetches=200)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        moved = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "moved"}
+        moved = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "redirected"}
     ground = ground_of(done)
     assert len(moved) > 5
     assert all(ground.links[page] == {target} for page, target in moved.items())

@@ -66,8 +66,8 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     ground = ground_of(done)
     for met, kind in ground.kind_of.items():
         outcome = latest.get(met)
-        assert kind == {"read": 1, "moved": 0}.get("" if outcome is None else outcome.kind, 2)
-        if outcome is not None and outcome.kind == "read":
+        assert kind == {"fetched": 1, "redirected": 0}.get("" if outcome is None else outcome.kind, 2)
+        if outcome is not None and outcome.kind == "fetched":
             assert ground.links[met] == set(outcome.links.tolist())
     assert {0, 1, 2} == set(ground.kind_of.values())
     assert done.ending == "done"

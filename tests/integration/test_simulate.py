@@ -128,7 +128,7 @@ def test_the_loop_counts_nothing_before_the_journal_has_it() -> None:
     state = fresh("rankmass", [0])
 
     class Full:
-        def commit(self, news: Any) -> None:  # noqa: ARG002
+        def commit(self, results: Any) -> None:  # noqa: ARG002
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):

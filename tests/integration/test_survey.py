@@ -81,7 +81,7 @@ def test_a_survey_is_a_folder(survey: SurveyFolder) -> None:
     assert told["origins"]["strategy"] == "--strategy"
     assert isinstance(told["created"], datetime)
     place = survey.archive.write(exchange(0))
-    survey.commit([Visit(0, "read", ids(1), status=200, warc=place)], URLS)
+    survey.commit([Visit(0, "fetched", ids(1), status=200, warc=place)], URLS)
     assert repr(survey) == "SurveyFolder(a.survey, 5 pages known, 1 visits)"
     assert survey.size() > 1000
     with SurveyFolder.open(survey.folder, write=False) as reader:  # beside the writer
@@ -132,7 +132,7 @@ def test_a_checkpoint_is_of_this_journal(survey: SurveyFolder) -> None:
 def test_a_host_can_be_deleted(survey: SurveyFolder) -> None:
     places = [survey.archive.write(exchange(page, f"words of page {page}")) for page in range(3)]
     survey.commit(
-        [Visit(page, "read", ids(3), title=f"title {page}", warc=place) for page, place in enumerate(places)],
+        [Visit(page, "fetched", ids(3), title=f"title {page}", warc=place) for page, place in enumerate(places)],
         URLS,
         robots=[RobotsFile("https://a.example", 1, 2, 200, b"x"), RobotsFile("https://b.example:8080", 1, 2, 200)],
     )
@@ -142,7 +142,7 @@ def test_a_host_can_be_deleted(survey: SurveyFolder) -> None:
     lives = {page: (visit and visit.kind, visit and visit.title) for page, _, visit in survey.pages()}
     assert lives == {
         0: ("blocked", ""),
-        1: ("read", "title 1"),
+        1: ("fetched", "title 1"),
         2: ("blocked", ""),
         3: ("blocked", ""),
         4: (None, None),
@@ -204,7 +204,7 @@ while True:
     for page in range(5):
         body = rng.bytes(3000)
         place = survey.archive.write(Exchange("https://a.example/", b"GET\\r\\n\\r\\n", b"HTTP\\r\\n\\r\\n", body, 1.0))
-        visits.append(Visit(page, "read", warc=place, hash=body[:8]))
+        visits.append(Visit(page, "fetched", warc=place, hash=body[:8]))
     survey.commit(visits)
     batch += 1
     print(batch, flush=True)
@@ -240,7 +240,7 @@ def test_kill_9_of_a_crawl_that_keeps_bodies(survey: SurveyFolder) -> None:
 
 
 def test_a_full_disk_takes_all_of_a_batch_or_nothing(survey: SurveyFolder) -> None:
-    big = [Visit(page, "read", title="x" * 30_000) for page in range(5)]
+    big = [Visit(page, "fetched", title="x" * 30_000) for page in range(5)]
     survey.commit([Outcome(0, "gone")], URLS)
     pages = survey.journal._ask("PRAGMA page_count")[0][0]
     survey.journal._ask(f"PRAGMA max_page_count = {pages + 20}")
@@ -268,7 +268,7 @@ journal.commit([], ["https://example.org/"])
 batches = 0
 try:
     while True:
-        journal.commit([Visit(0, "read", title="x" * 900) for _ in range(10)])
+        journal.commit([Visit(0, "fetched", title="x" * 900) for _ in range(10)])
         batches += 1
 except SurveyError as error:
     assert "the disk is full" in error.problem, error
@@ -362,11 +362,11 @@ def test_a_survey_is_created_at_once_or_not_at_all(tmp_path: Path, monkeypatch: 
 def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     visits = [
-        Visit(0, "read", ids(1, 2), status=200, fetched_at=1.5, title="old", size=7),
-        Visit(0, "read", ids(2, 3), status=200, fetched_at=2.5, nofollow=ids(4), out_of_scope=ids(1), title="new"),
+        Visit(0, "fetched", ids(1, 2), status=200, fetched_at=1.5, title="old", size=7),
+        Visit(0, "fetched", ids(2, 3), status=200, fetched_at=2.5, nofollow=ids(4), out_of_scope=ids(1), title="new"),
         Visit(0, "blocked", reason="error", status=503),  # its links stay
-        Visit(1, "moved", target=2, hash=b"\0\1", warc=Place("00000.warc.gz", 3, 4)),
-        Visit(2, "read", ids(0)),
+        Visit(1, "redirected", target=2, hash=b"\0\1", warc=Place("00000.warc.gz", 3, 4)),
+        Visit(2, "fetched", ids(0)),
         Visit(2, "gone", status=410),
     ]
     survey.commit(visits, URLS)

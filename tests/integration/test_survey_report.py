@@ -143,7 +143,7 @@ def test_hosts_are_counted(made: Path) -> None:
         row = rows["robots.txt disallows it (Disallow: /private/)"]
         assert (row["pages"], row["hosts"]) == (1, ["www.example.org"])
         assert sum(row["mass"] for row in rows.values()) == pytest.approx(survey.coverage.blocked)
-        assert {kind: times.size for kind, times in taken.ended.items()} == {"read": 6, "moved": 1, "failed": 6}
+        assert {kind: times.size for kind, times in taken.ended.items()} == {"fetched": 6, "redirected": 1, "failed": 6}
 
 
 def test_pages_that_no_longer_belong(tmp_path: Path) -> None:
@@ -194,7 +194,9 @@ def test_a_large_survey_makes_a_small_file(tmp_path: Path) -> None:
     with folder:
         folder.journal.commit([], urls)
         visits = [
-            Visit(number, "read", every[every != number][:20], status=200, fetched_at=1e9 + number, title="<&>" * 5000)
+            Visit(
+                number, "fetched", every[every != number][:20], status=200, fetched_at=1e9 + number, title="<&>" * 5000
+            )
             if number % 2
             else Visit(number, "blocked", reason="&" * 5000 + str(number), fetched_at=1e9 + number)
             for number in range(pages)
@@ -213,7 +215,7 @@ def test_while_a_crawl_is_writing(tmp_path: Path) -> None:
         folder.journal.commit([], [f"{HOME}/", f"{HOME}/a"])
         with sv.open(tmp_path / "a.survey") as survey:
             link = np.array([1], np.int32)
-            folder.journal.commit([Visit(0, "read", link, status=200, fetched_at=1e9)])
+            folder.journal.commit([Visit(0, "fetched", link, status=200, fetched_at=1e9)])
             assert "0 pages fetched of 1 known" in words(render(SurveyReport(survey)))  # as it was when it was opened
         assert "1 page fetched of 2 known" in words(sv.write_report(tmp_path / "a.survey").read_text("utf-8"))
 

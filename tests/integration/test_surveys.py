@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedWeb
     path = tmp_path_factory.mktemp("surveys") / "a.survey"
     with running(WebSettings(**QUICK)) as web:  # type: ignore[arg-type]
         survey = sv.crawl(
-            web.seeds, until="coverage=0.9", out=path, contact="me@example.org", scope="any", delay=0, pause=0.02,
+            web.seeds, until="coverage=0.9", out=path, contact="me@example.org", scope="any", delay=0, backoff=0.02,
             allow=web.hosts, resolver=web.resolver, rng=5,
         )  # fmt: skip
         assert survey.ending == "reached"
@@ -99,7 +99,7 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
     with SurveyFolder.open(path, write=False) as folder:
         pages = {page: visit for page, _, visit in folder.pages() if visit is not None}
         state = derive(folder)
-        read = {page for page, visit in pages.items() if visit.kind == "read"}
+        read = {page for page, visit in pages.items() if visit.kind == "fetched"}
         again = path.with_name(f"{strategy}.survey")
         settings = Settings(strategy=strategy, contact="me@example.org", scope="any", rng=1)
         other, _ = start(again, folder.manifest.seeds, settings, {})
@@ -109,7 +109,7 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
             source = JournalSource(pages.get)
             ending = asyncio.run(crawl(replayed.crawl, source, journal, sv.Pages(10**9), tally=replayed.tally))
     assert ending == "empty"
-    assert {outcome.page for outcome in journal.outcomes if outcome.kind == "read"} == read
+    assert {outcome.page for outcome in journal.outcomes if outcome.kind == "fetched"} == read
     assert len(web.log) == asked
 
 

@@ -73,7 +73,7 @@ def test_the_ledger_brackets_the_truth(finite: EmbeddedWeb, explored: dict[str, 
         for count, (url, (fate, links)) in enumerate(explored.items()):
             page, goals = truth.ids[url], np.array([truth.ids[link] for link in links], np.int32)
             old = graph.put(page, goals if fate == "fine" else goals[:0])
-            kind = {"fine": "read", "gone": "gone", "blocked": "blocked", "alias": "moved"}[fate]
+            kind = {"fine": "fetched", "gone": "gone", "blocked": "blocked", "alias": "redirected"}[fate]
             target = int(goals[0]) if fate == "alias" else -1
             ledger.observe(Outcome(page, kind, graph.links_of(page), target=target), old)  # type: ignore[arg-type]
             read += [url] if fate == "fine" else []

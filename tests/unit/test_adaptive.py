@@ -85,7 +85,7 @@ def test_cash_given_at_the_beginning_is_not_earned() -> None:
     for window in ("fixed", "variable", "bao"):
         strategy = begun(AdaptiveOpic(window, 8), beginning([0, 1], 3))
         graph = chain(3)
-        strategy.observe(Outcome(0, "read", graph.links_of(0)), NO_LINKS)
+        strategy.observe(Outcome(0, "fetched", graph.links_of(0)), NO_LINKS)
         assert kept.rate(strategy.cash.earnings, 0, 0.0, 0.5, 0.0) == 0
         assert kept.rate(strategy.cash.earnings, 1, 0.5 + 0.425, 0.5, 0.0) == pytest.approx(0.425 / 2.5)
 

@@ -66,18 +66,18 @@ def canonical(url: str) -> bytes:
 @pytest.mark.parametrize(
     ("fetched", "kind", "reason", "again"),
     [
-        ({"status": 200}, "read", "", False),
-        ({"status": 206}, "read", "", False),
-        ({"status": 304, "not_modified": True}, "read", "", False),
+        ({"status": 200}, "fetched", "", False),
+        ({"status": 206}, "fetched", "", False),
+        ({"status": 304, "not_modified": True}, "fetched", "", False),
         ({"status": 304}, "blocked", "http 304", False),  # nobody asked whether it was
-        ({"status": 200, "error": "too-large", "body": b"<p>"}, "read", "", False),
-        ({"status": 200, "error": "decode", "body": b"<p>"}, "read", "", False),
+        ({"status": 200, "error": "too-large", "body": b"<p>"}, "fetched", "", False),
+        ({"status": 200, "error": "decode", "body": b"<p>"}, "fetched", "", False),
         ({"status": 200, "error": "too-large"}, "blocked", "too-large", False),
         ({"status": 200, "error": "decode"}, "blocked", "decode", False),
         ({"status": 200, "error": "reset", "detail": "it broke off"}, "blocked", "it broke off", True),
         ({"status": 200, "error": "timeout-page"}, "blocked", "timeout-page", True),
-        *(({"status": status}, "moved", "", False) for status in (301, 302, 303, 307, 308)),
-        ({"status": 301, "error": "too-large", "target": SEED}, "moved", "", False),
+        *(({"status": status}, "redirected", "", False) for status in (301, 302, 303, 307, 308)),
+        ({"status": 301, "error": "too-large", "target": SEED}, "redirected", "", False),
         ({"status": 301, "error": "protocol", "detail": "to no URL"}, "blocked", "to no URL", False),
         ({"status": 300}, "blocked", "http 300", False),
         *(({"status": status}, "gone", f"http {status}", True) for status in (404, 410)),
@@ -100,7 +100,13 @@ def test_a_page_is_read_with_its_links() -> None:
         "/a", "/b#c", "https://other.org/", "/a", SEED, "mailto:x", "/x.zip"
     )
     visit = world.visit(SEED, body=body, etag='"1"', last_modified="then", timings=Timings(total=0.5))
-    assert (visit.kind, visit.status, visit.title, visit.language, visit.size) == ("read", 200, "Hi", "en", len(body))
+    assert (visit.kind, visit.status, visit.title, visit.language, visit.size) == (
+        "fetched",
+        200,
+        "Hi",
+        "en",
+        len(body),
+    )
     assert (visit.etag, visit.last_modified, visit.seconds, visit.fetched_at) == ('"1"', "then", 0.5, 1e9)
     assert world.names(visit.links) == [f"{SEED}a", f"{SEED}b"]  # each once, without itself
     assert world.names(visit.out_of_scope) == ["https://other.org/", f"{SEED}x.zip"]
@@ -142,7 +148,7 @@ def test_links_that_say_nofollow_are_kept_apart_unless_asked_for(follows: bool) 
 def test_whatever_was_sent_is_read_as_far_as_it_goes(fetched: dict[str, Any], found: list[str]) -> None:
     world = World()
     visit = world.visit(SEED, **fetched)
-    assert visit.kind == "read"
+    assert visit.kind == "fetched"
     assert world.names(visit.links) == found
 
 
@@ -168,10 +174,10 @@ def test_a_canonical_page_is_believed_within_the_domain_and_the_scope(named: str
     world = World()
     visit = world.visit(SEED, body=canonical(named) + links("/a"))
     if goal is None:
-        assert visit.kind == "read"
+        assert visit.kind == "fetched"
         assert f"{SEED}a" in world.names(visit.links)
     else:
-        assert (visit.kind, world.urls[visit.target], visit.links.size) == ("moved", goal, 0)
+        assert (visit.kind, world.urls[visit.target], visit.links.size) == ("redirected", goal, 0)
 
 
 def test_a_header_can_name_the_canonical_page_of_a_document() -> None:
@@ -186,8 +192,8 @@ def test_of_two_pages_that_name_each_other_one_is_read(together: bool) -> None:
     one, two = f"{SEED}1", f"{SEED}2"
     answers = [world.answer(one, body=canonical(two)), world.answer(two, body=canonical(one) + links("/a"))]
     first, second = world.visits(*answers) if together else [world.visits(answer)[0] for answer in answers]
-    assert (first.kind, first.target) == ("moved", second.page)
-    assert (second.kind, f"{SEED}a" in world.names(second.links)) == ("read", True)
+    assert (first.kind, first.target) == ("redirected", second.page)
+    assert (second.kind, f"{SEED}a" in world.names(second.links)) == ("fetched", True)
 
 
 @attack(
@@ -196,7 +202,7 @@ def test_of_two_pages_that_name_each_other_one_is_read(together: bool) -> None:
 @pytest.mark.parametrize(
     ("target", "kind", "reason"),
     [
-        (f"{SEED}b", "moved", ""),
+        (f"{SEED}b", "redirected", ""),
         (SEED, "blocked", "redirects to itself"),
         (f"{SEED}?utm_source=x#top", "blocked", "redirects to itself"),
         ("https://other.org/", "blocked", LEFT),
@@ -209,7 +215,7 @@ def test_redirects(target: str | None, kind: str, reason: str) -> None:
     world = World()
     visit = world.visit(SEED, status=301, target=target)
     assert (visit.kind, visit.reason, visit.status) == (kind, reason, 301)
-    assert (visit.target >= 0) == (kind == "moved")
+    assert (visit.target >= 0) == (kind == "redirected")
     assert world.names(visit.out_of_scope) == (["https://other.org/"] if reason == LEFT else [])
 
 
@@ -222,8 +228,8 @@ def test_a_chain_of_redirects_is_followed_and_a_ring_is_a_dead_end() -> None:
         if ring:
             answers.append(world.answer(places[20], status=302, target=places[0]))
         *hops, last = world.visits(*answers)
-        assert {visit.kind for visit in hops} == {"moved"}
-        assert (last.kind, last.reason) == (("blocked", "redirects in a circle") if ring else ("moved", ""))
+        assert {visit.kind for visit in hops} == {"redirected"}
+        assert (last.kind, last.reason) == (("blocked", "redirects in a circle") if ring else ("redirected", ""))
         end = world.urls.canonical(np.array([world.id(places[0])], np.int32))
         assert world.names(end) == [places[20]]
 
@@ -411,4 +417,4 @@ def test_bytes_of_any_kind_make_a_visit() -> None:
         for _ in range(NOISE):
             body = b"".join(chance.choices(parts, k=20))
             visit = world.visit(SEED, body=body, headers=(HTML, (b"Link", body), (b"X-Robots-Tag", body)))
-            assert visit.kind in ("read", "moved")
+            assert visit.kind in ("fetched", "redirected")

@@ -96,7 +96,7 @@ def test_a_web_that_stays_as_it_is_has_no_changes(tmp_path: Path) -> None:
     for one in parts:
         for other in parts:
             difference = found(one, other)
-            certain = ("new", "gone", "moved", "blocked", "unlinked", "risen", "fallen", "changed")
+            certain = ("new", "gone", "redirected", "blocked", "unlinked", "risen", "fallen", "changed")
             assert not any(difference.changes[kind] for kind in certain)
 
 
@@ -112,7 +112,7 @@ def test_moved_and_blocked(old: Path, tmp_path: Path) -> None:
     answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 301, target=f"{HOME}library/")
     difference = found(old, survey_of(tmp_path / "new.survey", answers))
     assert urls(difference, "blocked") == ["news/"]
-    assert "library/deep" in urls(difference, "moved")
+    assert "library/deep" in urls(difference, "redirected")
 
 
 def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

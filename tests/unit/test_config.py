@@ -34,7 +34,7 @@ VALUES: dict[str, list[Any]] = {
     "damping": [0.1, 0.2, 0.3, 0.4, 0.5],
     "delay": [0.0, 2.0, 3.0, 4.0, 5.0],
     **{name: [0.0, 2.0, 3.0, 4.0, 5.0] for name in ("domain_delay", "max_delay", "max_wait")},
-    "pause": [0.0, 2.0, 3.0, 4.0, 5.0],
+    "backoff": [0.0, 2.0, 3.0, 4.0, 5.0],
     "concurrency": [1, 2, 3, 4, 5],
     "max_fruitless": [0, 2, 3, 4, 5],
     "patient": [True, False, True, False, True],

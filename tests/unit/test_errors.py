@@ -60,7 +60,7 @@ STRATEGY = "class Broken:\n    def observe(self, outcome, old_links):\n        r
         ("InputError", ["rank", "nowhere.tsv"]),
         ("GraphError", ["rank", "damaged"]),
         ("SurveyError", ["status", "damaged.survey"]),
-        ("NothingFetched", ["crawl", "http://127.0.0.1:9/", "--contact", "me@example.org", "--pause", "0.01"]),
+        ("NothingFetched", ["crawl", "http://127.0.0.1:9/", "--contact", "me@example.org", "--backoff", "0.01"]),
         ("NotConverged", ["rank", "links.tsv", "--tolerance", "1e-12", "--max-sweeps", "1"]),
     ],
 )

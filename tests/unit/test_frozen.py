@@ -46,7 +46,7 @@ def test_a_thawed_crawl_goes_on_as_if_nothing_had_been(name: str, done: int, tmp
     for state in (thawed, replayed):
         assert_same_state(first, state)
     happened, coverage = go_on(first, done, END)
-    assert name == "breadth:3" or {one.kind for one in past + happened} == {"read", "gone", "blocked", "moved"}
+    assert name == "breadth:3" or {one.kind for one in past + happened} == {"fetched", "gone", "blocked", "redirected"}
     for state in (thawed, replayed):
         again, covered = go_on(state, done, END)
         assert again == happened

@@ -101,7 +101,7 @@ def test_closure_leaves_nothing_above_its_threshold(life: tuple[int, Ledger, lis
     mass = ledger.mass
     for event in events:
         ignored = crawl.life.get(event.page) == "alias" or event.kind in ("blocked", "sweep")
-        circle = event.kind == "moved" and crawl.stands_for(event.target) == event.page
+        circle = event.kind == "redirected" and crawl.stands_for(event.target) == event.page
         work, threshold = mass.counts[accounts.WORK], mass.rules[accounts.THRESHOLD]
         crawl.happen(event)
         if (ignored or circle) and event.kind != "close":
@@ -149,7 +149,7 @@ def test_the_lower_bound_is_reached_when_all_unread_pages_are_traps(life: tuple[
     traps = {page: [page] for page in range(size) if page not in crawl.links and crawl.life.get(page) != "dead"}
     exact = teleport @ importance_from_each(merged_links(crawl.links | traps, stands_for), ledger.damping, teleport)
     at_least = ledger.coverage().at_least
-    assert exact[crawl.pages("read")].sum() == pytest.approx(at_least, abs=2e-5)
+    assert exact[crawl.pages("fetched")].sum() == pytest.approx(at_least, abs=2e-5)
     assert ledger.coverage().moving == pytest.approx(0.0, abs=2e-6)
 
 
@@ -160,7 +160,7 @@ def test_a_web_read_to_the_end_leaves_no_more_than_precision(web: Graph, precisi
     crawl = new_crawl([0], precision=precision)
     while crawl.pages("waiting"):
         page = crawl.pages("waiting")[0]
-        crawl.happen(Event("read", page, tuple(web.links_of(page).tolist())))
+        crawl.happen(Event("fetched", page, tuple(web.links_of(page).tolist())))
     assert crawl.ledger.coverage().moving <= 2 * precision  # half on pages, half in the pool
     assert crawl.ledger.coverage().at_least >= 1 - 2 * precision
 
@@ -173,7 +173,7 @@ def test_closing_a_web_read_to_the_end_leaves_precision(
     crawl = new_crawl([0], precision=precision, eager=eager, effort=effort)
     while crawl.pages("waiting"):
         page = crawl.pages("waiting")[0]
-        crawl.happen(Event("read", page, tuple(web.links_of(page).tolist())))
+        crawl.happen(Event("fetched", page, tuple(web.links_of(page).tolist())))
     crawl.ledger.close()
     assert crawl.ledger.coverage().moving <= 2 * precision
 

@@ -77,7 +77,7 @@ def test_a_dead_seed_keeps_its_share_as_lost() -> None:
 def test_links_to_both_names_of_a_page_count_twice() -> None:
     crawl = new_crawl([0])
     read(crawl.ledger, 0, 1, 2, 3)
-    tell(crawl.ledger, Event("moved", 1, target=2))
+    tell(crawl.ledger, Event("redirected", 1, target=2))
     assert crawl.ledger.residual[[1, 2, 3]] == pytest.approx([0, 0.85 * 2 / 3, 0.85 / 3])
 
 
@@ -115,7 +115,7 @@ def test_room_changes_nothing(life: tuple[int, Ledger, list[Event]], spread: int
         crawl = Crawl(ledger)
         for event in events:
             links = tuple(int(names[link]) for link in event.links)
-            target = int(names[event.target]) if event.kind == "moved" else -1
+            target = int(names[event.target]) if event.kind == "redirected" else -1
             crawl.happen(Event(event.kind, int(names[event.page]), links, target))
             check_accounts(crawl)
         return ledger
@@ -126,9 +126,9 @@ def test_room_changes_nothing(life: tuple[int, Ledger, list[Event]], spread: int
 
 
 def test_events_may_name_pages_far_beyond_all_others() -> None:
-    for kind in ("blocked", "gone", "moved", "read"):
+    for kind in ("blocked", "gone", "redirected", "fetched"):
         crawl = new_crawl([0])
-        crawl.happen(Event(kind, 70_000, target=90_000 if kind == "moved" else -1))
+        crawl.happen(Event(kind, 70_000, target=90_000 if kind == "redirected" else -1))
         check_lives(crawl, crawl.ledger.capacity)
         check_accounts(crawl)
 
@@ -148,7 +148,7 @@ def test_the_lower_bound_is_never_above_the_upper_not_even_by_rounding() -> None
 def read_all(ledger: Ledger, web: Graph, order: Sequence[int]) -> None:
     for page in order:
         links = web.links_of(page)
-        ledger.observe(Outcome(page, "read", links), ledger.graph.put(page, links))
+        ledger.observe(Outcome(page, "fetched", links), ledger.graph.put(page, links))
 
 
 @pytest.mark.compiled
@@ -205,7 +205,7 @@ def test_close_finds_pages_that_the_ring_had_no_room_for() -> None:
     few, many = 2_000, accounts.RING
     ledger = Ledger(GrowingGraph(), [0], eager=False, closure=1e-9)
     links = np.arange(few + 1, few + 1 + many, dtype=np.int32)
-    ledger.observe(Outcome(0, "read", links), ledger.graph.put(0, links))
+    ledger.observe(Outcome(0, "fetched", links), ledger.graph.put(0, links))
     ledger.sweep()
     for page in range(1, few + 1):
         read(ledger, page, few + many + 1)
@@ -287,10 +287,10 @@ def test_says_where_all_importance_is() -> None:
     ("outcome", "said"),
     [
         (Outcome(0, "Read"), "no kind of outcome"),  # type: ignore[arg-type]
-        (Outcome(0, "moved"), "no page -1"),
-        (Outcome(-4, "read"), "no page -4"),
-        (Outcome(0, "read", np.array([1, 2], np.int32)), "call graph.put"),
-        (Outcome(5_000, "read", np.array([1], np.int32)), "call graph.put"),
+        (Outcome(0, "redirected"), "no page -1"),
+        (Outcome(-4, "fetched"), "no page -4"),
+        (Outcome(0, "fetched", np.array([1, 2], np.int32)), "call graph.put"),
+        (Outcome(5_000, "fetched", np.array([1], np.int32)), "call graph.put"),
     ],
 )
 def test_refuses_outcomes_that_would_make_the_accounts_wrong(outcome: Outcome, said: str) -> None:
@@ -303,7 +303,7 @@ def test_refuses_outcomes_that_would_make_the_accounts_wrong(outcome: Outcome, s
 def test_an_alias_has_no_importance_of_its_own() -> None:
     graph = GrowingGraph()
     ledger = Ledger(graph, [0])
-    ledger.observe(Outcome(0, "moved", target=3), graph.put(0, np.empty(0, np.int32)))
+    ledger.observe(Outcome(0, "redirected", target=3), graph.put(0, np.empty(0, np.int32)))
     assert ledger.importance_of(0) == 0.0
     assert ledger.importance_of(3) == pytest.approx(0.15)
 

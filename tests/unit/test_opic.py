@@ -28,7 +28,7 @@ from surveyor.outcome import NO_LINKS, Outcome
 from webs import chain, cycle, graphs, random_web, star
 
 EVENT = st.tuples(
-    st.sampled_from(["read", "read", "read", "gone", "blocked", "moved"]),
+    st.sampled_from(["fetched", "fetched", "fetched", "gone", "blocked", "redirected"]),
     st.integers(0, 14),
     st.lists(st.integers(0, 30), max_size=5, unique=True),
 )
@@ -45,7 +45,7 @@ def test_cash_is_neither_made_nor_lost(
     strategy = begun(make(policy, teleport), beginning(seeds, 15))
     for kind, page, links in events:
         target = links[0] if links else 3
-        outcome = Outcome(page, kind, np.array(links if kind == "read" else [], np.int32), target=target)
+        outcome = Outcome(page, kind, np.array(links if kind == "fetched" else [], np.int32), target=target)
         reorder = strategy.observe(outcome, NO_LINKS)
         held, totals = holdings(strategy), strategy.cash.totals
         assert abs(held.sum() + totals[kernels.VIRTUAL] - 1) <= 1e-12
@@ -64,7 +64,7 @@ def test_cash_is_neither_made_nor_lost(
 
 def test_a_link_to_itself_keeps_its_share() -> None:
     strategy = begun(Opic(), beginning([0], 2))
-    strategy.observe(Outcome(0, "read", np.array([0, 1], np.int32)), NO_LINKS)
+    strategy.observe(Outcome(0, "fetched", np.array([0, 1], np.int32)), NO_LINKS)
     held = holdings(strategy)
     assert held[0] == pytest.approx(0.425 + 0.15)  # its own link, and all jumps
     assert held.sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1, abs=1e-15)
@@ -94,7 +94,7 @@ def test_converges_to_pagerank(policy: Policy, teleport: Teleport) -> None:
 @settings(deadline=None, max_examples=150)
 @given(
     graphs(), st.sampled_from(TELEPORTS), st.floats(0.05, 0.95), st.lists(st.integers(0, 23), max_size=60),
-    st.lists(st.sampled_from(["read", "read", "read", "gone", "blocked", "moved"]), min_size=24, max_size=24),
+    st.lists(st.sampled_from(["fetched"] * 3 + ["gone", "blocked", "redirected"]), min_size=24, max_size=24),
 )  # fmt: skip
 def test_the_certificate_is_honest(
     graph: Graph, teleport: Teleport, damping: float, visits: list[int], fates: list[str]
@@ -107,8 +107,8 @@ def test_the_certificate_is_honest(
     for page in (page for page in visits if page < graph.pages):
         fate: Any = fates[page]
         target = (page + 1) % graph.pages
-        row = graph.links_of(page) if fate == "read" else NO_LINKS
-        if fate == "moved" and stands_for[page] == page and stands_for[target] != page:
+        row = graph.links_of(page) if fate == "fetched" else NO_LINKS
+        if fate == "redirected" and stands_for[page] == page and stands_for[target] != page:
             stands_for[stands_for == page] = stands_for[target]
         links[page] = row
         strategy.observe(Outcome(page, fate, row, target=target), NO_LINKS)
@@ -181,7 +181,7 @@ def test_one_visit_at_a_time_equals_the_whole_crawl(make: Maker, policy: Policy,
         page = take(queue)
         order.append(page)
         gone = Outcome(page, "gone")
-        reorder = single.observe(gone if dead[page] else Outcome(page, "read", graph.links_of(page)), NO_LINKS)
+        reorder = single.observe(gone if dead[page] else Outcome(page, "fetched", graph.links_of(page)), NO_LINKS)
     assert order == taken.tolist()
     for name in ("cash", "weight", "settled", "given", "state", "order"):
         one, other = getattr(single.cash, name), getattr(whole.cash, name)
@@ -233,29 +233,29 @@ def test_a_page_gone_has_no_weight_until_it_returns_and_is_forgotten_by_halves()
         strategy.observe(gone, NO_LINKS)
         found.append(strategy.importance()[2])
     assert found == pytest.approx([before / 2, before / 4, before / 8], rel=0.35)
-    strategy.observe(Outcome(2, "read", graph.links_of(2)), NO_LINKS)
+    strategy.observe(Outcome(2, "fetched", graph.links_of(2)), NO_LINKS)
     assert strategy.cash.totals[kernels.WEIGHTS] == 4
 
 
 def test_jumps_follow_a_trusted_page_that_moved() -> None:
     strategy = begun(Opic(), beginning([0, 1], 2))
-    reorder = strategy.observe(Outcome(0, "moved", target=9), NO_LINKS)
+    reorder = strategy.observe(Outcome(0, "redirected", target=9), NO_LINKS)
     assert dict(zip(reorder.pages.tolist(), reorder.priorities.tolist(), strict=True)) == {9: 0.5, 0: 0.0}
     assert strategy.cash.weight[[0, 1, 9]].tolist() == [0, 0.5, 0.5]
-    reorder = strategy.observe(Outcome(1, "read"), NO_LINKS)  # without links: all of its cash jumps
+    reorder = strategy.observe(Outcome(1, "fetched"), NO_LINKS)  # without links: all of its cash jumps
     assert dict(zip(reorder.pages.tolist(), reorder.priorities.tolist(), strict=True)) == {1: 0.25, 9: 0.75}
-    strategy.observe(Outcome(1, "read", np.array([0, 9], np.int32)), NO_LINKS)  # links to both reach one page
+    strategy.observe(Outcome(1, "fetched", np.array([0, 9], np.int32)), NO_LINKS)  # links to both reach one page
     assert holdings(strategy)[0] == 0
-    strategy.observe(Outcome(9, "moved", target=0), NO_LINKS)  # in a circle: there is no page to read
+    strategy.observe(Outcome(9, "redirected", target=0), NO_LINKS)  # in a circle: there is no page to read
     assert holdings(strategy).sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1)
 
 
 def test_a_trusted_page_may_move_to_one_that_is_trusted_too_or_gone() -> None:
     strategy = begun(Opic(), beginning([0, 1, 2], 4))
-    strategy.observe(Outcome(0, "moved", target=1), NO_LINKS)
+    strategy.observe(Outcome(0, "redirected", target=1), NO_LINKS)
     assert strategy.cash.weight.tolist() == pytest.approx([0, 2 / 3, 1 / 3, 0])
     strategy.observe(Outcome(3, "gone"), NO_LINKS)
-    strategy.observe(Outcome(2, "moved", target=3), NO_LINKS)
+    strategy.observe(Outcome(2, "redirected", target=3), NO_LINKS)
     assert strategy.cash.totals[kernels.WEIGHTS] == pytest.approx(2 / 3)
     assert holdings(strategy).sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1)
 
@@ -275,7 +275,7 @@ def test_a_page_that_moved_takes_its_past_along() -> None:
         strategy = begun(make("greedy", "trusted"), beginning([0], 5))
         strategy.run(rows_of(graph), 200)
         before = strategy.importance()[2]
-        strategy.observe(Outcome(2, "moved", target=7), NO_LINKS)
+        strategy.observe(Outcome(2, "redirected", target=7), NO_LINKS)
         assert strategy.importance()[[2, 7]] == pytest.approx([0, before])
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from surfing import Clock
 from surveyor.crawler.frontier import Budgets, Frontier
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.queues import REFUSALS, Batch, Errand, HostQueues, OneQueue
+from surveyor.crawler.queues import REFUSALS, Batch, HostQueues, HostTask, OneQueue
 from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError
 from surveyor.fetch.politeness.hosts import DAY, Hosts
@@ -122,7 +122,7 @@ class Model:
         batch = taken(self.queues, count)
         assert batch.pages == pages
         assert batch.refused == [Outcome(page, "blocked", reason=FORBIDDEN) for page in refused]
-        assert not batch.errands
+        assert not batch.tasks
         for page in refused:
             self.queues.drop(page)
             del self.leased[page]
@@ -131,7 +131,7 @@ class Model:
     def check(self) -> None:
         assert len(self.queues) == len(self.waiting) + len(self.held)
         known = {**self.waiting, **self.leased, **{page: priority for page, (_, priority) in self.held.items()}}
-        pages, priorities = self.queues.standing()
+        pages, priorities = self.queues.queued()
         assert dict(zip(pages.tolist(), priorities.tolist(), strict=True)) == known
 
     def drain(self) -> None:
@@ -175,7 +175,7 @@ def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> 
     queues = HostQueues(SMALL, hosts, url_of)
     put(queues, {0: 1.0, 1: 3.0, 2: 2.0, 4: 9.0})
     batch = taken(queues, 10)
-    assert batch.errands == [Errand("address", hosts.number(f"{n}.example"), f"http://{n}.example") for n in (1, 2, 0)]
+    assert batch.tasks == [HostTask("address", hosts.number(f"{n}.example"), f"http://{n}.example") for n in (1, 2, 0)]
     assert not batch.pages
     assert not taken(queues, 10)
     assert queues.again_at == math.inf  # nothing happens by itself
@@ -184,7 +184,7 @@ def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> 
         hosts.answered(number, asked=False)
     robots = taken(queues, 10)
     first = hosts.number("1.example")
-    assert robots.errands == [Errand("robots", first, "http://1.example")]
+    assert robots.tasks == [HostTask("robots", first, "http://1.example")]
     assert not taken(queues, 10)
     hosts.ruled(first, "http://1.example", RULES, clock.now + DAY)
     hosts.answered(first)
@@ -235,9 +235,9 @@ def test_ten_thousand_hosts_are_each_looked_up_once() -> None:
     put(queues, {page: float(-page) for page in range(count)})
     asked: list[int] = []
     while batch := taken(queues, 64):
-        asked += [errand.host for errand in batch.errands]
-        for errand in batch.errands:
-            hosts.found(errand.host, "")
+        asked += [task.host for task in batch.tasks]
+        for task in batch.tasks:
+            hosts.found(task.host, "")
     assert asked == list(range(count))
     assert len(queues) == count
 
@@ -249,10 +249,10 @@ def test_odd_hosts_are_hosts(url: str) -> None:
     hosts = Hosts(1.0, clock=Clock(), finds=False)
     queues = HostQueues(1, hosts, lambda _: url)
     put(queues, {0: 1.0})
-    (errand,) = taken(queues).errands
-    assert errand.kind == "robots"
-    assert url.startswith(f"{errand.origin}/")
-    assert hosts[errand.host].name in url
+    (task,) = taken(queues).tasks
+    assert task.kind == "robots"
+    assert url.startswith(f"{task.origin}/")
+    assert hosts[task.host].name in url
 
 
 # --- the frontier ---
@@ -263,7 +263,7 @@ def frontier(count: int, room: int = 2, **options: object) -> Frontier:
     graph = GrowingGraph()
     ledger = Ledger(graph, [0], pages=room)
     links = np.arange(1, count, dtype=np.int32)
-    ledger.observe(Outcome(0, "read", links), graph.put(0, links))
+    ledger.observe(Outcome(0, "fetched", links), graph.put(0, links))
     return Frontier(ledger, **options)  # type: ignore[arg-type]
 
 
@@ -297,7 +297,7 @@ def test_what_stands_makes_the_same_frontier_in_either_kind_of_queue(
     hosts_order = sorted(priorities, key=lambda page: (-priorities[page], page % HOSTS, page))
     for source in (made, plain):
         for target, expected in ((by_host(40)[0], hosts_order), (frontier(40), order)):
-            target.update(source.standing())
+            target.update(source.queued())
             assert target.take(40).pages == expected
     assert len(queues) == len(priorities) - len(leased[holds:])
 

@@ -45,7 +45,7 @@ def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -
     """Read the local pages, then what the strategy asks for; several are under way and answer in any order."""
     crawl, chance = begun(strategy), np.random.default_rng(order)
     for page in range(LOCAL):
-        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
     asked: list[int] = []
     under_way: list[int] = []
     while True:
@@ -54,7 +54,7 @@ def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -
             return crawl, asked
         page = under_way.pop(int(chance.integers(len(under_way))) if order else 0)
         asked.append(page)
-        crawl.learn(Outcome(page, "gone") if page in gone else Outcome(page, "read", GRAPH.links_of(page)))
+        crawl.learn(Outcome(page, "gone") if page in gone else Outcome(page, "fetched", GRAPH.links_of(page)))
 
 
 SEED = int(np.random.default_rng(3).integers(2**62))
@@ -105,17 +105,17 @@ def test_the_seeds_are_local_unless_told() -> None:
 def test_a_seed_that_moved_is_read_where_it_is() -> None:
     crawl = begun("complement")
     assert crawl.frontier.take().pages == [0]
-    crawl.learn(Outcome(0, "moved", target=5))
+    crawl.learn(Outcome(0, "redirected", target=5))
     assert crawl.frontier.take().pages == [5]
-    crawl.learn(Outcome(5, "read", np.array([1, 2], np.int32)))
+    crawl.learn(Outcome(5, "fetched", np.array([1, 2], np.int32)))
     assert set(crawl.frontier.take(5).pages) <= {1, 2}
 
 
 def test_a_page_that_moved_is_read_where_it_is() -> None:
     crawl = begun("complement:local=1,start=1,batch=1,extra=3")
-    crawl.learn(Outcome(0, "read", np.array([1, 2], np.int32)))
+    crawl.learn(Outcome(0, "fetched", np.array([1, 2], np.int32)))
     first = crawl.frontier.take().pages[0]
-    crawl.learn(Outcome(first, "moved", target=7))
+    crawl.learn(Outcome(first, "redirected", target=7))
     assert crawl.frontier.take(5).pages == [7]
 
 
@@ -126,20 +126,20 @@ def test_frozen_in_the_middle_of_a_round_it_goes_on_the_same() -> None:
     whole = crawled(f"complement:{NUMBERS}")[1]
     crawl = begun(f"complement:{NUMBERS}")
     for page in range(LOCAL):
-        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
     for page in whole[:33]:
         assert crawl.frontier.take().pages == [page]
-        crawl.learn(Outcome(page, "read", GRAPH.links_of(page)))
+        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
     frozen = freeze(parts(crawl))
     assert frozen is not None
-    waiting, other = crawl.frontier.standing(), begun(f"complement:{NUMBERS}")
+    waiting, other = crawl.frontier.queued(), begun(f"complement:{NUMBERS}")
     thaw(parts(other), {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
     fresh = Crawl(other.graph, other.ledger, other.strategy, Frontier(other.ledger))
     fresh.frontier.update(waiting)
     rest = []
     while taken := fresh.frontier.take().pages:
         rest += taken
-        fresh.learn(Outcome(taken[0], "read", GRAPH.links_of(taken[0])))
+        fresh.learn(Outcome(taken[0], "fetched", GRAPH.links_of(taken[0])))
     assert rest == whole[33:]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.stopping import ENDLESS, Both, Bytes, Coverage, Either, Minutes, Pages, Requests, Rule, Standing, parse
+from surveyor.stopping import ENDLESS, Both, Bytes, Coverage, Either, Minutes, Pages, Progress, Requests, Rule, parse
 
 SIMPLE: st.SearchStrategy[Rule] = st.one_of(
     st.builds(Coverage, st.floats(0.01, 0.99)),
@@ -22,7 +22,7 @@ RULES: st.SearchStrategy[Rule] = st.recursive(
     max_leaves=6,
 )
 STANDINGS = st.builds(
-    Standing,
+    Progress,
     pages=st.integers(0, 100),
     seconds=st.floats(0, 600),
     bytes=st.integers(0, 100),
@@ -34,8 +34,8 @@ STANDINGS = st.builds(
 
 def test_each_rule_is_done_at_its_limit_and_not_before() -> None:
     before, at = (
-        Standing(pages=9, seconds=59.9, bytes=1999, at_least=0.899),
-        Standing(pages=10, seconds=60.0, bytes=2000, at_least=0.9),
+        Progress(pages=9, seconds=59.9, bytes=1999, at_least=0.899),
+        Progress(pages=10, seconds=60.0, bytes=2000, at_least=0.9),
     )
     for rule in (Coverage(0.9), Pages(10), Minutes(1), Bytes(2000)):
         assert not rule.done(before)
@@ -45,20 +45,20 @@ def test_each_rule_is_done_at_its_limit_and_not_before() -> None:
 
 def test_coverage_is_hopeless_only_when_little_is_left_in_motion() -> None:
     rule = Coverage(0.9)
-    assert not rule.hopeless(Standing(1, best_possible=0.8, in_motion=0.02))
-    assert rule.hopeless(Standing(1, best_possible=0.8, in_motion=0.01))
-    assert not rule.hopeless(Standing(1, best_possible=0.9, in_motion=0.0))
-    assert not (rule | Pages(10)).hopeless(Standing(1, best_possible=0.8, in_motion=0.0))
-    assert (rule & Pages(10)).hopeless(Standing(1, best_possible=0.8, in_motion=0.0))
+    assert not rule.hopeless(Progress(1, best_possible=0.8, in_motion=0.02))
+    assert rule.hopeless(Progress(1, best_possible=0.8, in_motion=0.01))
+    assert not rule.hopeless(Progress(1, best_possible=0.9, in_motion=0.0))
+    assert not (rule | Pages(10)).hopeless(Progress(1, best_possible=0.8, in_motion=0.0))
+    assert (rule & Pages(10)).hopeless(Progress(1, best_possible=0.8, in_motion=0.0))
 
 
 @given(RULES, RULES, STANDINGS)
-def test_combined_rules_follow_logic(one: Rule, other: Rule, standing: Standing) -> None:
-    assert (one | other).done(standing) == (one.done(standing) or other.done(standing))
-    assert (one & other).done(standing) == (one.done(standing) and other.done(standing))
-    assert (one | other).hopeless(standing) == (one.hopeless(standing) and other.hopeless(standing))
-    assert (one & other).hopeless(standing) == (one.hopeless(standing) or other.hopeless(standing))
-    assert (one | other).reached(standing) == (one | other).done(standing)
+def test_combined_rules_follow_logic(one: Rule, other: Rule, progress: Progress) -> None:
+    assert (one | other).done(progress) == (one.done(progress) or other.done(progress))
+    assert (one & other).done(progress) == (one.done(progress) and other.done(progress))
+    assert (one | other).hopeless(progress) == (one.hopeless(progress) and other.hopeless(progress))
+    assert (one & other).hopeless(progress) == (one.hopeless(progress) or other.hopeless(progress))
+    assert (one | other).reached(progress) == (one | other).done(progress)
 
 
 @given(RULES, RULES, RULES)
@@ -68,10 +68,10 @@ def test_grouping_does_not_matter(one: Rule, two: Rule, three: Rule) -> None:
 
 
 @given(RULES, STANDINGS)
-def test_limits_say_when_a_rule_is_done(rule: Rule, standing: Standing) -> None:
+def test_limits_say_when_a_rule_is_done(rule: Rule, progress: Progress) -> None:
     limits = rule.limits()
     if limits is not None:
-        assert rule.done(standing) == (standing.at_least >= limits[0] or standing.pages >= limits[1])
+        assert rule.done(progress) == (progress.at_least >= limits[0] or progress.pages >= limits[1])
 
 
 def test_limits() -> None:
@@ -204,7 +204,7 @@ def test_text_that_is_no_rule_is_refused(text: str, message: str) -> None:
 
 
 def test_room_is_what_may_be_under_way() -> None:
-    now = Standing(pages=3, requests=10)
+    now = Progress(pages=3, requests=10)
     assert Coverage(0.9).room(now) == Minutes(1).room(now) == ENDLESS
     assert (Pages(5).room(now), Requests(11).room(now), Requests(5).room(now)) == (2, 1, 0)
     assert (Pages(5) | Requests(11) | Minutes(1)).room(now) == 1
@@ -216,5 +216,5 @@ def test_requests_must_be_a_whole_number() -> None:
     for wrong in (0, -1, 2.5):
         with pytest.raises(UsageError, match="requests must be a whole number"):
             Requests(wrong)  # type: ignore[arg-type]
-    assert Requests(3).done(Standing(0, requests=3))
-    assert not Requests(3).done(Standing(9, requests=2))
+    assert Requests(3).done(Progress(0, requests=3))
+    assert not Requests(3).done(Progress(9, requests=2))

@@ -23,7 +23,7 @@ ESTIMATORS = ("auto", "crawled", "frontier")
 MOVERS = 10  # pages outside that are listed
 #: Settings of a crawl that hold where pages are fetched.
 FETCHING = (
-    "contact", "delay", "domain_delay", "max_delay", "max_wait", "avoid", "exclude", "pause", "concurrency", "allow",
+    "contact", "delay", "domain_delay", "max_delay", "max_wait", "avoid", "exclude", "backoff", "concurrency", "allow",
     "archive", "follow_nofollow", "timeout", "max_bytes", "budget", "budget_file", "proxy", "ca_file",
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
 
 def _words(web: EmbeddedWeb, path: Path) -> list[str]:
     """Return the command that crawls this web; its server is its own proxy, so no name has to be looked up."""
-    given = {"proxy": f"http://127.0.0.1:{web.port}", "scope": "any", "delay": "0", "pause": "0.1",
+    given = {"proxy": f"http://127.0.0.1:{web.port}", "scope": "any", "delay": "0", "backoff": "0.1",
              "until": f"coverage={GOAL}", "contact": CONTACT, "out": str(path)}  # fmt: skip
     return ["crawl", *web.seeds, *(word for name, value in given.items() for word in (f"--{name}", value))]
 
@@ -97,7 +97,7 @@ def _crawl_and_kill(words: list[str], path: Path, *, quiet: bool) -> int:
             time.sleep(0.05)
             if (path / "survey.toml").is_file():
                 journal = Journal.open(path / "journal.sqlite", write=False)
-                read = journal.kinds().get("read", 0)
+                read = journal.kinds().get("fetched", 0)
                 journal.close()
     finally:
         if crawl.poll() is None:

@@ -51,7 +51,7 @@ class Display:
         if outcome is not None:
             if outcome.kind == "blocked":
                 self._blocked.setdefault(outcome.reason, set()).add(outcome.page)
-            elif outcome.kind == "read":
+            elif outcome.kind == "fetched":
                 self._latest = run.state.urls[outcome.page]
         self._remark(run)
         now = time.monotonic()

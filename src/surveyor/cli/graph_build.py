@@ -16,7 +16,7 @@ from surveyor.cli import options
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.graph.csr import Graph
-    from surveyor.stopping import Progress
+    from surveyor.stopping import ProgressCallback
 
 MADE_UP = "synthetic:"
 FOR_FILES = ("nodes", "format", "strict")
@@ -79,7 +79,9 @@ def command(
     _report(output, graph, dest, seconds[0])
 
 
-def make_web(preset: str, dest: str, *, links: int | None = None, rng: int, replace: bool, progress: Progress) -> Graph:
+def make_web(
+    preset: str, dest: str, *, links: int | None = None, rng: int, replace: bool, progress: ProgressCallback
+) -> Graph:
     """Write a made-up web to a graph folder: as a stream, or through memory where one must be replaced."""
     from surveyor.graph.folder import check_free
     from surveyor.graph.synthetic.generate import synthetic_web

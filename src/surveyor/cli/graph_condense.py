@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.graph.condense import Condensed
     from surveyor.graph.places import Level
-    from surveyor.stopping import Progress
+    from surveyor.stopping import ProgressCallback
     from surveyor.web.suffixes import Suffixes
 
 
@@ -80,7 +80,14 @@ def command(
 
 
 def _of_graph(
-    source: str, dest: str, to: Level, suffixes: Suffixes | None, *, memory: int, replace: bool, progress: Progress
+    source: str,
+    dest: str,
+    to: Level,
+    suffixes: Suffixes | None,
+    *,
+    memory: int,
+    replace: bool,
+    progress: ProgressCallback,
 ) -> Condensed:
     from surveyor.cli.options import format_means
     from surveyor.errors import UsageError
@@ -98,7 +105,14 @@ def _of_graph(
 
 
 def _of_survey(
-    source: str, dest: str, to: Level, suffixes: Suffixes | None, *, nofollow: bool, replace: bool, progress: Progress
+    source: str,
+    dest: str,
+    to: Level,
+    suffixes: Suffixes | None,
+    *,
+    nofollow: bool,
+    replace: bool,
+    progress: ProgressCallback,
 ) -> Condensed:
     from surveyor.survey.survey import Survey
 

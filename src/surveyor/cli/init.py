@@ -37,22 +37,22 @@ FILE = Path("surveyor.toml")
 @click.option("--until", multiple=True, metavar="RULE", help="When to stop.  [by the template]")
 @click.option("--delay", type=float, metavar="X", help="Seconds between two requests to a host, at least.  [1]")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing; take what options and the template say.")
-@click.option("--force", is_flag=True, help="Replace a surveyor.toml that is there.")
-def command(output: Output, *, template: str | None, yes: bool, force: bool, **given: Any) -> int:
+@click.option("--replace", is_flag=True, help="Replace a surveyor.toml that is there.")
+def command(output: Output, *, template: str | None, yes: bool, replace: bool, **given: Any) -> int:
     """Write surveyor.toml in this folder; on a terminal, ask for what no option says.
 
     With it `surveyor crawl` needs no options. All other settings stand in it too, as comments with their defaults.
     """
     from surveyor.errors import UsageError
 
-    if FILE.exists() and not force:
+    if FILE.exists() and not replace:
         raise UsageError(
-            f"{FILE} exists already", hint="--force replaces it; `surveyor config show` tells what it says"
+            f"{FILE} exists already", hint="--replace replaces it; `surveyor config show` tells what it says"
         )
     asks = not yes and not output.quiet and output.mode == "text" and sys.stdin.isatty() and sys.stderr.isatty()
     values = {name: value for name, value in given.items() if value is not None and value != ()}
     chosen = _asked(values, template) if asks else _filled(values, template or "site")
-    write(chosen, force=force)
+    write(chosen, replace=replace)
     output.object("init", {"path": str(FILE), "settings": chosen})
     output.line(f"{FILE} written")
     if _hides_pyproject():
@@ -64,7 +64,7 @@ def command(output: Output, *, template: str | None, yes: bool, force: bool, **g
     return 0
 
 
-def write(values: Mapping[str, Any], *, force: bool = False) -> None:
+def write(values: Mapping[str, Any], *, replace: bool = False) -> None:
     """Write the file, at once or not at all, and trust it: the user has just said what is in it."""
     from surveyor.config import trust_file
     from surveyor.errors import UsageError
@@ -72,13 +72,13 @@ def write(values: Mapping[str, Any], *, force: bool = False) -> None:
 
     text = as_toml(values)
     try:
-        if force:
+        if replace:
             write_whole(FILE, text)
         else:
             with FILE.open("x", encoding="utf-8") as file:
                 file.write(text)
     except FileExistsError:
-        raise UsageError(f"{FILE} exists already", hint="--force replaces it") from None
+        raise UsageError(f"{FILE} exists already", hint="--replace replaces it") from None
     with suppress(UsageError):  # without a home folder it is not trusted, and says so when that matters
         trust_file(FILE)
 

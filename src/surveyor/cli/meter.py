@@ -16,7 +16,7 @@ DRAW_EVERY = 0.1
 
 
 class Meter:
-    """A `Progress` that draws on stderr."""
+    """A `ProgressCallback` that draws on stderr."""
 
     def __init__(self, stream: TextIO, *, silent: bool = False, color: bool = True) -> None:
         self._stream, self._silent, self._color = stream, silent, color

@@ -167,8 +167,8 @@ if it is given no URL.
 The project's file may have come with the folder. What widens access counts in it only after `surveyor config trust`,
 which records the real path of the file in `~/.config/surveyor/trusted`: `allow`, `permission`, `contact`, `proxy`,
 `ca_file`, `headers`, `auth`, budgets in files, a `strategy` of the form `module:Class`; `delay`, `domain_delay` and
-`pause` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and `max_fruitless` above it.
-`surveyor init` trusts the file it writes. All other settings and values count without, and `surveyor config show`
+`backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and `max_fruitless` above
+it. `surveyor init` trusts the file it writes. All other settings and values count without, and `surveyor config show`
 prints the origin of each value. A survey that is resumed has rules of its own
 ([surveys from elsewhere](surveys.md#from-elsewhere)).
 

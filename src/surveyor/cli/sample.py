@@ -24,7 +24,7 @@ BY = ("domain", "host", "tld", "language", "out_degree")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
 #: Settings of a crawl that hold where pages are fetched.
 FETCHING = (
-    "contact", "scope", "include", "exclude", "avoid", "delay", "domain_delay", "max_delay", "max_wait", "pause",
+    "contact", "scope", "include", "exclude", "avoid", "delay", "domain_delay", "max_delay", "max_wait", "backoff",
     "concurrency", "allow", "archive", "follow_nofollow", "timeout", "max_bytes", "budget", "budget_file", "proxy",
     "ca_file",
 )  # fmt: skip

@@ -200,7 +200,7 @@ def held(place: str | None) -> set[str]:
         from surveyor.survey.survey import Survey
 
         with Survey(place) as survey:
-            return {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "read"}
+            return {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched"}
     from surveyor.crawler.seeds import read_seeds
 
     urls = set(read_seeds(place))

@@ -11,7 +11,7 @@ from surveyor.cli.suggested import FETCHING, options_given
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.crawler.preview import Look
+    from surveyor.crawler.preview import Preview
 
 NAMES = (
     "contact", "scope", "include", "exclude", "depth", "delay", "allow", "follow_nofollow", "timeout", "max_bytes",
@@ -30,16 +30,16 @@ def command(output: Output, *, url: str, top: int, **given: Any) -> int:
     code is 5 if the page could not be fetched. Settings may also stand in surveyor.toml or in SURVEYOR_… variables.
     """
     from surveyor.config import load
-    from surveyor.crawler.preview import looked
+    from surveyor.crawler.preview import fetch_preview
     from surveyor.fetch.http import run_sync
-    from surveyor.report.looks import ending, look_facts
+    from surveyor.report.previews import ending, preview_facts
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     chosen = settings.with_contact(output, load(flags)[0])
-    found = run_sync(looked(url, chosen, say=output.say))
+    found = run_sync(fetch_preview(url, chosen, say=output.say))
     output.object("try", found.to_dict())
     output.line(found.final)
-    output.facts(look_facts(found))
+    output.facts(preview_facts(found))
     show_links(output, found, top)
     output.line()
     output.line(ending(found))
@@ -47,7 +47,7 @@ def command(output: Output, *, url: str, top: int, **given: Any) -> int:
     return 0 if found.fetched else 5
 
 
-def show_links(output: Output, found: Look, number: int) -> None:
+def show_links(output: Output, found: Preview, number: int) -> None:
     """Print some links of each kind."""
     for kind in ("in scope", "out of scope", "nofollow"):
         links = [link for link in found.links if link.where == kind]
@@ -61,7 +61,7 @@ def show_links(output: Output, found: Look, number: int) -> None:
             output.line(f"  and {len(links) - number:,} more")
 
 
-def advise(output: Output, found: Look) -> None:
+def advise(output: Output, found: Preview) -> None:
     """Suggest what to do next."""
     target = found.hops[-1].target if found.hops else None
     if found.fetched:

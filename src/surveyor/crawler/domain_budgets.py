@@ -27,7 +27,7 @@ from surveyor.crawler.budgets import MOST, Limits, Plan, parse, read_limits
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.streams import refuse_pipe
 from surveyor.outcome import Event
-from surveyor.stopping import Rule, Standing
+from surveyor.stopping import Progress, Rule
 from surveyor.web.urls import domain, host
 
 if TYPE_CHECKING:
@@ -246,17 +246,17 @@ class OrRank(Rule):
     def __init__(self, until: Rule, again_at: float) -> None:
         self._until, self.again_at = until, again_at
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Return whether to stop, for either reason."""
-        return self._until.done(standing) or standing.pages >= self.again_at
+        return self._until.done(progress) or progress.pages >= self.again_at
 
-    def hopeless(self, standing: Standing) -> bool:
+    def hopeless(self, progress: Progress) -> bool:
         """Delegate to the wrapped rule."""
-        return self._until.hopeless(standing)
+        return self._until.hopeless(progress)
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Delegate to the wrapped rule."""
-        return self._until.room(standing)
+        return self._until.room(progress)
 
     def limits(self) -> tuple[float, int] | None:
         """Delegate to the wrapped rule."""

@@ -27,7 +27,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.graph.places import Level, Places
 from surveyor.outcome import Visit
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.journal import Journal
 from surveyor.web.suffixes import Suffixes
 
@@ -78,11 +78,11 @@ class DomainGraph:
                 raise UsageError(f"page {visit.page} was read before", hint="give the visit that this one replaces")
             self._put(before, -1)
         self._moves[visit.page] = visit.page if goal < 0 else goal
-        self._read[visit.page] = visit.kind == "read"
-        if visit.kind == "read":
+        self._read[visit.page] = visit.kind == "fetched"
+        if visit.kind == "fetched":
             self._put(visit, 1)
 
-    def catch_up(self, journal: Journal, progress: Progress = silent) -> None:
+    def catch_up(self, journal: Journal, progress: ProgressCallback = silent) -> None:
         """Read the new visits of a journal; all visits if its past was changed or it is another journal."""
         if self._journal != journal.identity:
             self._begin()
@@ -90,7 +90,7 @@ class DomainGraph:
         end = journal.position
         self.add_urls(journal.urls(self._at.size))
         for number, visit in enumerate(islice(journal.visits(self.position), end - self.position), self.position + 1):
-            before = journal.last_visit(visit.page, "read", before=number) if self._read[visit.page] else None
+            before = journal.last_visit(visit.page, "fetched", before=number) if self._read[visit.page] else None
             self.observe(visit, before)
             if number % OFTEN == 0:
                 progress("reading visits", number, end, "visits")
@@ -140,7 +140,7 @@ class DomainGraph:
 
 def _goal(visit: Visit) -> int:
     """Return where a page moved to, in or out of scope; -1 if it did not."""
-    if visit.kind == "moved":
+    if visit.kind == "redirected":
         return visit.target
     left = visit.kind == "blocked" and visit.reason == LEFT and visit.out_of_scope.size
     return int(visit.out_of_scope[0]) if left else -1

@@ -133,21 +133,21 @@ class Frontier:
         if (domain := self._under_way.pop(page, -1)) >= 0:
             self._spent[domain] -= 1
 
-    def standing(self) -> Reorder:
+    def queued(self) -> Reorder:
         """Return the queued and leased pages and their priorities."""
-        return Reorder(*self._queues.standing())
+        return Reorder(*self._queues.queued())
 
     def by_host(self) -> IdArray:
         """Return one page of each host, in order of discovery; empty if there is a single queue."""
         return self._queues.by_host()
 
-    def restore(self, standing: Reorder, by_host: IdArray) -> None:
+    def restore(self, queued: Reorder, by_host: IdArray) -> None:
         """Replace the queue with this saved one."""
-        for page in self._queues.standing()[0].tolist():
+        for page in self._queues.queued()[0].tolist():
             self._queues.drop(page)
         self._make_room()
         self._queues.settle(by_host)
-        self.update(standing)
+        self.update(queued)
 
     def hold(self, page: int, until: float) -> None:
         """Hold a leased page back for a retry at that time."""

@@ -36,7 +36,7 @@ Schonfeld 2007; the push: Andersen, Chung and Lang 2006. 17 bytes per page; time
     >>> graph = GrowingGraph()
     >>> ledger = Ledger(graph, [0])
     >>> old = graph.put(0, np.array([1, 2], np.int32))
-    >>> ledger.observe(Outcome(0, "read", graph.links_of(0)), old)
+    >>> ledger.observe(Outcome(0, "fetched", graph.links_of(0)), old)
     >>> coverage = ledger.coverage()
     >>> round(coverage.at_least, 4), round(coverage.at_most, 4), round(coverage.waiting, 4)
     (0.15, 0.8725, 0.85)
@@ -139,9 +139,9 @@ class Ledger:
             return
         if life == mass.DEAD and outcome.kind != "gone":
             mass.undo(self.mass, page, old_links[:0])
-        elif life == mass.READ and not (outcome.kind == "read" and _same(old_links, outcome.links)):
+        elif life == mass.READ and not (outcome.kind == "fetched" and _same(old_links, outcome.links)):
             mass.undo(self.mass, page, old_links)
-        if outcome.kind == "read":
+        if outcome.kind == "fetched":
             closure.step(self.mass, self.graph.rows, page)
         elif outcome.kind == "gone":
             closure.bury(self.mass, self.graph.rows, page)
@@ -279,9 +279,9 @@ class Ledger:
         page, target = outcome.page, outcome.target
         if outcome.kind not in KINDS:
             raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(KINDS)}")
-        if not 0 <= page < MAX_PAGES or not (0 if outcome.kind == "moved" else -1) <= target < MAX_PAGES:
+        if not 0 <= page < MAX_PAGES or not (0 if outcome.kind == "redirected" else -1) <= target < MAX_PAGES:
             raise UsageError(f"no page {target if 0 <= page < MAX_PAGES else page}", hint="page ids start at 0")
-        if outcome.kind == "read" and self.graph.links_of(page).size != outcome.links.size:
+        if outcome.kind == "fetched" and self.graph.links_of(page).size != outcome.links.size:
             raise UsageError(f"the graph does not have the links of page {page}", hint="call graph.put before observe")
 
     def _make_room(self, largest: int) -> None:

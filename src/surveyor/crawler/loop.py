@@ -20,8 +20,8 @@ from surveyor.crawler.queues import Batch
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import News, Outcome, was_asked
-from surveyor.stopping import ENDLESS, Rule, Standing
+from surveyor.outcome import FetchResults, Outcome, was_asked
+from surveyor.stopping import ENDLESS, Progress, Rule
 
 Ending = Literal["reached", "hopeless", "empty", "fruitless"]
 Watch = Callable[[Outcome], None]
@@ -45,14 +45,14 @@ class Source(Protocol):
     def begin(self, batch: Batch) -> None:
         """Begin to fetch."""
 
-    async def news(self, until: float) -> News:
+    async def results(self, until: float) -> FetchResults:
         """Return what has ended; wait for it, but not longer than until that time. A failure is an outcome."""
 
 
 class Journal(Protocol):
     """What remembers."""
 
-    def commit(self, news: News) -> None:
+    def commit(self, results: FetchResults) -> None:
         """Keep it for good; it counts from now on."""
 
 
@@ -84,10 +84,10 @@ class Crawl:
         only_coverage = (until.limits() or (0.0, 0))[1] == ENDLESS
         return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
 
-    def standing(self, tally: Tally) -> Standing:
+    def progress(self, tally: Tally) -> Progress:
         """Say how far the crawl has come."""
         now = self.ledger.coverage()
-        return Standing(
+        return Progress(
             pages=tally.pages,
             seconds=time.monotonic() - tally.began,
             bytes=tally.bytes,
@@ -110,7 +110,7 @@ class Tally:
     began: float = field(default_factory=time.monotonic)
     watch: Watch = lambda _: None
     between: Callable[[], None] = lambda: None  # called when nothing is half done
-    give_up: Callable[[float], News | None] = lambda _: None  # what is not waited for until that time
+    give_up: Callable[[float], FetchResults | None] = lambda _: None  # what is not waited for until that time
     exact: bool = False  # never read more pages than asked for, though a batch has room for more
 
     @property
@@ -132,15 +132,15 @@ async def crawl(
     It also ends, *fruitless*, when many requests in a row fetched no page: redirects, errors and traps alone.
     """
     tally = tally or Tally()
-    while not until.done(standing := state.standing(tally)):
-        if until.hopeless(standing):
+    while not until.done(progress := state.progress(tally)):
+        if until.hopeless(progress):
             return "hopeless"
         if tally.is_fruitless:
             return "fruitless"
         tally.between()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
-            left = until.room(standing) if tally.exact else ENDLESS
+            left = until.room(progress) if tally.exact else ENDLESS
             if source.to_begin or source.held:  # they come first, and need a place within the rule as well
                 busy = source.under_way - source.to_begin
                 source.begin(Batch(room=min(left - busy, batch - busy + source.held)))
@@ -152,30 +152,30 @@ async def crawl(
             take_in(state, given_up, journal, tally)
             continue
         if not (leased or source.under_way or again_at < math.inf):
-            take_in(state, News(closes=True), journal, tally)
-            return "reached" if until.done(state.standing(tally)) else "empty"
+            take_in(state, FetchResults(closes=True), journal, tally)
+            return "reached" if until.done(state.progress(tally)) else "empty"
         source.begin(leased)
-        news = await source.news(0.0 if leased.refused else again_at)
-        news.outcomes[:0] = leased.refused
-        take_in(state, news, journal, tally)
+        results = await source.results(0.0 if leased.refused else again_at)
+        results.outcomes[:0] = leased.refused
+        take_in(state, results, journal, tally)
     return "reached"
 
 
-def take_in(state: Crawl, news: News, journal: Journal, tally: Tally) -> None:
+def take_in(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:
     """Keep what happened, then learn from it: in journal order, so that a replay is identical."""
-    journal.commit(news)
-    for page, until in news.retries:
+    journal.commit(results)
+    for page, until in results.retries:
         state.frontier.hold(page, until)
-    for outcome in news.outcomes:
+    for outcome in results.outcomes:
         state.learn(outcome)
-        tally.pages += outcome.kind == "read"
-        tally.count(was_asked(outcome), read=outcome.kind == "read")
+        tally.pages += outcome.kind == "fetched"
+        tally.count(was_asked(outcome), read=outcome.kind == "fetched")
         tally.bytes += getattr(outcome, "size", 0)
         tally.watch(outcome)
-    for event in news.events:
+    for event in results.events:
         if event.kind == "requests":
             tally.count(event.detail["count"], read=False)
-    if news.closes:
+    if results.closes:
         state.ledger.close()
 
 

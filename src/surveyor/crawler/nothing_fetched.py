@@ -23,7 +23,7 @@ def nothing_fetched(survey: Survey) -> NothingFetched:
     page = tried.get(first)
     url, visit = pages[page] if page is not None else (first, None)
     met = {page}
-    while visit is not None and visit.kind == "moved" and visit.target in pages and visit.target not in met:
+    while visit is not None and visit.kind == "redirected" and visit.target in pages and visit.target not in met:
         met.add(visit.target)
         url, visit = pages[visit.target]
     why = NOT_TRIED if visit is None else visit.reason or "it redirects in a circle"

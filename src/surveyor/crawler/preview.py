@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
 from surveyor.crawler.replay import scope_of
-from surveyor.crawler.single_fetch import Guest, visiting
+from surveyor.crawler.single_fetch import PoliteClient, visiting
 from surveyor.crawler.start import clean_seeds, named
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, run_sync
 from surveyor.fetch.politeness.hosts import Hosts
@@ -34,12 +34,12 @@ LONG = 2.0  # waits longer than this many seconds are reported
 
 
 @dataclass(frozen=True, slots=True)
-class RobotsLook:
+class RobotsPreview:
     """Verdict of the robots.txt of an origin on a page."""
 
     url: str
     status: int | None
-    standing: str  # rules, absent or unreachable
+    state: str  # rules, absent or unreachable
     permits: bool
     why: str  # why it may not be read
     rule: str  # the matching line
@@ -59,7 +59,7 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkLook:
+class LinkPreview:
     """A link of the page: in scope, out of scope or nofollow, and why it is not followed."""
 
     url: str
@@ -68,14 +68,14 @@ class LinkLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Preview:
     """One page as a crawl would see it."""
 
     url: str  # as requested
     final: str  # after redirects
-    robots: tuple[RobotsLook, ...]  # one per origin requested
+    robots: tuple[RobotsPreview, ...]  # one per origin requested
     hops: tuple[Hop, ...]  # requests for pages; none if the first was not allowed
-    kind: str  # outcome in a crawl: read, gone, blocked or moved
+    kind: str  # outcome in a crawl: fetched, gone, blocked or redirected
     reason: str
     again: bool  # whether a crawl would retry it
     scope: str  # scope of a crawl from here
@@ -85,8 +85,8 @@ class Look:
     language: str = ""
     charset: str = ""
     canonical: str = ""
-    wishes: tuple[str, ...] = ()  # noindex, nofollow, noarchive, unavailable_after …
-    links: tuple[LinkLook, ...] = ()
+    directives: tuple[str, ...] = ()  # noindex, nofollow, noarchive, unavailable_after …
+    links: tuple[LinkPreview, ...] = ()
 
     @property
     def fetched(self) -> bool:
@@ -106,19 +106,19 @@ class Look:
         return {**asdict(self), "fetched": self.fetched, "link_counts": self.counts()}
 
 
-def look(
+def preview(
     url: str,
     *,
     resolver: Resolver | None = None,
     client: Client | None = None,
     say: Callable[[str], None] = lambda _: None,
     **settings: Any,
-) -> Look:
+) -> Preview:
     """Fetch one page without a crawl; settings are those of `crawl` (contact, scope, delay, allow, …)."""
-    return run_sync(looked(url, Settings(**settings), client=client, resolver=resolver, say=say))
+    return run_sync(fetch_preview(url, Settings(**settings), client=client, resolver=resolver, say=say))
 
 
-async def looked(
+async def fetch_preview(
     url: str,
     settings: Settings,
     *,
@@ -127,28 +127,28 @@ async def looked(
     hosts: Hosts | None = None,
     wait: Wait | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> Look:
+) -> Preview:
     """Fetch one page; long waits are reported to `say`."""
     seed = clean_seeds(url)[0]
     settings, _ = named(settings, {}, [seed])
     async with visiting(settings, client=client, resolver=resolver, hosts=hosts, wait=wait, say=say) as fetcher:
-        return await _Looker(fetcher, settings, seed).look()
+        return await _PreviewFetch(fetcher, settings, seed).run()
 
 
-class _Looker:
+class _PreviewFetch:
     """Fetches one page and its redirect targets."""
 
-    def __init__(self, fetcher: Guest, settings: Settings, seed: str) -> None:
+    def __init__(self, fetcher: PoliteClient, settings: Settings, seed: str) -> None:
         self._fetcher, self._settings, self._seed = fetcher, settings, seed
         options = {name: getattr(settings, name) for name in ("scope", "include", "exclude", "depth")}
         self._scope = scope_of(Manifest(seeds=(seed,), rng=0, settings=options))
         self._urls = Urls()
         seeds = self._urls.ids([seed]).tolist()
         self._reader = Reader(self._urls, self._scope, seeds, follow_nofollow=settings.follow_nofollow)
-        self._seen: dict[str, RobotsLook] = {}
+        self._seen: dict[str, RobotsPreview] = {}
         self._hops: list[Hop] = []
 
-    async def look(self) -> Look:
+    async def run(self) -> Preview:
         url, clock = self._seed, self._fetcher.hosts.clock
         for _ in range(MOST_REDIRECTS + 1):
             why = await self._fetcher.ready(url)
@@ -161,7 +161,7 @@ class _Looker:
             visit: Any = self._reader.visits([Answer(page, 0, fetched, at, judge(fetched))])[0]
             trouble = judge(fetched).reason if fetched.error else ""
             self._hops.append(Hop(url, fetched.status, fetched.timings.total, trouble, fetched.target))
-            if visit.kind != "moved" or fetched.status not in REDIRECTS:
+            if visit.kind != "redirected" or fetched.status not in REDIRECTS:
                 return self._read(url, fetched, visit)
             url = self._urls[visit.target]
         return self._result(url, "blocked", f"more than {MOST_REDIRECTS} redirects")
@@ -174,11 +174,11 @@ class _Looker:
         status, robots = self._fetcher.robots[there]
         rule, delay = robots.rule_for(url), hosts[hosts.number(host(url))].delay
         line = "" if rule is None else f"line {rule.line}, {rule}"
-        self._seen[there] = RobotsLook(
-            f"{there}/robots.txt", status, robots.standing, not why, why, line, robots.crawl_delay, delay
+        self._seen[there] = RobotsPreview(
+            f"{there}/robots.txt", status, robots.state, not why, why, line, robots.crawl_delay, delay
         )
 
-    def _read(self, url: str, fetched: Fetched, visit: Visit) -> Look:
+    def _read(self, url: str, fetched: Fetched, visit: Visit) -> Preview:
         """Return the properties of a page and its outcome in a crawl."""
         headers = _joined(fetched)
         kind, page = headers.get("content-type", ""), Page()
@@ -188,28 +188,30 @@ class _Looker:
         directives = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
         if page.unavailable_after is not None:
             directives.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")
-        reason = f"stands for {self._urls[visit.target]}" if visit.kind == "moved" else visit.reason
+        reason = f"stands for {self._urls[visit.target]}" if visit.kind == "redirected" else visit.reason
         return self._result(
             url, visit.kind, reason, again=judge(fetched).again, content_type=kind, size=len(fetched.raw),
             title=page.title, language=page.language, charset=page.charset if page.links or page.title else "",
-            canonical=page.canonical or "", wishes=tuple(directives), links=self._links(url, page),
+            canonical=page.canonical or "", directives=tuple(directives), links=self._links(url, page),
         )  # fmt: skip
 
-    def _links(self, url: str, page: Page) -> tuple[LinkLook, ...]:
-        found: dict[str, LinkLook] = {}
+    def _links(self, url: str, page: Page) -> tuple[LinkPreview, ...]:
+        found: dict[str, LinkPreview] = {}
         for spelt, link in zip(normalise_all([link.url for link in page.links]), page.links, strict=True):
             if spelt is None or spelt in found or spelt == url:
                 continue
             why = self._scope.why_not(spelt, 1)
             if not link.follow and not self._settings.follow_nofollow:
-                found[spelt] = LinkLook(spelt, "nofollow", why or "")
+                found[spelt] = LinkPreview(spelt, "nofollow", why or "")
             else:
-                found[spelt] = LinkLook(spelt, "out of scope" if why else IN_SCOPE, why or "")
+                found[spelt] = LinkPreview(spelt, "out of scope" if why else IN_SCOPE, why or "")
         return tuple(found.values())
 
-    def _result(self, url: str, kind: str, reason: str, *, again: bool = False, **facts: Any) -> Look:
+    def _result(self, url: str, kind: str, reason: str, *, again: bool = False, **facts: Any) -> Preview:
         scope = scope_in_words(self._scope, self._seed)
-        return Look(self._seed, url, tuple(self._seen.values()), tuple(self._hops), kind, reason, again, scope, **facts)
+        return Preview(
+            self._seed, url, tuple(self._seen.values()), tuple(self._hops), kind, reason, again, scope, **facts
+        )
 
 
 def scope_in_words(scope: Scope, seed: str) -> str:

@@ -31,7 +31,7 @@ ABSENT = -2  # in both kinds of queue: the page is not in it
 REFUSALS = 1_000  # per batch: a host that forbids a million pages must not delay all others
 
 
-class Errand(NamedTuple):
+class HostTask(NamedTuple):
     """Task to complete for a host before its pages can be requested: look up its address or fetch its robots.txt."""
 
     kind: Literal["address", "robots"]
@@ -45,11 +45,11 @@ class Batch:
 
     pages: list[int] = field(default_factory=list)
     refused: list[Outcome] = field(default_factory=list)
-    errands: list[Errand] = field(default_factory=list)
+    tasks: list[HostTask] = field(default_factory=list)
     room: int | None = ENDLESS  # requests that the source may start on its own; None if it has started them already
 
     def __bool__(self) -> bool:
-        return bool(self.pages or self.refused or self.errands)
+        return bool(self.pages or self.refused or self.tasks)
 
 
 class OneQueue:
@@ -92,7 +92,7 @@ class OneQueue:
 
     again_at = math.inf  # nothing is ever held back
 
-    def standing(self) -> tuple[IdArray, FloatArray]:
+    def queued(self) -> tuple[IdArray, FloatArray]:
         """Return the queued and leased pages and their priorities."""
         pages = np.flatnonzero(self._queue.before != ABSENT).astype(np.int32)
         return pages, self._queue.priority[pages]
@@ -168,7 +168,7 @@ class HostQueues:
             self._make_room(max(woken))
             forest.wake_all(self._forest, self._awake, np.array([*woken], np.int32))
         host = best(self._awake)
-        while host >= 0 and len(batch.pages) + len(batch.errands) < count and len(batch.refused) < REFUSALS:
+        while host >= 0 and len(batch.pages) + len(batch.tasks) < count and len(batch.refused) < REFUSALS:
             leases, again = self._ask(host, batch, refuse)
             host = forest.next_host(self._forest, self._awake, host, leases, not again)
 
@@ -184,7 +184,7 @@ class HostQueues:
         if step is None:
             return False, False
         if step != "page":
-            batch.errands.append(Errand(step, host, origin))
+            batch.tasks.append(HostTask(step, host, origin))
             return False, self.hosts.lease(host, step)
         if reason := self.hosts.why_not(host, origin, url) or refuse(page):
             batch.refused.append(Outcome(page, "blocked", reason=reason))
@@ -200,7 +200,7 @@ class HostQueues:
         soonest = min(self.hosts.next_wake, self._held[0][0] if self._held else math.inf)
         return max(soonest, self.hosts.paused_until) if soonest < math.inf else soonest
 
-    def standing(self) -> tuple[IdArray, FloatArray]:
+    def queued(self) -> tuple[IdArray, FloatArray]:
         """Return the queued and leased pages and their priorities."""
         pages = np.flatnonzero(self._forest.before != ABSENT).astype(np.int32)
         return pages, self._forest.priority[pages]

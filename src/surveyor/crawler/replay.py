@@ -118,7 +118,7 @@ def save(folder: SurveyFolder, state: Derived) -> bool:
     if frozen is None:
         return False
     arrays, about = frozen
-    waiting = state.crawl.frontier.standing()
+    waiting = state.crawl.frontier.queued()
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
     more = {"closed": len(folder.journal.closings()), "seeds": state.crawl.ledger.seeds.tolist()}
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})

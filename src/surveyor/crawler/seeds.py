@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
-from surveyor.crawler.single_fetch import Guest, Say, visiting
+from surveyor.crawler.single_fetch import PoliteClient, Say, visiting
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import REDIRECTS, run_sync
 from surveyor.fetch.responses import judge
@@ -112,7 +112,7 @@ def _take(found: Gathered, listing: Listing, place: str) -> None:
             found.urls[clean] = None
 
 
-async def _sitemaps(fetcher: Guest, site: str) -> list[str]:
+async def _sitemaps(fetcher: PoliteClient, site: str) -> list[str]:
     """Return the URLs of the sitemaps of a site: those in its robots.txt, or /sitemap.xml."""
     await fetcher.ready(f"{site}/")
     found = guarded(f"{site}/robots.txt", lambda: fetcher.robots[site][1].sitemaps) if site in fetcher.robots else []
@@ -122,7 +122,7 @@ async def _sitemaps(fetcher: Guest, site: str) -> list[str]:
 
 
 async def _read(
-    fetcher: Guest, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
+    fetcher: PoliteClient, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
 ) -> None:
     """Read lists on the web and those nested in them; with `must`, failing to read the first raises an error.
 
@@ -152,7 +152,7 @@ async def _read(
         ahead[:0] = below
 
 
-async def _ask(fetcher: Guest, url: str) -> tuple[Listing | None, str]:
+async def _ask(fetcher: PoliteClient, url: str) -> tuple[Listing | None, str]:
     """Return the list at a URL, or the reason it could not be read."""
     for _ in range(MOST_HOPS + 1):
         if why := await fetcher.ready(url):
@@ -163,7 +163,7 @@ async def _ask(fetcher: Guest, url: str) -> tuple[Listing | None, str]:
             url = target
             continue
         verdict = judge(fetched)
-        if verdict.kind != "read":
+        if verdict.kind != "fetched":
             return None, verdict.reason or verdict.kind
         listing = await fetcher.listing(url, fetched.body)
         if isinstance(listing, Failure):

@@ -34,7 +34,7 @@ from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
-from surveyor.outcome import Event, News, Outcome, RobotsFile, Visit
+from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
 from surveyor.stopping import ENDLESS
 from surveyor.store.directory import damaged
 from surveyor.web.boundary import log_to
@@ -162,7 +162,7 @@ async def _leg(
     """Crawl until the rule is met; return None if domains were opened, to resume from the journal."""
     folder, state, queues = now.folder, now.state, now.queues
     keeper = Keeper(folder, state, now.hosts.clock)
-    keeper.commit(News())  # the seeds
+    keeper.commit(FetchResults())  # the seeds
     state.tally.between = keeper.between
     async with AsyncExitStack() as stack:
         gc.freeze()  # existing objects stay: scanning them repeatedly takes a twentieth of the time
@@ -172,7 +172,7 @@ async def _leg(
             return state.urls[page], queues.host(page)
 
         def last_visit(page: int) -> Visit | None:
-            return folder.journal.last_visit(page, "read") if state.crawl.graph.has(page) else None
+            return folder.journal.last_visit(page, "fetched") if state.crawl.graph.has(page) else None
 
         parser = Parser() if wait is None else None  # a simulated clock cannot wait for a process
         if parser is not None:
@@ -182,7 +182,7 @@ async def _leg(
             state.reader,
             now.hosts,
             place_of,
-            pause=settings.pause,
+            backoff=settings.backoff,
             last_visit=last_visit,
             is_readable=partial(_is_readable, state.crawl.ledger),
             fetches_canonicals=not settings.budget,  # which only the frontier spends
@@ -219,11 +219,11 @@ async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budget
     while True:
         rule = OrRank(now.until, budgeting.again_at)
         ending = await crawl(state.crawl, source, keeper, rule, batch=batch, tally=state.tally)
-        met = ending == "reached" and now.until.done(state.crawl.standing(state.tally))
+        met = ending == "reached" and now.until.done(state.crawl.progress(state.tally))
         if met or not budgeting.ranks:
             return ending
         while source.under_way > source.to_begin:  # no request is repeated because of a ranking
-            take_in(state.crawl, await source.news(math.inf), keeper, state.tally)
+            take_in(state.crawl, await source.results(math.inf), keeper, state.tally)
         if budgeting.renew(state):
             return None  # the state no longer agrees with the journal
         if ending != "reached":
@@ -253,14 +253,14 @@ class Keeper:
         journal = self._folder.journal
         return journal.position, journal.closings()[-1:] == [journal.position]
 
-    def commit(self, news: News) -> None:
+    def commit(self, results: FetchResults) -> None:
         """Commit outcomes and events, with the URLs discovered."""
         new = self._state.urls.added(self._folder.journal.url_count)
-        events = news.events
-        if news.closes and not self._here[1]:
+        events = results.events
+        if results.closes and not self._here[1]:
             events = [*events, Event("closed", self._clock())]
-        if new or news.outcomes or news.robots or events:
-            self._folder.commit(news.outcomes, new, robots=news.robots, events=events)
+        if new or results.outcomes or results.robots or events:
+            self._folder.commit(results.outcomes, new, robots=results.robots, events=events)
 
     @property
     def is_slow(self) -> bool:
@@ -293,7 +293,7 @@ def hosts_of(folder: SurveyFolder, settings: Settings, clock: Callable[[], float
 def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
     """Return the stored robots.txt of an origin, unless it was unreachable and is to be retried."""
     kept = journal.robots(origin)
-    failed = kept is not None and Robots.from_answer(kept.status or None, b"").standing == "unreachable"
+    failed = kept is not None and Robots.from_answer(kept.status or None, b"").state == "unreachable"
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 

@@ -32,7 +32,7 @@ LONG = 2.0  # waits longer than this many seconds are reported
 Say = Callable[[str], None]
 
 
-class Guest:
+class PoliteClient:
     """Client for sequential polite requests; keeps track of hosts and waits between requests."""
 
     def __init__(
@@ -133,7 +133,7 @@ class Guest:
                 answer = Fetched(url, error="forbidden-address", detail=why)
                 break
         status, robots = rules_in(answer)
-        trouble = answer.detail if answer.error and robots.standing == "unreachable" else ""
+        trouble = answer.detail if answer.error and robots.state == "unreachable" else ""
         self.robots[there] = status, robots
         self.hosts.ruled(number, there, robots, self.hosts.clock() + DAY, trouble=trouble)
         self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # known from its robots.txt
@@ -151,7 +151,7 @@ async def visiting(
     hosts: Hosts | None = None,
     wait: Wait | None = None,
     say: Say = lambda _: None,
-) -> AsyncIterator[Guest]:
+) -> AsyncIterator[PoliteClient]:
     """Open a client with these settings; long waits are reported to `say`."""
     http = http_settings(settings)
     hosts = Hosts(manners=manners_of(settings), finds=not settings.proxy) if hosts is None else hosts
@@ -163,4 +163,4 @@ async def visiting(
         parser = Parser() if wait is None else None
         if parser is not None:
             stack.push_async_callback(parser.close)
-        yield Guest(client, hosts, wait=wait, say=say, parser=parser)
+        yield PoliteClient(client, hosts, wait=wait, say=say, parser=parser)

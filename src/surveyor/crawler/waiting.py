@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from surveyor.fetch.http import TRIES
 from surveyor.fetch.politeness.policy import spelt
-from surveyor.outcome import News, Outcome
+from surveyor.outcome import FetchResults, Outcome
 
 if TYPE_CHECKING:
     from surveyor.crawler.queues import HostQueues
@@ -54,7 +54,7 @@ class Waiting:
         spelled = f"{seconds:.0f} s" if seconds < 600 else spelt(seconds)
         return f"{_retry(tries) or 'waiting'} for {name} in {spelled}: {why}"
 
-    def give_up(self, again_at: float) -> News | None:
+    def give_up(self, again_at: float) -> FetchResults | None:
         """Return blocked outcomes for the pages to abandon; None to wait. Call it only while no request is running."""
         now = self._hosts.clock()
         if self._patient or not SOON < again_at - now < math.inf or self._hosts.is_silent:
@@ -74,16 +74,16 @@ class Waiting:
         reasons = {page: _not_awaited(*self._trouble(page)) for page in held}
         for page in held:
             self._source.forget(page)
-        for page in set(crawl.frontier.standing().pages.tolist()) - set(held):
+        for page in set(crawl.frontier.queued().pages.tolist()) - set(held):
             found = backoffs.get(self._queues.host(page))
             reasons[page] = _not_awaited(*found[1:]) if found else "not awaited"
         if not reasons:
             return None
-        return News(outcomes=[Outcome(page, "blocked", reason=reasons[page]) for page in sorted(reasons)])
+        return FetchResults(outcomes=[Outcome(page, "blocked", reason=reasons[page]) for page in sorted(reasons)])
 
     def _seed_waits(self) -> bool:
         crawl = self._state.crawl
-        return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.standing().pages.tolist())
+        return not set(crawl.ledger.seeds.tolist()).isdisjoint(crawl.frontier.queued().pages.tolist())
 
     def _trouble(self, page: int) -> tuple[int, str]:
         """Return the number of tries and the last failure of a held page, or of the robots.txt of its origin."""

@@ -52,8 +52,8 @@ PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", 
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 20  # in a row; longer chains are traps
-FIRST_PAUSE, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the first retry; backoff factor; maximum attempts
-LONGEST_PAUSE = 300.0  # while offline
+FIRST_BACKOFF, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the first retry; backoff factor; maximum attempts
+LONGEST_BACKOFF = 300.0  # while offline
 CONTACT = re.compile(r"[^\s@<>()]+@[^\s@<>()]+|https?://[^\s/]+")
 OURS = frozenset(  # headers set by other settings, or reserved
     {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
@@ -202,11 +202,11 @@ def next_try(tries: int, trouble: Trouble | int) -> float | None:
 
     While offline, a page is never given up.
     """
-    pause = FIRST_PAUSE * GROWTH ** min(tries - 1, TRIES)
+    backoff = FIRST_BACKOFF * GROWTH ** min(tries - 1, TRIES)
     if trouble == "offline":
-        return min(pause, LONGEST_PAUSE)
+        return min(backoff, LONGEST_BACKOFF)
     passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in PASSING
-    return pause if passes and tries < TRIES else None
+    return backoff if passes and tries < TRIES else None
 
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:

@@ -53,7 +53,7 @@ class Verdict:
     again: bool = False
 
 
-READ, MOVED = Verdict("read"), Verdict("moved")
+READ, MOVED = Verdict("fetched"), Verdict("redirected")
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Answer:
     @property
     def is_page(self) -> bool:
         """Whether there is a body to parse."""
-        return self.verdict.kind == "read" and not self.fetched.skipped and not self.fetched.not_modified
+        return self.verdict.kind == "fetched" and not self.fetched.skipped and not self.fetched.not_modified
 
 
 def judge(fetched: Fetched) -> Verdict:
@@ -189,13 +189,13 @@ class Reader:
 
     def recall(self, outcome: Outcome) -> None:
         """Update aliases and depths from an outcome, also from one that is replayed."""
-        if outcome.kind == "moved":
+        if outcome.kind == "redirected":
             self._urls.alias(outcome.page, outcome.target)
         if self._scope.depth is not None:
             here = self._depth.get(outcome.page, 0)
             for page in outcome.links.tolist():
                 self._depth[page] = min(self._depth.get(page, here + 1), here + 1)
-            if outcome.kind == "moved":
+            if outcome.kind == "redirected":
                 self._depth[outcome.target] = min(self._depth.get(outcome.target, here), here)
 
     @property
@@ -205,9 +205,9 @@ class Reader:
 
     def judged(self, visit: Visit) -> Visit:
         """Return a visit as it would be under the current scope."""
-        if visit.kind == "moved" or (visit.kind == "blocked" and visit.reason == LEFT):
-            return self._moved(visit, visit.target if visit.kind == "moved" else int(visit.out_of_scope[0]))
-        if visit.kind != "read":
+        if visit.kind == "redirected" or (visit.kind == "blocked" and visit.reason == LEFT):
+            return self._moved(visit, visit.target if visit.kind == "redirected" else int(visit.out_of_scope[0]))
+        if visit.kind != "fetched":
             return visit
         also, kept = (visit.nofollow, NO_LINKS) if self._follows else (NO_LINKS, visit.nofollow)
         named = np.concatenate([visit.links, visit.out_of_scope, also])
@@ -219,7 +219,7 @@ class Reader:
         """Parse the page, if there is one, and collect its URLs."""
         fetched, verdict, page = answer.fetched, answer.verdict, NOTHING
         goal = None
-        if verdict.kind == "moved" and fetched.target is not None:
+        if verdict.kind == "redirected" and fetched.target is not None:
             goal = normalise(fetched.target)
         elif answer.is_page:
             parsed = answer.parsed
@@ -271,16 +271,16 @@ class Reader:
             "exchange": None if page.noarchive else self._exchange(answer),
         }
         if reading.goal is not None:
-            return self._moved(Visit(answer.page, "moved", **fields), int(ids[0]))
-        if verdict.kind == "moved":  # to an invalid URL
+            return self._moved(Visit(answer.page, "redirected", **fields), int(ids[0]))
+        if verdict.kind == "redirected":  # to an invalid URL
             return Visit(answer.page, "blocked", reason="redirects to no page", **fields)
-        if verdict.kind != "read":
+        if verdict.kind != "fetched":
             return Visit(answer.page, verdict.kind, reason=verdict.reason, **fields)
         follow, other = ids[: len(reading.follow)], ids[len(reading.follow) :]
         inside = self._inside(answer.page, follow)
         return Visit(
             answer.page,
-            "read",
+            "fetched",
             follow[inside & (follow != answer.page)],
             NEEDS_JAVASCRIPT if page.javascript else "",
             out_of_scope=follow[~inside],
@@ -300,7 +300,7 @@ class Reader:
             return replace(visit, kind="blocked", reason="redirects in a circle")
         if self._urls.redirects(visit.page) >= MOST_REDIRECTS:
             return replace(visit, kind="blocked", reason=f"more than {MOST_REDIRECTS} redirects", target=-1)
-        return replace(visit, kind="moved", reason="", target=goal, out_of_scope=NO_LINKS)
+        return replace(visit, kind="redirected", reason="", target=goal, out_of_scope=NO_LINKS)
 
     def _inside(self, page: int, ids: IdArray, steps: int = 1) -> BoolArray:
         """Return which of the pages `ids`, at `steps` links from `page`, are in scope."""

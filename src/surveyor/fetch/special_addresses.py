@@ -137,11 +137,11 @@ address among several refuses the host. This page is made from `surveyor.fetch.s
 What permits such a host:
 
 - `--allow HOST` or `--allow HOST:PORT`, also `allow` in the user's own configuration;
-- **a seed URL on the command line** (or an argument of `sv.crawl` and `sv.look`) whose host is spelled as a loopback or
-  private address, or as `localhost`: `surveyor http://localhost:8000/`. It permits that host and that port, no others.
-  Cloud agents, link-local and other addresses are not permitted by being named, nor are seeds that come from a file, a
-  sitemap or a survey; nor is a name such as `wiki.example.org` that resolves to a private address. The survey keeps the
-  permission among its settings (`allow`, origin `seed`).
+- **a seed URL on the command line** (or an argument of `sv.crawl` and `sv.preview`) whose host is spelled as a
+  loopback or private address, or as `localhost`: `surveyor http://localhost:8000/`. It permits that host and that port,
+  no others. Cloud agents, link-local and other addresses are not permitted by being named, nor are seeds from a file, a
+  sitemap or a survey; nor is a name such as `wiki.example.org` that resolves to a private address. The survey stores
+  the permission in its settings (`allow`, origin `seed`).
 
 **Behind a proxy** it is the proxy that connects. surveyor checks what it can: hosts that are addresses, `localhost`,
 the names below, and every address to which the host resolves *here*. A host that does not resolve here within

@@ -23,7 +23,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
 from surveyor.kernels.crew import Crew
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 RUN = 1 << 20  # keys sorted at a time: 8 MB, so that the runs of all cores fit their caches
 Write = Callable[[IdArray], None]
@@ -105,7 +105,7 @@ class Builder:
         names: Names | None = None,
         *,
         write: Write | None = None,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
     ) -> Graph:
         """Merge all runs into a graph; with `write`, targets are written there and the graph holds none."""
         pages = self.largest + 1 if nodes is None else nodes

@@ -29,7 +29,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder, check_free
 from surveyor.graph.names import Names
 from surveyor.graph.places import Level, Places
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 from surveyor.web.suffixes import Suffixes
 
 NAMES = 1 << 18  # names processed at a time
@@ -76,7 +76,7 @@ def condense(
     folder: Path | str | None = None,
     replace: bool = False,
     memory: int | None = 1 << 30,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Condensed:
     """Build the graph of hosts or domains of a graph whose pages have URLs or host names as names.
 

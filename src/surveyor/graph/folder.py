@@ -32,7 +32,7 @@ from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
 from surveyor.graph.npy import map_npy
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 FORMAT = "surveyor-graph"
 VERSION = 1
@@ -61,7 +61,7 @@ def build_folder(
     names: Names | None = None,
     provenance: Mapping[str, Any] | None = None,
     replace: bool = False,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Graph:
     """Write the graph of a builder directly to a folder, never holding all links in memory; open the result."""
     with _new_folder(folder, replace=replace) as draft:

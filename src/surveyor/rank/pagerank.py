@@ -39,7 +39,7 @@ from surveyor.graph.csr import Graph
 from surveyor.kernels.crew import Crew
 from surveyor.rank.ranking import Ranking
 from surveyor.rank.sweeps import Sweeps
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 Solver = Literal["auto", "power", "seidel", "push"]
 Weights = npt.ArrayLike | Sequence[str]
@@ -59,7 +59,7 @@ def pagerank(
     solver: Solver = "auto",
     max_sweeps: int = 1000,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Ranking:
     """Rank the pages of a graph so that the L1 distance to the exact PageRank is at most `tolerance`.
 
@@ -93,7 +93,9 @@ def pagerank(
     return ranking
 
 
-def _solve(sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, progress: Progress, *, warm: bool) -> str:
+def _solve(
+    sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, progress: ProgressCallback, *, warm: bool
+) -> str:
     """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up."""
     if warm and solver in ("auto", "push"):
         if sweeps.leaky:

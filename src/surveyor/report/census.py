@@ -83,7 +83,7 @@ def census(
             _place(places, row["url"]).blocked += row["mass"]
     last: dict[int, Visit] = {}
     statuses = Counter[str]()
-    ended: dict[str, list[float]] = {"read": [], "moved": [], "failed": []}
+    ended: dict[str, list[float]] = {"fetched": [], "redirected": [], "failed": []}
     keep = frozenset(wanted)
     for visit in islice(survey.journal.visits(), survey.visits):
         if visit.page in keep:

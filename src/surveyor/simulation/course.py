@@ -17,7 +17,7 @@ from surveyor.rank.compare.order import kendall
 from surveyor.rank.compare.ranks import l1
 from surveyor.simulation.race import Sample
 from surveyor.simulation.scenario import Scenario
-from surveyor.stopping import ENDLESS, Progress, Rule
+from surveyor.stopping import ENDLESS, ProgressCallback, Rule
 
 BEST = 1000  # pages of highest true importance whose order is compared
 FIRST_SAMPLE = 10  # reads before the first comparison
@@ -34,7 +34,7 @@ class Course:
     changes: tuple[float, float, float] | None  # shares of pages changed, born and gone per epoch
     samples: int
     rng: int
-    progress: Progress
+    progress: ProgressCallback
 
     @property
     def most(self) -> int:

@@ -15,10 +15,10 @@ from surveyor.crawler.sources.graph import STEPS, ChangingSource, GraphSource
 from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import News, Outcome
+from surveyor.outcome import FetchResults, Outcome
 from surveyor.simulation.course import Accuracy, Course, in_words, with_end
 from surveyor.simulation.race import Run
-from surveyor.stopping import Rule, Standing
+from surveyor.stopping import Progress, Rule
 
 Result = TypeVar("Result")
 
@@ -53,7 +53,7 @@ def run(strategy: Strategy, course: Course) -> Run:
 class Forgetful:
     """A journal that discards everything: a simulation can be repeated."""
 
-    def commit(self, news: News) -> None:
+    def commit(self, results: FetchResults) -> None:
         """Do nothing."""
 
 
@@ -63,18 +63,18 @@ class Sampled(Rule):
     def __init__(self, watcher: Watcher) -> None:
         self._watcher, self._until = watcher, watcher.course.until
 
-    def done(self, standing: Standing) -> bool:
+    def done(self, progress: Progress) -> bool:
         """Measure accuracy if due, then delegate to the wrapped rule."""
         self._watcher.compare()
-        return self._until.done(standing)
+        return self._until.done(progress)
 
-    def hopeless(self, standing: Standing) -> bool:
+    def hopeless(self, progress: Progress) -> bool:
         """Delegate to the wrapped rule."""
-        return self._until.hopeless(standing)
+        return self._until.hopeless(progress)
 
-    def room(self, standing: Standing) -> int:
+    def room(self, progress: Progress) -> int:
         """Delegate to the wrapped rule."""
-        return self._until.room(standing)
+        return self._until.room(progress)
 
     def limits(self) -> tuple[float, int] | None:
         """Delegate to the wrapped rule."""
@@ -134,7 +134,7 @@ class Watcher:
         """Record one outcome."""
         began = time.process_time()
         self.requests += outcome.kind != "blocked"
-        if outcome.kind == "read":
+        if outcome.kind == "fetched":
             self._note_read(outcome.page)
         self.measuring += time.process_time() - began
 

@@ -20,7 +20,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 SEEDS = 10  # default number of seeds: pages of highest PageRank
 TOLERANCE = 1e-7  # L1 error of true importance
@@ -37,7 +37,7 @@ class Scenario:
     budgets: Budgets | None = None
     notes: tuple[str, ...] = ()
 
-    def truth(self, graph: Graph | None = None, progress: Progress = silent) -> Ranking:
+    def truth(self, graph: Graph | None = None, progress: ProgressCallback = silent) -> Ranking:
         """Return the true importance of each page, of this web or of a changed version of it."""
         graph = graph or self.graph
         gone = np.zeros(graph.pages, np.bool_)

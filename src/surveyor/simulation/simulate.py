@@ -30,7 +30,7 @@ from surveyor.simulation import objects
 from surveyor.simulation.course import Course
 from surveyor.simulation.race import Race, Run
 from surveyor.simulation.scenario import Scenario, best_order, set_up
-from surveyor.stopping import Bytes, Coverage, Pages, Progress, Rule, silent, uses
+from surveyor.stopping import Bytes, Coverage, Pages, ProgressCallback, Rule, silent, uses
 
 GOAL = Coverage(0.9)
 CHANGES = ("change", "are born", "go")
@@ -52,7 +52,7 @@ def simulate(
     samples: int = 16,
     rng: int | None = None,
     compiled: bool | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Race:
     """Crawl a known graph with each strategy; return the pages each read and the coverage it could guarantee.
 

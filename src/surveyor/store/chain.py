@@ -168,20 +168,3 @@ def rechain(connection: apsw.Connection) -> Commit:
         ask(connection, "UPDATE commits SET digest = ? WHERE number = ?", sealed, commit.number)
         before = replace(commit, digest=sealed)
     return before
-
-
-def divide(connection: apsw.Connection) -> None:
-    """Divide the rows of a journal without commits: all URLs first, then visits in chunks with their events."""
-    urls = ask(connection, "SELECT coalesce(max(id) + 1, 0) FROM urls")[0][0]
-    visits = ask(connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
-    events = ask(connection, "SELECT coalesce(max(event), 0) FROM events")[0][0]
-    number = 1 if urls else 0
-    if urls:
-        add(connection, Commit(number, 0, urls, 0, START))
-    for start in range(0, visits, CHUNK):
-        number, end = number + 1, min(start + CHUNK, visits)
-        seen = "SELECT coalesce(max(event), 0) FROM events WHERE visit <= ?"
-        event = events if end == visits else ask(connection, seen, end)[0][0]
-        add(connection, Commit(number, end, urls, event, START))
-    if events and not visits:
-        add(connection, Commit(number + 1, 0, urls, events, START))

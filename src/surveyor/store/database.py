@@ -97,12 +97,8 @@ def check_size(path: Path, connection: apsw.Connection) -> None:
 
 
 def add_checksums(connection: apsw.Connection) -> None:
-    """Add a checksum to every page; a file that already has pages is rewritten in one transaction."""
-    if has_checksums(connection):
-        return
+    """Reserve room for a checksum in every page of a file that has no pages yet."""
     connection.reserve_bytes("main", RESERVED)
-    if ask(connection, "SELECT count(*) FROM sqlite_schema") != [(0,)]:
-        connection.execute("VACUUM").fetchall()
 
 
 def check_layout(path: Path, connection: apsw.Connection, statements: Sequence[str]) -> None:

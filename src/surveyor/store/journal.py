@@ -23,7 +23,7 @@ with reason *deleted* and holds nothing else; pages never visited get such a row
 again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
 overwritten, and the digests of all commits are recomputed.
 
-A journal of an earlier version is migrated when it is opened for writing (`MIGRATIONS`).
+A journal of another version is rejected; version 4 is the first that was released.
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -65,25 +65,25 @@ from surveyor.store.rows import check_counts, check_robots, check_texts, check_v
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
-VERSION_1 = """
+VERSION = 4
+SCHEMA = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE urls(id INTEGER PRIMARY KEY, url TEXT NOT NULL);
 CREATE TABLE visits(visit INTEGER PRIMARY KEY, page INTEGER NOT NULL, kind TEXT NOT NULL, reason TEXT, target INTEGER,
   status INTEGER, fetched_at REAL, seconds REAL, hash BLOB, etag TEXT, last_modified TEXT,
   links BLOB, out_of_scope BLOB, nofollow BLOB, title TEXT, language TEXT,
-  warc_file TEXT, warc_offset INTEGER, warc_length INTEGER);
+  warc_file TEXT, warc_offset INTEGER, warc_length INTEGER, size INTEGER);
 CREATE INDEX visits_of_page ON visits(page);
 CREATE TABLE robots(origin TEXT PRIMARY KEY, fetched_at REAL, expires_at REAL, status INTEGER, body BLOB);
 CREATE TABLE events(event INTEGER PRIMARY KEY, visit INTEGER NOT NULL, at REAL, kind TEXT NOT NULL, detail TEXT);
-INSERT INTO meta VALUES
-  ('format', 'surveyor-journal'), ('schema', '1'), ('edition', '0'), ('journal', lower(hex(randomblob(16))))
-"""
-VERSION_2 = """
-ALTER TABLE visits ADD COLUMN size INTEGER;
 CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.url AS target, status,
   datetime(fetched_at, 'unixepoch') AS fetched_at, round(seconds, 3) AS seconds, size, title, language
-  FROM visits LEFT JOIN urls ON urls.id = page LEFT JOIN urls AS goal ON goal.id = visits.target
+  FROM visits LEFT JOIN urls ON urls.id = page LEFT JOIN urls AS goal ON goal.id = visits.target;
+{COMMITS};
+INSERT INTO meta VALUES
+  ('format', 'surveyor-journal'), ('schema', '{VERSION}'), ('edition', '0'), ('journal', lower(hex(randomblob(16))))
 """
+STATEMENTS = SCHEMA.split(";")
 COLUMNS = chain.VISIT
 KINDS = frozenset(get_args(Kind))
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
@@ -117,10 +117,8 @@ class Journal:
                 if write:
                     for setting in ("journal_mode = WAL", f"synchronous = {sync}", "secure_delete = ON"):
                         ask(connection, f"PRAGMA {setting}")
-                    version = 0 if create else _version(path, connection, write=True)
-                    if version < VERSION:
-                        add_checksums(connection)
-                        heads = [_migrate(path, connection, version)]
+                    if create:
+                        heads = [_create(path, connection)]
                 with transaction(connection):
                     last = _verified(path, connection, heads, write=write)
                 if write:
@@ -152,7 +150,7 @@ class Journal:
         """Commit outcomes in this order and the URLs of newly discovered pages, in one transaction."""
         visits, known = _as_visits(outcomes), self.url_count + len(new_urls)
         lists = [ids for visit in visits for ids in (visit.links, visit.out_of_scope, visit.nofollow)]
-        goals = [visit.target if visit.kind == "moved" else max(visit.page, visit.target) for visit in visits]
+        goals = [visit.target if visit.kind == "redirected" else max(visit.page, visit.target) for visit in visits]
         named = np.concatenate([NO_LINKS, [visit.page for visit in visits], goals, *lists])
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
@@ -233,7 +231,7 @@ class Journal:
 
     def read_for(self, reason: str) -> list[int]:
         """Return the pages whose latest visit up to this position fetched them and recorded this reason."""
-        query = """SELECT page FROM visits WHERE kind = 'read' AND reason = ?2 AND visit <= ?1 AND visit =
+        query = """SELECT page FROM visits WHERE kind = 'fetched' AND reason = ?2 AND visit <= ?1 AND visit =
             (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page AND later.visit <= ?1)"""
         pages = [page for (page,) in self._ask(query, self.position, reason)]
         with self._sound():
@@ -246,7 +244,7 @@ class Journal:
         Each visit that was requested counts as one request; the others (robots.txt, retries) are in events.
         """
         asked = "sum(kind != 'blocked' OR fetched_at IS NOT NULL)"
-        pages, size, visits = self._ask(f"SELECT sum(kind = 'read'), sum(size), {asked} FROM visits")[0]
+        pages, size, visits = self._ask(f"SELECT sum(kind = 'fetched'), sum(size), {asked} FROM visits")[0]
         others = sum(int(event.detail["count"]) for event in self.events("requests"))
         with self._sound():
             check_counts("a number of bytes", [size or 0])
@@ -286,7 +284,7 @@ class Journal:
             yield event
 
     def closings(self) -> list[int]:
-        """Return the visit counts at which no page was left to crawl; see `visit.News`."""
+        """Return the visit counts at which no page was left to crawl; see `visit.FetchResults`."""
         found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
         with self._sound():
             check_counts("the visit of an event", found)
@@ -437,7 +435,7 @@ class Journal:
         for page, kind, reason, target in rows:
             if type(page) is not int or kind not in KINDS or not isinstance(reason, str | None):
                 raise damaged(self.path, "a visit of no kind")
-            if not (target is None or type(target) is int) or (kind == "moved" and target is None):
+            if not (target is None or type(target) is int) or (kind == "redirected" and target is None):
                 raise damaged(self.path, "a visit that leads nowhere")
         named = [number for row in rows for number in (row[0], row[3] or 0)]
         highest = max(max(named, default=-1), int(np.concatenate([NO_LINKS, *lists]).max(initial=-1)))
@@ -477,40 +475,30 @@ def _text(text: str) -> str | None:
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
-def _version(path: Path, connection: apsw.Connection, *, write: bool) -> int:
-    """Return the version of a journal, after checking that it is supported and that the schema matches it."""
+def _check_version(path: Path, connection: apsw.Connection) -> None:
+    """Check that a journal has the current version and the schema of that version."""
     _check_schema(path, connection)
     marks = dict(ask(connection, "SELECT key, value FROM meta"))
     version = whole_number(marks.get("schema", ""))
     if marks.get("format") != "surveyor-journal" or not version:
         raise damaged(path, "it does not say its version")
-    versions = f"(version {version}; this one has {VERSION})"
+    versions = f"(version {version}; this one reads version {VERSION})"
     if version > VERSION:
         raise SurveyError(f"{path} is from a newer surveyor {versions}", hint="pip install --upgrade surveyor")
-    if version < VERSION and not write:
-        raise SurveyError(f"{path} is from an older surveyor {versions}", hint="resume the survey first")
-    if version == VERSION and not has_checksums(connection):
+    if version < VERSION:
+        hint = "crawl into a new folder, or open this survey with the version of surveyor that wrote it"
+        raise SurveyError(f"{path} is from an older surveyor {versions}", hint=hint)
+    if not has_checksums(connection):
         raise damaged(path, "its header says that pages have no checksums")
-    check_layout(path, connection, _statements(version))
-    return version
+    check_layout(path, connection, STATEMENTS)
 
 
-def _statements(version: int) -> list[str]:
-    return [statement for layout in LAYOUTS[:version] for statement in layout.split(";")]
-
-
-def _migrate(path: Path, connection: apsw.Connection, version: int) -> Head:
-    """Create a journal, or migrate an earlier version; return its head, which is already on disk."""
+def _create(path: Path, connection: apsw.Connection) -> Head:
+    """Create the tables of a journal; return its head, which is already on disk."""
     with transaction(connection):
-        for statement in _statements(VERSION)[len(_statements(version)) :]:
+        for statement in STATEMENTS:
             connection.execute(statement)
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(VERSION),))
-        try:
-            chain.divide(connection)
-            last = chain.rechain(connection)
-        except ValueError as error:
-            raise damaged(path, error) from error
-        head = Head(_edition(connection), last.number, last.digest)
+        head = Head(_edition(connection), chain.EMPTY.number, chain.EMPTY.digest)
         file = HeadFile(head_path(path))
         try:
             file.write(head, both=True)
@@ -529,7 +517,7 @@ def _check_schema(path: Path, connection: apsw.Connection) -> None:
 
 def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *, write: bool) -> Commit:
     """Verify the end of a journal and that it has reached its head; return its last commit."""
-    _version(path, connection, write=write)
+    _check_version(path, connection)
     check_size(path, connection)
     try:
         last, edition = chain.verify_tail(connection), _edition(connection)
@@ -558,7 +546,3 @@ def _edition(connection: apsw.Connection) -> int:
     found = ask(connection, "SELECT value FROM meta WHERE key = 'edition'")
     number = whole_number(found[0][0]) if found else None
     return -1 if number is None else number
-
-
-LAYOUTS = (VERSION_1, VERSION_2, COMMITS)  # what each version added; a new journal is created the same way
-VERSION = len(LAYOUTS)

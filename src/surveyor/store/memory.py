@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surveyor.outcome import News, Outcome
+from surveyor.outcome import FetchResults, Outcome
 
 
 class MemoryJournal:
@@ -11,6 +11,6 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
 
-    def commit(self, news: News) -> None:
+    def commit(self, results: FetchResults) -> None:
         """Append outcomes."""
-        self.outcomes.extend(news.outcomes)
+        self.outcomes.extend(results.outcomes)

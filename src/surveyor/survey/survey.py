@@ -27,7 +27,7 @@ from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.stopping import Progress, Rule, parse, silent
+from surveyor.stopping import ProgressCallback, Rule, parse, silent
 from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
@@ -100,7 +100,7 @@ class Survey:
         if self.ending:
             return self.ending == "reached"
         rule = self.goal or parse(self.manifest.setting("until"))
-        return rule.done(self._derived.crawl.standing(self._derived.tally))
+        return rule.done(self._derived.crawl.progress(self._derived.tally))
 
     @property
     def unsettled(self) -> float:
@@ -158,7 +158,7 @@ class Survey:
         suffixes: Suffixes | None = None,
         *,
         nofollow: bool = False,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
     ) -> Condensed:
         """Return the host or domain graph, from links in and out of scope; `of` maps all known pages to its nodes."""
         from surveyor.crawler.domain_graph import DomainGraph
@@ -256,7 +256,7 @@ class Survey:
 
         def note(state: Derived, outcome: Outcome) -> None:
             now = state.crawl.ledger.coverage()
-            if outcome.kind == "read":
+            if outcome.kind == "fetched":
                 pages.append(outcome.page)
                 bounds.append((now.at_least, now.at_most))
             elif bounds:  # moved, blocked and gone pages change the bounds, too
@@ -274,7 +274,7 @@ class Survey:
 
     def title(self, page: int) -> str:
         """Return the title of a page of the journal as last read, or ""."""
-        visit = self._folder.journal.last_visit(page, "read")
+        visit = self._folder.journal.last_visit(page, "fetched")
         return visit.title if visit else ""
 
     def url_status(self, url: str) -> UrlStatus:
@@ -300,7 +300,7 @@ class Survey:
         mass: defaultdict[str, float] = defaultdict(float)
         links = Counter[str]()
         for page, _, visit in self._folder.pages():
-            if visit is None or visit.kind != "read":
+            if visit is None or visit.kind != "fetched":
                 continue
             counts = [(IN_SCOPE, visit.links.size)]
             counts += [(scope.why_not(urls[goal]) or IN_SCOPE, 1) for goal in visit.out_of_scope.tolist()]

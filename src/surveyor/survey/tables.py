@@ -88,7 +88,7 @@ class Tables:
     def hashes(self) -> dict[int, bytes]:
         """Return the hash of each page as it was last read."""
         visits = islice(self._journal.visits(), self._journal.position)
-        return {visit.page: visit.hash for visit in visits if visit.kind == "read"}
+        return {visit.page: visit.hash for visit in visits if visit.kind == "fetched"}
 
     def out_of_scope(self, url: str) -> str | None:
         """Return why a URL is out of scope at any depth; None if it may be in scope."""

@@ -109,7 +109,7 @@ def _rule(journal: Journal, url: str) -> str:
 
 def _queued(journal: Journal, state: Derived, page: int) -> dict[str, Any]:
     """Return the position of a page in the queue, and its failed requests."""
-    queue = state.crawl.frontier.standing()
+    queue = state.crawl.frontier.queued()
     own = queue.priorities[queue.pages == page]
     last: Event | None = None
     for event in journal.events():

@@ -39,7 +39,7 @@ OCTETS = [chr(octet) if 0x20 < octet < 0x7F else f"%{octet:02X}" for octet in ra
 SPECIAL = {"*": "%2A", "$": "%24"}  # literal in a URL, special in a rule
 DELIMITERS = {mark: f"%{ord(mark):02X}" for mark in ":/?#[]@"}  # in a query, equivalent whether escaped or not
 
-Standing = Literal["rules", "absent", "unreachable"]
+State = Literal["rules", "absent", "unreachable"]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Group:
 class Robots:
     """The rules of one origin (scheme, host and port)."""
 
-    standing: Standing
+    state: State
     text: str = ""
     token: str = field(default=TOKEN, kw_only=True)
 
@@ -85,17 +85,17 @@ class Robots:
 
     def verdict(self, url: str) -> Verdict:
         """Return the rule that decides about a URL, or the limit that prevented a decision, and the steps taken."""
-        return Verdict() if self.standing != "rules" else self._ours[0].decide(_spellings(url))
+        return Verdict() if self.state != "rules" else self._ours[0].decide(_spellings(url))
 
     @property
     def crawl_delay(self) -> float | None:
         """Seconds between two requests, by Crawl-delay or Request-rate; None if neither is set."""
-        return self._ours[1] if self.standing == "rules" else None
+        return self._ours[1] if self.state == "rules" else None
 
     @property
     def limit(self) -> str:
         """Why no rule of the file is evaluated and nothing is permitted; empty if rules are evaluated."""
-        return self._ours[0].limit if self.standing == "rules" else ""
+        return self._ours[0].limit if self.state == "rules" else ""
 
     @property
     def sitemaps(self) -> list[str]:
@@ -104,9 +104,9 @@ class Robots:
 
     def why(self, url: str) -> str:
         """Return the reason why a URL may not be fetched; empty if it may."""
-        if self.standing == "absent" or _target(url).partition("?")[0] == "/robots.txt":
+        if self.state == "absent" or _target(url).partition("?")[0] == "/robots.txt":
             return ""
-        if self.standing == "unreachable":
+        if self.state == "unreachable":
             return "robots.txt could not be read, so nothing may be"
         rule, limit, _ = self.verdict(url)
         if limit:

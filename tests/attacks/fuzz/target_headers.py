@@ -68,4 +68,4 @@ def run(data: bytes) -> None:
             assert place.url.startswith(("http://", "https://"))
     status = int(first[:3]) if first[:3].isdigit() else None
     verdict = judge(Fetched(URL, status, headers=pairs, body=body, detail="x"))
-    assert verdict.kind in ("read", "moved", "gone", "blocked")
+    assert verdict.kind in ("fetched", "redirected", "gone", "blocked")

@@ -18,7 +18,7 @@ from surveyor.errors import SurveyorError
 from surveyor.store.directory import SurveyFolder
 
 NAME = "journal"
-TOKENS = [b"\xff\xff\xff\xff", bytes(40), b"SQLite format 3\0", b"\x0d\0\0\0", b"http://", b"blocked", b"read"]
+TOKENS = [b"\xff\xff\xff\xff", bytes(40), b"SQLite format 3\0", b"\x0d\0\0\0", b"http://", b"blocked", b"fetched"]
 A = "http://a.org"
 SURVEY = scratch() / "a.survey"
 FILES: dict[str, bytes] = {}

@@ -13,7 +13,7 @@ from surveyor.arrays import ByteArray
 from surveyor.crawler.queues import Batch
 from surveyor.crawler.sources.changing import ChangingWeb
 from surveyor.graph.csr import Graph
-from surveyor.outcome import News, Outcome
+from surveyor.outcome import FetchResults, Outcome
 
 STEPS = 10  # in which the changes of an epoch come
 
@@ -25,11 +25,11 @@ class Instant(ABC):
 
     def begin(self, batch: Batch) -> None:
         """Answer for each page in turn."""
-        self._news = News(list(self.answers(batch.pages)))
+        self._results = FetchResults(list(self.answers(batch.pages)))
 
-    async def news(self, until: float) -> News:  # noqa: ARG002  # nothing is waited for
+    async def results(self, until: float) -> FetchResults:  # noqa: ARG002  # nothing is waited for
         """Return the answers."""
-        return self._news
+        return self._results
 
     @abstractmethod
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
@@ -47,7 +47,7 @@ class GraphSource(Instant):
         for page in pages:
             fate = 0 if self._fates is None else self._fates[page]
             if fate == 0:
-                yield Outcome(page, "read", self._graph.links_of(page))
+                yield Outcome(page, "fetched", self._graph.links_of(page))
             elif fate == 1:
                 yield Outcome(page, "gone")
             else:
@@ -70,7 +70,7 @@ class ChangingSource(Instant):
             elif fate == 1 or self._web.dead[page]:
                 yield Outcome(page, "gone")
             else:
-                yield Outcome(page, "read", self._web.links_of(page).copy())
+                yield Outcome(page, "fetched", self._web.links_of(page).copy())
             self._reads += 1
             if self._reads % self._every == 0:
                 self._web.step()

@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from surveyor.crawler.queues import Batch, Errand
+from surveyor.crawler.queues import Batch, HostTask
 from surveyor.crawler.sources.canonicals import Canonicals
-from surveyor.fetch.http import FIRST_PAUSE, PASSING, Client, Fetched, FetchRequest, next_try
+from surveyor.fetch.http import FIRST_BACKOFF, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.responses import Answer, Reader, joined, judge
 from surveyor.fetch.robots_responses import interpreted, next_hop, rules_in
-from surveyor.outcome import Event, News, Retry, RobotsFile, Visit
+from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
 from surveyor.web.boundary import failed, guarded
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
@@ -41,7 +41,7 @@ Wait = Callable[[asyncio.Event, float], Awaitable[None]]
 class Hop(NamedTuple):
     """A robots.txt that is to be asked for elsewhere."""
 
-    errand: Errand
+    task: HostTask
     host: int  # to be asked
     url: str
     before: tuple[str, ...]  # URLs that led there
@@ -57,7 +57,7 @@ class LiveSource:
         hosts: Hosts,
         place_of: Callable[[int], tuple[str, int]],
         *,
-        pause: float = FIRST_PAUSE,
+        backoff: float = FIRST_BACKOFF,
         last_visit: Callable[[int], Visit | None] = lambda _: None,
         is_readable: Callable[[int], bool | None] = lambda _: None,
         fetches_canonicals: bool = True,
@@ -68,11 +68,11 @@ class LiveSource:
 
         `is_readable` returns whether a page could be read, None for one that was not fetched yet. With
         `fetches_canonicals`, pages that are named as canonical are fetched before those that name them are reported.
-        The second try of a page comes after `pause` seconds. `wait` waits for an event until some time. Pages that may
-        take long to parse go to a `parser`; without one they are parsed here.
+        The first retry comes after `backoff` seconds. `wait` waits for an event until some time. Pages that may take
+        long to parse go to a `parser`; without one they are parsed here.
         """
         self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
-        self._pause, self._last_visit, self._wait = pause, last_visit, wait or self._wait_for
+        self._backoff, self._last_visit, self._wait = backoff, last_visit, wait or self._wait_for
         self._parser = parser
         self._canonicals = Canonicals(reader, is_readable, fetches=fetches_canonicals)
         self._fetching: set[str] = set()  # URLs of pages under way, until they are reported or held
@@ -80,7 +80,7 @@ class LiveSource:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pages: deque[Answer] = deque()  # fetched and not parsed yet
         self._answers: list[Answer] = []
-        self._news = News()
+        self._results = FetchResults()
         self._something = asyncio.Event()
         self._failure: BaseException | None = None
         self._hops: list[Hop] = []
@@ -105,9 +105,9 @@ class LiveSource:
         return len(self._canonicals)
 
     def begin(self, batch: Batch) -> None:
-        """Begin to fetch pages and to run errands."""
-        for errand in batch.errands:
-            self._find_out(errand)
+        """Begin to fetch pages and to run tasks."""
+        for task in batch.tasks:
+            self._find_out(task)
         for page in batch.pages:
             url, host = self._place_of(page)
             self._leased.add(url)
@@ -125,7 +125,7 @@ class LiveSource:
             self._something.set()
         self._ask_canonicals(room)
 
-    async def news(self, until: float) -> News:
+    async def results(self, until: float) -> FetchResults:
         """Return what has ended; wait for something to end, but not beyond that time."""
         if not self._something.is_set():
             soon = self._hosts.clock() + LONGEST_WAIT  # what is held may have been held for long enough
@@ -136,57 +136,57 @@ class LiveSource:
         await self._parse_pages()
         self._answers += self._canonicals.released(self._hosts.clock())
         answers, self._answers = self._answers, []
-        news, final = self._news, []
+        results, final = self._results, []
         for answer in answers:
             self._extra += answer.fetched.requests  # less one if it ends as a visit
             self._leased.discard(answer.fetched.url)
-            if not answer.leased and answer.verdict.kind not in ("read", "moved"):
-                guarded(answer.fetched.url, self._bear, answer, news)
+            if not answer.leased and answer.verdict.kind not in ("fetched", "redirected"):
+                guarded(answer.fetched.url, self._bear, answer, results)
                 self._canonicals.fail(answer.fetched.url)
                 continue
-            retry = guarded(answer.fetched.url, self._retry, answer, news)
+            retry = guarded(answer.fetched.url, self._retry, answer, results)
             if isinstance(retry, Retry):
-                news.retries.append(retry)
+                results.retries.append(retry)
                 continue
             self.forget(answer.page)
             self._extra -= 1
             final.append(answer)
         if self._extra:
-            news.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
+            results.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
             self._extra = 0
-        news.outcomes.extend(self._reader.visits(final))
-        if sum(outcome.links.size for outcome in news.outcomes) > MANY_LINKS:
+        results.outcomes.extend(self._reader.visits(final))
+        if sum(outcome.links.size for outcome in results.outcomes) > MANY_LINKS:
             await asyncio.sleep(0)  # to commit them takes as long again: other tasks run in between
-        self._news = News()
-        return news
+        self._results = FetchResults()
+        return results
 
-    def _bear(self, answer: Answer, news: News) -> None:
+    def _bear(self, answer: Answer, results: FetchResults) -> None:
         """Heed what the failure of a canonical page means for its host; the page itself is not retried for that."""
         if self._held_until(answer.host, answer.fetched) is None:
-            self._feel(answer, news)
+            self._feel(answer, results)
             if answer.fetched.status == 429 and not answer.fetched.retry_after:
-                until = self._hosts.clock() + self._scaled(FIRST_PAUSE)
-                self._leave_alone(answer.host, until, answer.verdict.reason, news)
+                until = self._hosts.clock() + self._scaled(FIRST_BACKOFF)
+                self._leave_alone(answer.host, until, answer.verdict.reason, results)
 
-    def _retry(self, answer: Answer, news: News) -> Retry | None:
+    def _retry(self, answer: Answer, results: FetchResults) -> Retry | None:
         """Record what an answer means for its host; return when to try the page again, None if it is an outcome."""
         again = answer.verdict.again
         if again and (until := self._held_until(answer.host, answer.fetched)) is not None:
-            return self._after_the_pause(answer, until, news)
-        self._feel(answer, news)
-        return self._again(answer, news) if again else None
+            return self._after_the_pause(answer, until, results)
+        self._feel(answer, results)
+        return self._again(answer, results) if again else None
 
-    async def news_within(self, seconds: float) -> News:
+    async def news_within(self, seconds: float) -> FetchResults:
         """Return what has ended, after at most so many seconds of real time; nothing that waits begins any more."""
         self._hops.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._something.wait()
         self._something.set()
-        news = await self.news(0.0)
+        results = await self.results(0.0)
         if dropped := self._canonicals.clear():
-            news.events.append(Event("requests", self._hosts.clock(), {"count": dropped}))
-        return news
+            results.events.append(Event("requests", self._hosts.clock(), {"count": dropped}))
+        return results
 
     async def close(self) -> None:
         """Give up what is under way."""
@@ -241,7 +241,7 @@ class LiveSource:
             self._hosts.reached(host, origin_of(url))
         verdict = judge(fetched)
         if page is None:
-            page = self._reader.number(url) if verdict.kind in ("read", "moved") else -1
+            page = self._reader.number(url) if verdict.kind in ("fetched", "redirected") else -1
         self._pages.append(Answer(page, host, fetched, at, verdict, known))
 
     def _ask_canonicals(self, room: int) -> None:
@@ -267,7 +267,7 @@ class LiveSource:
                 self._fetching.add(url)
                 self._start(self._fetch(self._reader.find(url), url, host))
             else:
-                self._find_out(Errand(step, host, origin))
+                self._find_out(HostTask(step, host, origin))
 
     async def _parse_pages(self) -> None:
         """Parse fetched pages in a batch, which takes less time than between requests; hosts are leased meanwhile."""
@@ -308,9 +308,9 @@ class LiveSource:
         except Exception as error:
             return Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
 
-    def _find_out(self, errand: Errand) -> None:
-        hop = Hop(errand, errand.host, f"{errand.origin}/robots.txt", ())
-        self._start(self._find(errand.host) if errand.kind == "address" else self._ask_rules(hop))
+    def _find_out(self, task: HostTask) -> None:
+        hop = Hop(task, task.host, f"{task.origin}/robots.txt", ())
+        self._start(self._find(task.host) if task.kind == "address" else self._ask_rules(hop))
 
     async def _find(self, host: int) -> None:
         """Look a host up; a client that cannot do that leaves it open."""
@@ -328,10 +328,10 @@ class LiveSource:
         """Ask for each robots.txt that lies elsewhere, if the host there may be asked now."""
         hosts, hops, self._hops = self._hosts, self._hops, []
         for hop in hops:
-            if hosts[hop.errand.host].refused:
+            if hosts[hop.task.host].refused:
                 continue  # meanwhile nobody needs its rules
             if refused := hosts.refused(hop.host, origin_of(hop.url)):
-                why = f"robots.txt of {hop.errand.origin} lies at {hosts[hop.host].name}: {refused}"
+                why = f"robots.txt of {hop.task.origin} lies at {hosts[hop.host].name}: {refused}"
                 self._rule(hop, Fetched(hop.url, error="forbidden-address", detail=why))
                 self._something.set()  # the host may be asked, or refused, right now
                 continue
@@ -359,93 +359,93 @@ class LiveSource:
             self._rule(hop, fetched)
             return
         self._hosts.reached(hop.host, origin_of(hop.url))
-        self._hosts.asked_elsewhere(hop.errand.host, hop.errand.origin)
-        self._heed(hop.host, fetched, self._news)
-        self._hops.append(Hop(hop.errand, self._hosts.number(host_of(target)), target, before))
+        self._hosts.asked_elsewhere(hop.task.host, hop.task.origin)
+        self._heed(hop.host, fetched, self._results)
+        self._hops.append(Hop(hop.task, self._hosts.number(host_of(target)), target, before))
 
     def _rule(self, hop: Hop, fetched: Fetched) -> None:
         """Take in what came of asking for a robots.txt, or say when to ask again."""
         hosts, now = self._hosts, self._hosts.clock()
-        host, origin = hop.errand.host, hop.errand.origin
+        host, origin = hop.task.host, hop.task.origin
         status, robots = rules_in(fetched)
         if fetched.status is not None:
             hosts.reached(hop.host, origin_of(hop.url))
         if hop.before:  # it was asked for elsewhere, and nothing wakes the host itself
             hosts.wait(host, now)
-        self._heed(hop.host, fetched, self._news)
+        self._heed(hop.host, fetched, self._results)
         trouble = ""
-        if robots.standing == "unreachable":
+        if robots.state == "unreachable":
             trouble = fetched.detail if fetched.error else ""
             held = None if hop.before else self._held_until(hop.host, fetched)  # it was there a moment ago
             if held is not None:
                 hosts.unruled(host, origin, held, counts=False)
                 return
             tries = hosts.tries(host, origin) + 1
-            pause = _next_try(tries, fetched)
+            backoff = _next_try(tries, fetched)
             if hosts[hop.host].refused:
-                pause = None  # it asks to be left alone for long
-            until = None if pause is None else now + max(self._scaled(pause), fetched.retry_after or 0.0)
+                backoff = None  # it asks to be left alone for long
+            until = None if backoff is None else now + max(self._scaled(backoff), fetched.retry_after or 0.0)
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble, "status": fetched.status}
-            self._news.events.append(Event("robots", now, told))
+            self._results.events.append(Event("robots", now, told))
             if until is not None:
                 unanswered = fetched.status is None and not hop.before
                 trouble = trouble or f"http {fetched.status}"
                 hosts.unruled(host, origin, until, trouble=trouble, unanswered=unanswered)
                 return
         hosts.ruled(host, origin, robots, now + DAY, trouble=trouble)
-        self._news.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
+        self._results.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
 
-    def _feel(self, answer: Answer, news: News) -> None:
+    def _feel(self, answer: Answer, results: FetchResults) -> None:
         """Tell how a host bears being asked, and heed what it asks for."""
         fetched, verdict = answer.fetched, answer.verdict
-        self._heed(answer.host, fetched, news)
+        self._heed(answer.host, fetched, results)
         failed = fetched.error in PASSING or (verdict.again and verdict.kind == "blocked")
         failure = 1.0 if failed else TURNED_AWAY if fetched.status in (401, 403) else 0.0
         until = self._hosts.felt(answer.host, fetched.timings.first_byte, failure, verdict.reason)
         if until is not None:
-            self._note_wait(answer.host, until, verdict.reason, news, rest=True)
+            self._note_wait(answer.host, until, verdict.reason, results, rest=True)
 
-    def _after_the_pause(self, answer: Answer, until: float, news: News) -> Retry:
+    def _after_the_pause(self, answer: Answer, until: float, results: FetchResults) -> Retry:
         """Try a page again when the network may be there again."""
         why = self._why[answer.page] = answer.verdict.reason
-        news.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": why}))
+        results.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": why}))
         return Retry(answer.page, until)
 
-    def _again(self, answer: Answer, news: News) -> Retry | None:
+    def _again(self, answer: Answer, results: FetchResults) -> Retry | None:
         """Say when to try a page again; None to give up."""
         page, fetched, now, verdict = answer.page, answer.fetched, self._hosts.clock(), answer.verdict
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
         if missing:  # only once it was answered twice, whatever else was answered before
-            pause = None if page in self._missing else FIRST_PAUSE
+            backoff = None if page in self._missing else FIRST_BACKOFF
             self._missing.add(page)
         else:
-            pause = _next_try(tries, fetched)
+            backoff = _next_try(tries, fetched)
         asked = fetched.retry_after or 0.0
         if fetched.status == 429 and not asked:  # the host, not just the page, is to be left alone
-            self._leave_alone(answer.host, now + self._scaled(pause or FIRST_PAUSE), verdict.reason, news)
-        if pause is None or self._hosts[answer.host].refused:
+            self._leave_alone(answer.host, now + self._scaled(backoff or FIRST_BACKOFF), verdict.reason, results)
+        if backoff is None or self._hosts[answer.host].refused:
             return None
-        until = now + max(asked, self._scaled(pause))
+        until = now + max(asked, self._scaled(backoff))
         known = page in self._missing
         told = {"page": page, "until": until, "tries": tries, "missing": known, "why": verdict.reason}
-        news.events.append(Event("retry", now, told))
+        results.events.append(Event("retry", now, told))
         return Retry(page, until)
 
-    def _heed(self, host: int, fetched: Fetched, news: News) -> None:
+    def _heed(self, host: int, fetched: Fetched, results: FetchResults) -> None:
         """Keep to a Retry-After, whatever the answer is otherwise: it is the host that asks for it."""
         if fetched.retry_after and fetched.status is not None and fetched.status >= 300:
-            self._leave_alone(host, self._hosts.clock() + fetched.retry_after, "Retry-After", news)
+            self._leave_alone(host, self._hosts.clock() + fetched.retry_after, "Retry-After", results)
 
-    def _leave_alone(self, host: int, until: float, why: str, news: News) -> None:
+    def _leave_alone(self, host: int, until: float, why: str, results: FetchResults) -> None:
         """Keep to the wish of a host not to be asked before some time, after a restart too."""
         self._hosts.leave_alone(host, until, why)
-        self._note_wait(host, until, why, news)
+        self._note_wait(host, until, why, results)
 
-    def _note_wait(self, host: int, until: float, why: str, news: News, *, rest: bool = False) -> None:
+    def _note_wait(self, host: int, until: float, why: str, results: FetchResults, *, rest: bool = False) -> None:
         told = {"host": self._hosts[host].name, "until": until, "why": why, **({"rest": True} if rest else {})}
-        news.events.append(Event("wait", self._hosts.clock(), told))
+        results.events.append(Event("wait", self._hosts.clock(), told))
 
     def _held_until(self, host: int, fetched: Fetched) -> float | None:
         """Return until when to wait if a failure may be that of the network here; None if it counts."""
@@ -454,11 +454,11 @@ class LiveSource:
         is_offline, why = fetched.error == "offline", fetched.detail or fetched.error
         return self._hosts.unreached(host, origin_of(fetched.url), offline=is_offline, why=why)
 
-    def _scaled(self, pause: float) -> float:
-        return pause * self._pause / FIRST_PAUSE
+    def _scaled(self, backoff: float) -> float:
+        return backoff * self._backoff / FIRST_BACKOFF
 
 
 def _next_try(tries: int, fetched: Fetched) -> float | None:
-    """Return the seconds to pause before the next try, None to give up; other hosts are reached meanwhile."""
+    """Return the seconds before the next attempt, None to give up; other hosts are reached meanwhile."""
     error = "timeout-connect" if fetched.error == "offline" else fetched.error
     return next_try(tries, error or fetched.status or "")

@@ -53,7 +53,9 @@ class Breadth:
         """Put newly discovered pages one level below the page that links to them."""
         if self._depth.size < self._ledger.capacity:
             self._depth = np.append(self._depth, np.full(self._ledger.capacity - self._depth.size, -1, np.int32))
-        links = outcome.links if outcome.kind == "read" else np.array([outcome.target], np.int32)[: outcome.target + 1]
+        links = (
+            outcome.links if outcome.kind == "fetched" else np.array([outcome.target], np.int32)[: outcome.target + 1]
+        )
         new = links[self._depth[links] < 0]
         depth = self._depth[outcome.page] + 1
         self._depth[new] = depth

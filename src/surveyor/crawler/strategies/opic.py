@@ -109,12 +109,12 @@ class Opic:
         from surveyor.kernels import visits
         from surveyor.kernels.opic import GONE, KNOWN
 
-        links = self._stands_for(outcome.links if outcome.kind == "read" else NO_LINKS)
+        links = self._stands_for(outcome.links if outcome.kind == "fetched" else NO_LINKS)
         links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
         self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
         self._make_pairs(links.size + 2)
         page = target = outcome.page
-        if outcome.kind == "moved":
+        if outcome.kind == "redirected":
             target = int(self._stands_for(np.array([outcome.target]))[0])
             self._aliases += self._alias[page] == page
         self._alias[page] = target

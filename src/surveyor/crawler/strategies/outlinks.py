@@ -39,7 +39,7 @@ class Outlinks:
         self._links[old_links] -= 1
         self._links[outcome.links] += 1
         pages = np.concatenate([old_links, outcome.links])
-        if outcome.kind == "moved":  # links to it count for its target
+        if outcome.kind == "redirected":  # links to it count for its target
             pages = np.append(pages, np.int32(outcome.target))
             self._links[outcome.target] += self._links[outcome.page]
         return Reorder(pages, self._links[pages].astype(np.float64))

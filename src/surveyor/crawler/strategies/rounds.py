@@ -89,9 +89,9 @@ class Rounds:
             self._wait -= 1
             return self._round() if self._wait == 0 else NOTHING
         self.asked += was_asked(outcome)
-        self.read += outcome.kind == "read"
+        self.read += outcome.kind == "fetched"
         self._pending.pop(outcome.page, None)
-        if outcome.kind != "read" and (instead := self._release(*self._replacement(outcome))).pages.size:
+        if outcome.kind != "fetched" and (instead := self._release(*self._replacement(outcome))).pages.size:
             return instead
         return NOTHING if self._pending else self._round()
 
@@ -117,7 +117,7 @@ class Rounds:
 
     def _moved(self, outcome: Outcome) -> IdArray:
         """Return the target of a page that moved, if it is waiting."""
-        return self._if_waits(outcome.target) if outcome.kind == "moved" else NO_LINKS
+        return self._if_waits(outcome.target) if outcome.kind == "redirected" else NO_LINKS
 
     def _if_waits(self, page: int) -> IdArray:
         from surveyor.kernels.mass import LIFE, WAITING

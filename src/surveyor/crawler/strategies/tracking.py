@@ -51,7 +51,7 @@ class Tracking:
         self._reads += 1
         pages = self._ledger.touched
         priorities = self._ledger.residual[pages]
-        if outcome.kind == "read":
+        if outcome.kind == "fetched":
             due = self._reads + self._pace / math.sqrt(max(self._ledger.importance_of(outcome.page), LEAST))
             pages, priorities = np.append(pages, np.int32(outcome.page)), np.append(priorities, -due)
         if self._reads % self._every == 0:

@@ -32,7 +32,7 @@ from surveyor.kernels.known import Known, known
 from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import SELECTORS, Select
 from surveyor.rank.pagerank import pagerank
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 from surveyor.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def community(
     out: Path | str | None = None,
     damping: float | None = None,
     rng: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
     **settings: Any,
 ) -> CommunityRank:
     """Estimate the global rank of local pages by reading pages around them that matter most to them.

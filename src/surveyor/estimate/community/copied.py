@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Start = Literal["all", "local"]
 AT_ONCE = 1000  # visits in one commit
-KINDS = {"read": 1, "gone": 2, "moved": 3, "blocked": 4}
+KINDS = {"fetched": 1, "gone": 2, "redirected": 3, "blocked": 4}
 LISTS = ("links", "out_of_scope", "nofollow")
 
 
@@ -61,13 +61,13 @@ def choose(base: SurveyFolder, given: Given, start: Start = "all") -> Choice:
     for number, outcome in enumerate(islice(journal.outcomes(), journal.position), 1):
         if outcome.kind != "blocked" or outcome.reason in (LEFT, DELETED):  # others leave a page as it was
             latest[outcome.page], kind[outcome.page] = number, KINDS[outcome.kind]
-    read = np.flatnonzero(kind == KINDS["read"]).astype(np.int32)
+    read = np.flatnonzero(kind == KINDS["fetched"]).astype(np.int32)
     local = _local(base, urls, read, given)
     first = read[local.places]
-    others = (kind > 0) & (kind != KINDS["read"]) if start == "local" else kind > 0
+    others = (kind > 0) & (kind != KINDS["fetched"]) if start == "local" else kind > 0
     others[first] = False
     pages: IdArray = np.concatenate([first, np.flatnonzero(others)]).astype(np.int32)
-    taken = int((kind[pages] == KINDS["read"]).sum())
+    taken = int((kind[pages] == KINDS["fetched"]).sum())
     return Choice(urls, pages, np.sort(latest[pages]), local, taken, journal.identity, journal.position)
 
 

@@ -110,6 +110,6 @@ async def run(
 def _crawled(community: Community, state: Derived, ending: Ending) -> Crawled:
     since = [visit for visit in community.folder.journal.visits(community.terms.start) if was_asked(visit)]
     times = np.array([visit.fetched_at - since[0].fetched_at for visit in since])
-    read = np.array([visit.page for visit in since if visit.kind == "read"], np.int32)
+    read = np.array([visit.page for visit in since if visit.kind == "fetched"], np.int32)
     asked = np.array([visit.page for visit in since], np.int32)
     return Crawled(state, community.terms, ending, read_only(asked), read_only(read), read_only(times))

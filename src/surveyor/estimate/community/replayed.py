@@ -40,9 +40,9 @@ def replayed(survey: Survey) -> Replayed:
     targets: list[IdArray] = []
     for page, visit in latest.items():
         kinds[page] = visit.kind
-        if visit.kind == "moved":
+        if visit.kind == "redirected":
             final[page] = visit.target
-        elif visit.kind == "read":
+        elif visit.kind == "fetched":
             goals = np.concatenate([visit.links, visit.out_of_scope])
             sources.append(np.full(goals.size, page, np.int32))
             targets.append(goals)
@@ -50,7 +50,7 @@ def replayed(survey: Survey) -> Replayed:
     nothing = np.empty(0, np.int32)
     goals = stands_for[np.concatenate([nothing, *targets])]
     graph = Graph.from_arrays(np.concatenate([nothing, *sources]), goals, len(urls), Names.of(urls))
-    read, gone = (np.array([kind == what for kind in kinds], np.bool_) for what in ("read", "gone"))
+    read, gone = (np.array([kind == what for kind in kinds], np.bool_) for what in ("fetched", "gone"))
     return Replayed(graph, read, gone, stands_for.astype(np.int32))
 
 

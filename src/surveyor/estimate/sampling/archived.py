@@ -36,8 +36,8 @@ def page_of(folder: SurveyFolder, url: str, visit: Visit) -> SampledPage:
 def pages_said(folder: SurveyFolder) -> Iterator[SampledPage]:
     """Yield the pages that were read and are neither gone nor moved, by number; each is parsed when first asked."""
     for page, url, latest in folder.pages():
-        visit = folder.journal.last_visit(page, "read") if latest and latest.kind == "blocked" else latest
-        if visit is not None and visit.kind == "read":
+        visit = folder.journal.last_visit(page, "fetched") if latest and latest.kind == "blocked" else latest
+        if visit is not None and visit.kind == "fetched":
             yield page_of(folder, url, visit)
 
 

@@ -95,13 +95,13 @@ class Asking:
 
     def _met(self, outcome: Outcome) -> PageRecord:
         """Say what an outcome is to a walk."""
-        if outcome.kind == "moved":
+        if outcome.kind == "redirected":
             return PageRecord.elsewhere(outcome.target)
-        if outcome.kind != "read":
+        if outcome.kind != "fetched":
             return UNREADABLE
         folder, topic = self._sample.folder, self._sample.topic
         fetched = isinstance(outcome, Visit)  # else it comes from the journal
-        visit = outcome if fetched else folder.journal.last_visit(outcome.page, "read")
+        visit = outcome if fetched else folder.journal.last_visit(outcome.page, "fetched")
         on_topic = isinstance(visit, Visit) and is_on(topic, page_of(folder, self._urls[outcome.page], visit))
         return PageRecord.read(outcome.links.tolist(), on_topic=on_topic)
 

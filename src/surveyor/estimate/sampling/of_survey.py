@@ -39,7 +39,7 @@ class Stored:
             self.state: Derived = derive(survey)
             self.seeds = survey.manifest.seeds
             archived = bool(survey.manifest.settings.get("archive", True))
-            moved = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "moved"}
+            moved = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "redirected"}
         life = self.state.crawl.ledger.state & LIFE
         self.read: IdArray = np.flatnonzero(life == READ).astype(np.int32)
         self._is_read = life == READ

@@ -19,7 +19,7 @@ from surveyor.errors import MissingExtra, UsageError
 from surveyor.estimate.sampling.classifier import Classifier, Kind, Tree, counted
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.quality import Quality
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 MOST_TERMS = 20_000
 MOST_PAGES = 5_000  # of each class; of more, so many are drawn
@@ -85,7 +85,7 @@ def train(
     *,
     kind: Kind = "linear",
     rng: int = 7,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Classifier:
     """Train a topic on pages that are on it and pages that are not; how good it is comes with it."""
     examples = Examples(rng)
@@ -95,7 +95,9 @@ def train(
     return train_on(examples, kind=kind, rng=rng, progress=progress)
 
 
-def train_on(examples: Examples, *, kind: Kind = "linear", rng: int = 7, progress: Progress = silent) -> Classifier:
+def train_on(
+    examples: Examples, *, kind: Kind = "linear", rng: int = 7, progress: ProgressCallback = silent
+) -> Classifier:
     """Train a topic on pages that were read before."""
     if kind not in get_args(Kind):
         raise UsageError(f"no kind of model {kind!r}", hint=f"there are {' and '.join(get_args(Kind))}")

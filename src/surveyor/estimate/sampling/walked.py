@@ -51,7 +51,7 @@ class SurveyPages:
     def page(self, page: int) -> SampledPage:
         """Return a page as it was last read; one that never was has its URL only."""
         folder = self._open()
-        visit = folder.journal.last_visit(page, "read")
+        visit = folder.journal.last_visit(page, "fetched")
         return SampledPage(self.urls[page]) if visit is None else page_of(folder, self.urls[page], visit)
 
     def intra(self, page: int) -> float:

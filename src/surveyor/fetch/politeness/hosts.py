@@ -133,7 +133,7 @@ class Hosts:
         rules = host.rules.get(origin)
         if rules is None or rules.robots is not None or not rules.unanswered or host.refused:
             return None
-        known = any(one.robots is not None and one.robots.standing != "unreachable" for one in host.rules.values())
+        known = any(one.robots is not None and one.robots.state != "unreachable" for one in host.rules.values())
         return rules.until if known and self.clock() < rules.until < math.inf else None
 
     def refused(self, number: int, origin: str) -> str:
@@ -166,7 +166,7 @@ class Hosts:
         if host.refused:
             return host.refused
         rules = host.rules[origin]
-        if rules.robots is None or (host.name in self.manners.permitted and rules.robots.standing == "rules"):
+        if rules.robots is None or (host.name in self.manners.permitted and rules.robots.state == "rules"):
             return ""
         why = guarded(url, rules.robots.why, url)
         if isinstance(why, Failure):

@@ -18,7 +18,7 @@ from surveyor.graph.formats.intake import Intake, TooSparse
 from surveyor.graph.formats.ranks import Ranks, read_ranks, write_ranks
 from surveyor.graph.formats.registry import FORMATS, Format, detect, format_named
 from surveyor.graph.formats.streams import spooled
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 __all__ = [
     "FORMATS",
@@ -40,7 +40,7 @@ def read_graph(
     nodes: int | None = None,
     strict: bool = False,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Graph:
     """Read a graph of any format into memory; a graph folder is opened.
 
@@ -66,7 +66,7 @@ def build_graph(
     memory: int = 1 << 30,
     replace: bool = False,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Graph:
     """Read a graph of any format into a graph folder, in about `memory` bytes beside its names; open it."""
     folder = Path(folder)
@@ -114,7 +114,7 @@ def _taken(
     strict: bool,
     memory: int | None,
     threads: int | None,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Iterator[Intake]:
     """Read a source to its end; ids too sparse for one reading take two more."""
     named = format_named(format_name) if format_name else None

@@ -20,7 +20,7 @@ from surveyor.arrays import MAX_PAGES, AnyIntArray, BoolArray, ByteArray, IntArr
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.build import Builder
 from surveyor.graph.names import Interner, Names
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 SHOWN = 5  # malformed lines kept for the report
 THIN = 1 << 24
@@ -43,7 +43,7 @@ class Intake:
         strict: bool = False,
         memory: int | None = None,
         threads: int | None = None,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
     ) -> None:
         if nodes is not None and not 0 <= nodes <= MAX_PAGES:
             raise UsageError(f"nodes is {nodes:,}", hint=f"give a number of pages from 0 to {MAX_PAGES:,}")

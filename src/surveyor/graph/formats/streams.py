@@ -27,7 +27,7 @@ import numpy as np
 
 from surveyor.arrays import ByteArray
 from surveyor.errors import InputError, MissingExtra, UsageError
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 BLOCK = 1 << 21  # bytes of text parsed at a time: the numbers found in it still fit the caches
 LONGEST = 1 << 26  # a longer "line" is no text
@@ -209,13 +209,13 @@ def head(path: Path, size: int = HEAD) -> bytes:
     return text
 
 
-def line_blocks(path: Path, *, skip: int = 0, progress: Progress = silent) -> Iterator[ByteArray]:
+def line_blocks(path: Path, *, skip: int = 0, progress: ProgressCallback = silent) -> Iterator[ByteArray]:
     """Yield a file, after its first `skip` bytes, as blocks of whole lines that all end with a newline."""
     kind = compression(path)
     return _ahead(_unpacked_lines(path, skip, progress)) if kind else _mapped_lines(path, skip, progress)
 
 
-def _mapped_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArray]:
+def _mapped_lines(path: Path, skip: int, progress: ProgressCallback) -> Iterator[ByteArray]:
     total = path.stat().st_size
     if skip >= total:
         return
@@ -237,7 +237,7 @@ def _mapped_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArr
         progress("reading", at, total, "bytes")
 
 
-def _unpacked_lines(path: Path, skip: int, progress: Progress) -> Iterator[ByteArray]:
+def _unpacked_lines(path: Path, skip: int, progress: ProgressCallback) -> Iterator[ByteArray]:
     total = path.stat().st_size
     with unpacked(path) as (stream, file):
         stream.read(skip)

@@ -30,7 +30,7 @@ from surveyor.graph.folder import build_folder
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.shapes import PRESETS, WebShape
 from surveyor.kernels.crew import Crew
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,7 +92,7 @@ def synthetic_web(
     folder: Path | None = None,
     names: bool | None = None,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> SyntheticWeb:
     """Generate a web; with `links`, of about that many links; with `folder`, written there in bounded memory.
 
@@ -235,7 +235,7 @@ def _gather(
     pages: int,
     names: Names | None,
     provenance: Mapping[str, Any],
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Graph:
     """Collect all rows into one graph in memory."""
     indptr = np.zeros(pages + 1, np.int64)
@@ -256,7 +256,7 @@ def _stream(
     provenance: Mapping[str, Any],
     folder: Path,
     threads: int | None,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Graph:
     """Stream all rows through a builder into a graph folder; they are already sorted, so no sort is needed."""
     done = 0

@@ -35,7 +35,7 @@ from surveyor.rank.domains.hyperball import counters
 from surveyor.rank.domains.intervals import Grained
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.sweeps import blocks
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
     from surveyor.kernels.hyperball import Links
@@ -52,7 +52,7 @@ def bit_vectors(
     words: int = 1,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Reputation:
     """Estimate the number of domains at exactly this distance from every domain, along in-links.
 

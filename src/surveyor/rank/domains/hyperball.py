@@ -32,7 +32,7 @@ from surveyor.kernels.crew import Crew
 from surveyor.rank.domains.intervals import Grained
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.sweeps import blocks
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
     from surveyor.kernels.hyperball import Found, Links
@@ -95,7 +95,7 @@ def hyperball(
     keep: Sequence[int] = (),
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Balls:
     """Grow the ball of every domain, level by level, until none changes or for `depth` levels.
 
@@ -140,7 +140,7 @@ def harmonic(
     memory: int | None = None,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Reputation:
     """Estimate the harmonic centrality of every domain: the sum of 1 / distance over all domains that reach it.
 
@@ -162,7 +162,7 @@ def ball_supporters(
     memory: int | None = None,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Reputation:
     """Estimate the number of domains at exactly this distance from every domain, along in-links.
 

@@ -42,7 +42,7 @@ from surveyor.rank.domains.supporters import supporters
 from surveyor.rank.domains.trust import Trust, as_reputation, trust
 from surveyor.rank.domains.tse import ERROR, TOP, sampled_supporters
 from surveyor.rank.pagerank import pagerank
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
 SLOW = "supp"  # not part of "all"; must be requested by name
@@ -134,7 +134,7 @@ def domains(
     memory: int | None = None,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Domains:
     """Score the domains of a graph, a survey, a graph folder or any file of links.
 
@@ -178,7 +178,7 @@ class Count:
     depth: int
     rng: int
     threads: int | None
-    progress: Progress
+    progress: ProgressCallback
     limit: int
     scratch: list[Any]
     mode: str = "in RAM"
@@ -238,7 +238,7 @@ def _all() -> list[str]:
 
 def _opened(
     source: Graph | Condensable | str | Path, wanted: list[str], memory: int | None, limit: int, threads: int | None,
-    scratch: list[Any], progress: Progress,
+    scratch: list[Any], progress: ProgressCallback,
 ) -> tuple[Graph, Path | None]:  # fmt: skip
     """Return the graph and its folder, if it is in one."""
     if isinstance(source, Graph):

@@ -44,7 +44,7 @@ from surveyor.rank.domains.tse import (
     drawn_by,
     whole,
 )
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 ROWS = 1 << 18  # domains whose row ends are read at a time
 PIECE = 1 << 20  # links counted at a time, or one row if it is longer
@@ -94,7 +94,7 @@ def streamed_supporters(
     memory: int | None = None,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Reputation:
     """Estimate the level-2 supporters of every domain of a graph folder; write the counts to `out`, a `.npy` file.
 
@@ -134,7 +134,7 @@ def _further(p: float, found: float, error: float) -> float:
     return chance_for(error, found / p)
 
 
-def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: Progress) -> int:
+def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: ProgressCallback) -> int:
     """Write the counts of all domains; return the number of sampled domains."""
     from surveyor.kernels.streamed import count_rows
 
@@ -166,7 +166,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
     return int(sample.size)
 
 
-def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Progress) -> Any:
+def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: ProgressCallback) -> Any:
     """Read the links of the sampled domains and transpose them."""
     from surveyor.kernels.streamed import Linked, count_bits, gathered, places, set_bits
 

@@ -29,13 +29,15 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.kernels.crew import Crew
 from surveyor.rank.domains.reputation import Reputation
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 STEP = 1 << 16  # domains processed at a time
 WORK = 1 << 24  # paths that a thread visits per call
 
 
-def supporters(graph: Graph, depth: int = 2, *, threads: int | None = None, progress: Progress = silent) -> Reputation:
+def supporters(
+    graph: Graph, depth: int = 2, *, threads: int | None = None, progress: ProgressCallback = silent
+) -> Reputation:
     """Count the level-`depth` supporters of every domain."""
     check_depth(depth)
     counts = (
@@ -48,7 +50,12 @@ def supporters(graph: Graph, depth: int = 2, *, threads: int | None = None, prog
 
 
 def supporters_of(
-    graph: Graph, domains: AnyIntArray, depth: int = 2, *, threads: int | None = None, progress: Progress = silent
+    graph: Graph,
+    domains: AnyIntArray,
+    depth: int = 2,
+    *,
+    threads: int | None = None,
+    progress: ProgressCallback = silent,
 ) -> IntArray:
     """Count the level-`depth` supporters of some domains."""
     from surveyor.kernels.supporters import supported

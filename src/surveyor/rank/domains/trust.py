@@ -32,7 +32,7 @@ from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.domains.supporters import check_ids
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 GOOD = 0.85  # γ
 TOLERANCE = 1e-9
@@ -80,7 +80,7 @@ def trust(
     popularity: Ranking | None = None,
     tolerance: float = TOLERANCE,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Trust:
     """Rank from trusted domains, by name or id; those that are not in the graph are ignored."""
     if not 0 < good <= 1:

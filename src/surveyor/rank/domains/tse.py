@@ -44,7 +44,7 @@ from surveyor.kernels.crew import Crew
 from surveyor.rank.domains.intervals import Certainty, Counted, Exact
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.domains.supporters import Walks, check_depth
-from surveyor.stopping import Progress, silent
+from surveyor.stopping import ProgressCallback, silent
 
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
@@ -64,7 +64,7 @@ class Sample:
     depth: int = 2
     rng: int = 7
     threads: int | None = None
-    progress: Progress = silent
+    progress: ProgressCallback = silent
     p: float = 0.0
     drawn: int = 0  # domains in the sample
     followed: int = 0  # links of the last level: nearly all of the work
@@ -132,7 +132,7 @@ def sampled_supporters(
     depth: int = 2,
     rng: int = 7,
     threads: int | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Reputation:
     """Estimate the level-`depth` supporters of every domain.
 

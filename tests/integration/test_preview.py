@@ -15,7 +15,7 @@ from console import Said
 from pretend import CONTACT, Alone, Sites, moved, page, rules
 from small_sites import HOME, ROBOTS, site
 from surveyor.config import Settings
-from surveyor.crawler.preview import Look, looked
+from surveyor.crawler.preview import Preview, fetch_preview
 from surveyor.crawler.start import manners_of
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
@@ -24,11 +24,11 @@ from surveyor.testing import EmbeddedWeb, WebSettings, running
 pytestmark = pytest.mark.usefixtures("nowhere")
 
 
-def look(url: str, answers: dict[str, Any], **settings: Any) -> tuple[Look, Sites]:
+def preview(url: str, answers: dict[str, Any], **settings: Any) -> tuple[Preview, Sites]:
     given = Settings(contact=CONTACT, **{"delay": 2.0, **settings})
     client = Sites(Alone(), answers)
     hosts = Hosts(given.delay, clock=client.time)
-    found = asyncio.run(looked(url, given, client=client, hosts=hosts, wait=client.time.wait))
+    found = asyncio.run(fetch_preview(url, given, client=client, hosts=hosts, wait=client.time.wait))
     return found, client
 
 
@@ -37,8 +37,8 @@ def asked(client: Sites) -> list[str]:
 
 
 def test_a_page_and_its_links() -> None:
-    found, client = look(HOME, site())
-    assert (found.kind, found.fetched, found.again) == ("read", True, False)
+    found, client = preview(HOME, site())
+    assert (found.kind, found.fetched, found.again) == ("fetched", True, False)
     assert asked(client) == [f"{HOME}robots.txt", HOME]
     assert found.counts() == {
         "in scope": 5, "out of scope: other host": 1, "out of scope: file type pdf": 1, "nofollow": 1,
@@ -46,15 +46,15 @@ def test_a_page_and_its_links() -> None:
     assert found.scope == "host: a.example"
     assert found.content_type == "text/html"
     (robots,) = found.robots
-    assert (robots.standing, robots.permits, robots.rule) == ("rules", True, "")
+    assert (robots.state, robots.permits, robots.rule) == ("rules", True, "")
 
 
 def test_what_robots_forbid_is_not_asked_for() -> None:
-    found, client = look(f"{HOME}private/x", site())
+    found, client = preview(f"{HOME}private/x", site())
     assert (found.kind, found.fetched, found.hops) == ("blocked", False, ())
     assert found.robots[0].rule == "line 6, Disallow: /private/"
     assert asked(client) == [f"{HOME}robots.txt"]
-    unreachable, client = look(HOME, {**site(), f"{HOME}robots.txt": Fetched(f"{HOME}robots.txt", 503)})
+    unreachable, client = preview(HOME, {**site(), f"{HOME}robots.txt": Fetched(f"{HOME}robots.txt", 503)})
     assert (unreachable.kind, asked(client)) == ("blocked", [f"{HOME}robots.txt"])
     assert "could not be read" in unreachable.reason
 
@@ -63,8 +63,8 @@ def test_an_owner_may_read_all_of_a_site() -> None:
     given = Settings(contact=CONTACT, permission={"a.example": "mine"}, delay=0)
     client = Sites(Alone(), {**site(), f"{HOME}private/x": page(f"{HOME}private/x")})
     hosts = Hosts(clock=client.time, manners=manners_of(given))
-    found = asyncio.run(looked(f"{HOME}private/x", given, client=client, hosts=hosts, wait=client.time.wait))
-    assert (found.kind, found.robots[0].permits) == ("read", True)
+    found = asyncio.run(fetch_preview(f"{HOME}private/x", given, client=client, hosts=hosts, wait=client.time.wait))
+    assert (found.kind, found.robots[0].permits) == ("fetched", True)
 
 
 @pytest.mark.parametrize(("text", "delay", "kept"), [("", 2.0, 2.0), ("Crawl-delay: 7\n", 2.0, 7.0)])
@@ -73,7 +73,7 @@ def test_the_delay_is_kept_between_all_requests(text: str, delay: float, kept: f
         f"{HOME}a": moved(f"{HOME}a", "/b"), f"{HOME}b": moved(f"{HOME}b", "/c"), f"{HOME}c": page(f"{HOME}c"),
         **rules(HOME.rstrip("/"), ROBOTS + text),
     }  # fmt: skip
-    found, client = look(f"{HOME}a", answers, delay=delay)
+    found, client = preview(f"{HOME}a", answers, delay=delay)
     assert [hop.url for hop in found.hops] == [f"{HOME}a", f"{HOME}b", f"{HOME}c"]
     assert found.final == f"{HOME}c"
     times = [at for _, at in client.log]
@@ -90,10 +90,10 @@ def test_each_origin_is_asked_for_its_own_rules() -> None:
         f"{HOME}go": moved(f"{HOME}go", f"{other}x"),
         **rules(other.rstrip("/"), "User-agent: *\nDisallow: /\n"),
     }
-    found, client = look(f"{HOME}go", answers, scope="any")
+    found, client = preview(f"{HOME}go", answers, scope="any")
     assert asked(client) == [f"{HOME}robots.txt", f"{HOME}go", f"{other}robots.txt"]
     assert [robots.permits for robots in found.robots] == [True, False]
-    left, client = look(f"{HOME}go", answers, scope="host")  # a crawl would not go there either
+    left, client = preview(f"{HOME}go", answers, scope="host")  # a crawl would not go there either
     assert (left.kind, left.reason) == ("blocked", "redirects out of the scope")
     assert asked(client) == [f"{HOME}robots.txt", f"{HOME}go"]
 
@@ -106,27 +106,27 @@ def test_each_origin_is_asked_for_its_own_rules() -> None:
         (Fetched(f"{HOME}p", 403), "blocked", "http 403", False),
         (moved(f"{HOME}p", "/p"), "blocked", "redirects to itself", False),
         (Fetched(f"{HOME}p", error="tls", detail="no certificate"), "blocked", "no certificate", False),
-        (page(f"{HOME}p", extra=f"<link rel=canonical href={HOME}q>"), "moved", f"stands for {HOME}q", False),
+        (page(f"{HOME}p", extra=f"<link rel=canonical href={HOME}q>"), "redirected", f"stands for {HOME}q", False),
     ],
 )
 def test_what_a_crawl_would_make_of_it(answer: Fetched, kind: str, reason: str, again: bool) -> None:
-    found, client = look(f"{HOME}p", {**site(), f"{HOME}p": answer})
+    found, client = preview(f"{HOME}p", {**site(), f"{HOME}p": answer})
     assert (found.kind, found.reason, found.again) == (kind, reason, again)
-    assert found.fetched == (kind == "moved")
+    assert found.fetched == (kind == "redirected")
     assert asked(client).count(f"{HOME}p") == 1  # no second try
 
 
 def test_redirects_without_end() -> None:
     answers = {f"{HOME}{n}": moved(f"{HOME}{n}", f"/{n + 1}") for n in range(50)}
-    found, client = look(f"{HOME}0", {**site(), **answers}, delay=0)
+    found, client = preview(f"{HOME}0", {**site(), **answers}, delay=0)
     assert found.reason == "more than 20 redirects"
     assert len(client.log) == 22
 
 
-def test_wishes_and_words_of_a_page() -> None:
+def test_directives_and_words_of_a_page() -> None:
     extra = '<html lang="de"><title>T</title><meta name=robots content="noindex, noarchive">'
-    found, _ = look(f"{HOME}docs/a", {**site(), f"{HOME}docs/a": page(f"{HOME}docs/a", "b", "/c", extra=extra)})
-    assert (found.title, found.language, found.wishes) == ("T", "de", ("noindex", "noarchive"))
+    found, _ = preview(f"{HOME}docs/a", {**site(), f"{HOME}docs/a": page(f"{HOME}docs/a", "b", "/c", extra=extra)})
+    assert (found.title, found.language, found.directives) == ("T", "de", ("noindex", "noarchive"))
     assert found.scope == "prefix: a.example/docs/ and what lies below"
     assert [(link.where, link.why) for link in found.links] == [
         ("in scope", ""), ("out of scope", "outside the folders of the seeds"),
@@ -150,7 +150,7 @@ def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path:
     assert "in scope:" in said.out
     assert f"surveyor crawl {web.seeds[0]}" in said.err
     told = Said(capsys, "try", web.seeds[0], *polite, "--json").json()
-    assert (told["kind"], told["fetched"], told["hops"][0]["status"]) == ("read", True, 200)
+    assert (told["kind"], told["fetched"], told["hops"][0]["status"]) == ("fetched", True, 200)
     assert sum(told["link_counts"].values()) == len(told["links"]) > 0
     gone = Said(capsys, "try", f"{web.seeds[0]}nothing", *polite)
     assert gone.code == 5
@@ -180,6 +180,6 @@ def test_private_addresses_and_no_contact(web: EmbeddedWeb, capsys: pytest.Captu
 
 
 def test_from_python(web: EmbeddedWeb) -> None:
-    found = sv.look(web.seeds[0], contact=CONTACT, allow=web.hosts, delay=0, resolver=web.resolver)
+    found = sv.preview(web.seeds[0], contact=CONTACT, allow=web.hosts, delay=0, resolver=web.resolver)
     assert found.fetched
     assert found.to_dict()["fetched"]
