@@ -63,7 +63,7 @@ def test_a_queued_page_has_a_queue_position(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_failed_page_reports_its_failures(tmp_path: Path) -> None:
     answers = {**site(), f"{HOME}news/": Fetched(f"{HOME}news/", 503)}
-    path = survey_of(tmp_path / "a.survey", answers, until="pages=3", pause=1000.0)
+    path = survey_of(tmp_path / "a.survey", answers, until="pages=3", backoff=1000.0)
     with sv.open(path) as opened:
         url = opened.url_status("/news/")
     assert (url.kind, url.failures, url.last_error) == ("queued", 1, "http 503")
