@@ -17,7 +17,7 @@ from surveyor.crawler.sources.live import LONGEST_WAIT, LiveSource
 from surveyor.crawler.start import _names
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.politeness.offline import FIRST_BACKOFF, LONGEST_BACKOFF, PAUSES
+from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import Event, Visit
 from surveyor.stopping import Minutes, parse
@@ -236,7 +236,7 @@ def test_being_offline_costs_no_try(path: Path) -> None:
     assert not [event for event in events if event.kind == "retry"]
     assert [event for event in events if event.kind == "offline"]
     quiet = max(then - at for (_, at), (_, then) in pairwise(client.log))
-    assert FIRST_BACKOFF <= quiet <= LONGEST_BACKOFF + 1
+    assert FIRST_PAUSE <= quiet <= LONGEST_PAUSE + 1
 
 
 def test_a_site_that_is_gone_for_good_is_given_up_after_all_pauses(path: Path) -> None:

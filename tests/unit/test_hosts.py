@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hosting import FREE, known, slow
 from surfing import Clock
 from surveyor.fetch.politeness.hosts import DAY, Hosts, Step, steady
-from surveyor.fetch.politeness.offline import FIRST_BACKOFF, LONGEST_BACKOFF, NOBODY, PAUSES, RECENT
+from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES, RECENT
 from surveyor.fetch.politeness.policy import Manners
 from surveyor.outcome import RobotsFile
 from surveyor.web.robots import Robots
@@ -377,11 +377,11 @@ def test_where_few_are_known_the_silent_hosts_wait_and_nobody_else(answered: int
     hosts = reached(answered, clock)
     stranger = known(hosts, "new.example")
     found = [hosts.unreached(number, site(number)) for number in range(answered)]
-    assert found == [None] * (answered - 1) + [clock.now + FIRST_BACKOFF]
+    assert found == [None] * (answered - 1) + [clock.now + FIRST_PAUSE]
     assert (hosts.paused_until, hosts.is_silent) == (0.0, True)
     assert not hosts.unreached(stranger, "http://new.example")
     assert hosts[stranger].ready_at <= clock.now
-    assert hosts[answered - 1].ready_at == clock.now + FIRST_BACKOFF
+    assert hosts[answered - 1].ready_at == clock.now + FIRST_PAUSE
     assert hosts.backoff(answered - 1) is not None
 
 
@@ -398,20 +398,20 @@ def test_pauses_double_are_bounded_and_end_with_an_answer(count: int) -> None:
         pauses.append(until - clock.now)
         assert hosts.unreached(0, site(0)) == until  # another one that was under way makes it no longer
         clock.now = until
-    assert pauses == [min(FIRST_BACKOFF * 2**number, LONGEST_BACKOFF) for number in range(PAUSES)]
+    assert pauses == [min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) for number in range(PAUSES)]
     assert not hosts.unreached(0, site(0))  # gone after all
     assert hosts.unreached(0, site(0), offline=True)  # this machine says so itself, however long
-    assert hosts.paused_until - clock.now == LONGEST_BACKOFF
+    assert hosts.paused_until - clock.now == LONGEST_PAUSE
     clock.now = hosts.paused_until
     hosts.reached(0, site(0))
     clock.now += RECENT
-    assert hosts.unreached(0, site(0), offline=True) == clock.now + FIRST_BACKOFF
+    assert hosts.unreached(0, site(0), offline=True) == clock.now + FIRST_PAUSE
 
 
 def test_a_machine_that_says_it_is_offline_is_believed_at_once() -> None:
     hosts = Hosts(1.0, clock=Clock())
     assert hosts.unreached(hosts.number("never.example"), "http://never.example", offline=True)
-    assert hosts.paused_until == hosts.clock() + FIRST_BACKOFF
+    assert hosts.paused_until == hosts.clock() + FIRST_PAUSE
 
 
 def test_what_fails_while_others_are_reached_is_no_evidence_until_it_answers() -> None:
