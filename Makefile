@@ -8,15 +8,16 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 .PHONY: help demo test test-all lint unit fuzz coverage bench experiments experiments-large docs clean
 
 help:
-	@echo "make demo         crawl a web on this machine, be killed, go on, write a report; no network"
-	@echo "make test         what must pass before every commit: lint, types, layers, tests (under five minutes)"
-	@echo "make test-all     the tests that take longer: experiments, kills, tutorials, every command on every foreign survey"
-	@echo "make fuzz         the tests by random examples, each time with others, and a fuzzer per format (INPUTS=20000 each)"
-	@echo "make coverage     the tests with the JIT off, so that coverage sees the kernels"
-	@echo "make bench        surveyor beside its peers (about three quarters of an hour)"
-	@echo "make experiments  the tables of the documentation (about two hours; DATA=folder of real graphs)"
+	@echo "make demo         crawl the embedded web, kill and resume the crawl, write a report; no network"
+	@echo "make test         required before every commit: lint, types, import layers, tests (under five minutes)"
+	@echo "make test-all     the slow tests: experiments, repeated kills, tutorials, foreign surveys, documentation site"
+	@echo "make docs         regenerate the reference pages and build the documentation site in build/site"
+	@echo "make fuzz         property tests with new random examples, and a fuzzer per format (INPUTS=20000 each)"
+	@echo "make coverage     the tests with the JIT off, so that coverage includes the kernels"
+	@echo "make bench        compare with other libraries (about 45 minutes)"
+	@echo "make experiments  regenerate the tables of the documentation (about two hours; DATA=folder of real graphs)"
 	@echo "make experiments-large  domain scores at 89 million domains (two hours, 35 GB of disk)"
-	@echo "make docs         write the generated part of the documentation"
+	@echo "make clean        remove .venv and everything that is generated"
 
 demo: .venv/ready
 	@$(BIN)/surveyor demo --out demo
@@ -32,7 +33,7 @@ lint: .venv/ready
 unit: .venv/ready
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: .venv/ready
+test-all: .venv/ready-docs
 	$(BIN)/python -m pytest -n auto -m slow
 
 fuzz: .venv/ready
@@ -70,9 +71,12 @@ experiments: .venv/ready
 experiments-large: .venv/ready
 	$(BIN)/python -m experiments.reputation --large --pages 89e6
 
-docs: .venv/ready
+docs: .venv/ready-docs
 	$(BIN)/python -m surveyor.cli.reference
 	$(BIN)/python tests/attacks/page.py
+	$(BIN)/python -m sphinx -b html -q -W --keep-going docs build/site
+	$(BIN)/python docs/check_site.py build/site
+	@echo "built build/site/index.html"
 
 clean:
 	rm -rf .venv demo build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
@@ -86,4 +90,8 @@ clean:
 
 .venv/ready-bench: .venv/ready
 	@$(PIP) -e '.[dev,bench]'
+	@touch $@
+
+.venv/ready-docs: .venv/ready
+	@$(PIP) -e '.[dev,docs]'
 	@touch $@
