@@ -38,7 +38,7 @@ from surveyor.arrays import BoolArray, FloatArray
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 from surveyor.estimate.sampling.estimates import Estimate, mean, share
 from surveyor.estimate.sampling.sample_goals import GoalCheck, SampleGoal, check_intervals
-from surveyor.estimate.sampling.sizes import size
+from surveyor.estimate.sampling.sizes import topic_size
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.binomial import beta_share
 from surveyor.kernels.crew import cores
@@ -65,7 +65,7 @@ class Cell:
     above: int  # intervals that lie above the truth
     margin: float  # median half length, as a part of the truth
     ess: float  # median
-    rows: float  # median
+    steps: float  # median
 
     def verdict(self, cells: int) -> str:
         """Say whether the count lies in the band of so many cells, or on which side of it, if most samples are done."""
@@ -143,7 +143,7 @@ def _told_by(web: TopicWeb, method: str, goal: SampleGoal, part: BoolArray, seed
     asked = _asked(web, part)
     traces = (sampled(begun(web, method, seed, part), asked, goal) for seed in seeds)
     return [
-        {**{name: _told(trace, name, values) for name, values in asked.items()}, "size": size(trace)}
+        {**{name: _told(trace, name, values) for name, values in asked.items()}, "size": topic_size(trace)}
         for trace in traces
         if trace is not None
     ]
@@ -155,11 +155,11 @@ def _asked(web: TopicWeb, part: BoolArray) -> dict[str, FloatArray]:
 
 def _cell(web: str, method: str, what: str, true: float, samples: int, told: Sequence[Estimate]) -> Cell:
     held, above = sum(one.low <= true <= one.high for one in told), sum(one.low > true for one in told)
-    margin, ess, rows = (
+    margin, ess, steps = (
         float(np.median(part)) if told else float("nan")
-        for part in ([one.margin / abs(true) for one in told], [one.ess for one in told], [one.rows for one in told])
+        for part in ([one.margin / abs(true) for one in told], [one.ess for one in told], [one.steps for one in told])
     )
-    return Cell(web, method, what, true, samples, len(told), held, above, margin, ess, rows)
+    return Cell(web, method, what, true, samples, len(told), held, above, margin, ess, steps)
 
 
 def coverage_table(found: Sequence[Cell], cells: int, *, head: bool = True) -> str:
@@ -167,7 +167,7 @@ def coverage_table(found: Sequence[Cell], cells: int, *, head: bool = True) -> s
     rows = [
         [one.web, one.method, one.what, f"{one.truth:.4g}", f"{one.runs / one.samples:.0%}", _share(one.held, one.runs),
          _share(one.above, one.runs), _share(one.runs - one.held - one.above, one.runs), one.verdict(cells),
-         *([f"{one.margin:.1%}", f"{one.ess:,.0f}", f"{one.rows:,.0f}"] if one.runs else "---")]
+         *([f"{one.margin:.1%}", f"{one.ess:,.0f}", f"{one.steps:,.0f}"] if one.runs else "---")]
         for one in found
     ]  # fmt: skip
     header = ["topic", "method", "of", "truth", "done", "held", "too high", "too low", "verdict", "±", "ESS", "steps"]

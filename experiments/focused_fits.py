@@ -17,7 +17,7 @@ from experiments.sampled_runs import PAPERS, finite, later, sample
 from experiments.topic_webs import EDGES, TopicWeb
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.fit import fit
+from surveyor.estimate.sampling.goodness_of_fit import goodness_of_fit
 from surveyor.kernels.crew import Crew
 
 METHODS = ("trial", "mixture", "hard", *PAPERS)
@@ -79,7 +79,7 @@ def fitted(web: TopicWeb, runs: int, crew: Crew) -> list[Fitted]:
             if not weight.any():
                 continue
             try:
-                p_value = fit(trace, of_row, dict(enumerate(counts.tolist())), burn=0.0).p_value
+                p_value = goodness_of_fit(trace, of_row, dict(enumerate(counts.tolist())), burn_in=0.0).p_value
             except UsageError:  # too small a sample for a test
                 p_value = float("nan")
             told[what] = weight / weight.sum(), p_value

@@ -14,8 +14,8 @@ import numpy as np
 
 from experiments.topic_webs import TopicWeb
 from surveyor.arrays import BoolArray, FloatArray, IntArray
-from surveyor.estimate.sampling.burn_in import kept
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks
+from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import METHODS
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.crew import Crew
@@ -82,7 +82,7 @@ def sample(
 
 def later(trace: WalkTrace) -> WalkTrace:
     """Return the steps of a trace without the first tenth of each walk, in the order of time."""
-    return trace.rows(np.sort(kept(trace, DISCARDED)))
+    return trace.rows(np.sort(after_burn_in(trace, DISCARDED)))
 
 
 def estimate(trace: WalkTrace, values: FloatArray) -> float:

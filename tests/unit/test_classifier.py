@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from surveyor.errors import InputError, MissingExtra, UsageError
 from surveyor.estimate.sampling import classifier, training
 from surveyor.estimate.sampling.classifier import Classifier, Kind, counted
-from surveyor.estimate.sampling.laws import wilson
+from surveyor.estimate.sampling.distributions import wilson
 from surveyor.estimate.sampling.page import Said, SampledPage
 from surveyor.estimate.sampling.quality import Quality
 from surveyor.estimate.sampling.topics import Topic

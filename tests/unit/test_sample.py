@@ -10,7 +10,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.estimates import ratio
+from surveyor.estimate.sampling.estimates import mean_or_share
 from surveyor.estimate.sampling.properties import Property
 from surveyor.estimate.sampling.sample_goals import SampleGoal, check_intervals
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -42,7 +42,7 @@ def test_soft_focus_sees_both_camps_and_hard_focus_does_not() -> None:
     for method in ("mixture", "trial"):
         found = sv.sample(graph, topic, method=method, start=[0], of="host:left.example", until="steps=60k", rng=3)
         told = found.share("host:left.example")
-        assert abs(told.value - truth) < 4 * told.se, method
+        assert abs(told.value - truth) < 4 * told.standard_error, method
         assert told.margin < 0.2
     hard = sv.sample(graph, topic, method="hard", start=[0], of="host:left.example", until="steps=60k")
     assert hard.share("host:left.example").value == 1.0  # it cannot know
@@ -112,7 +112,9 @@ def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
 
     def say(trace: WalkTrace, _fetches: int, watched: Mapping[str, Property]) -> None:
         shares = watched["tld:test"].numbers(trace)
-        looked.append((len(trace), min(ratio(trace, shares).ess, ratio(trace, np.log(trace.degree)).ess)))
+        looked.append(
+            (len(trace), min(mean_or_share(trace, shares).ess, mean_or_share(trace, np.log(trace.degree)).ess))
+        )
 
     found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, say=say)
     half = next(steps for steps, ess in looked if ess >= 100)

@@ -102,13 +102,13 @@ def broken(_: sv.SampledPage) -> bool:
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda: SAMPLE.share("out_degree"), "neither yes nor no"),
+        (lambda: SAMPLE.share("out_degree"), "values of 0 or 1, got"),
         (lambda: SAMPLE.share("word:buy"), "told from what pages say"),
         (lambda: SAMPLE.distribution("language"), "told from what pages say"),
         (lambda: SAMPLE.relative_size(), "hardly leaves the topic"),
         (lambda: SAMPLE.recall("https://left.example/1"), "several URLs"),
-        (lambda: SAMPLE.size(level=2), "at level 2"),
-        (lambda: SAMPLE.draws(1.5), "1.5 pages"),  # type: ignore[arg-type]
+        (lambda: SAMPLE.size(level=2), "level must be .* got 2"),
+        (lambda: SAMPLE.draws(1.5), "count must be .* got 1.5"),  # type: ignore[arg-type]
         (lambda: sv.sample(None, "tld:test"), "None is nothing to walk in"),  # type: ignore[arg-type]
         (lambda: SAMPLE.mean([1.0, 2.0]), "for 460 pages"),
         (lambda: SAMPLE.mean(np.zeros((460, 2))), "for 460 pages"),

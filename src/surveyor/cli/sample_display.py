@@ -81,12 +81,12 @@ class WalkDisplay:
         """Say what is watched, and how sure it is."""
         if not self._watched:
             return ""
-        from surveyor.estimate.sampling.estimates import ratio
+        from surveyor.estimate.sampling.estimates import mean_or_share
         from surveyor.report.samples import interval, value
 
         name, watched = next(iter(self._watched.items()))
         try:
-            one = ratio(trace, watched.numbers(trace))
+            one = mean_or_share(trace, watched.numbers(trace))
         except UsageError:  # no step so far has it
             return ""
         return f"{name} {value(one)} ({interval(one)})"

@@ -154,7 +154,9 @@ def _walked(told: Diagnostics | None) -> dict[str, str]:
         return {}
     return {
         "jumps out of traps": count(told.jumps),
-        "steps left out at the beginning": count(told.left_out),
-        "neighbours of a page": f"{told.visited_degree:,.1f} on average over steps, {told.topic_degree:,.1f} over "
-        "pages on topic",
+        "steps left out at the beginning": count(told.burn_in_steps),
+        "neighbours of a page": (
+            f"{told.mean_degree_of_steps:,.1f} on average over steps, "
+            f"{told.mean_degree_of_pages:,.1f} over pages on topic"
+        ),
     }

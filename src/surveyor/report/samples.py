@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surveyor.estimate.sampling.estimates import Distribution, Estimate
     from surveyor.estimate.sampling.sample_result import Sample
 
-KEYS = ("statistic", "of", "category", "value", "low", "high", "level", "se", "ess", "pages")
+KEYS = ("statistic", "of", "category", "value", "low", "high", "level", "standard_error", "ess", "pages")
 SHOWN = 12  # categories of a list; the others are told as one line
 UNCERTAIN = (
     "Walks visit pages in proportion to how many neighbours they have. Each step therefore counts 1/degree, which "
@@ -203,7 +203,7 @@ def value(one: Estimate) -> str:
     """
     if not math.isfinite(one.value):
         return "-"
-    scale, unit = (100, " %") if one.share else (1, "")
+    scale, unit = (100, " %") if one.is_share else (1, "")
     return f"{scale * one.value:,.{_digits(one)}f}{unit}"
 
 
@@ -217,7 +217,7 @@ def interval(one: Estimate) -> str:
     '1,234 or more'
     """
     digits = _digits(one)
-    scale, unit = (100, " %") if one.share else (1, "")
+    scale, unit = (100, " %") if one.is_share else (1, "")
     low, high = _down(scale * one.low, digits), _up(scale * one.high, digits)
     if not math.isfinite(one.low) and not math.isfinite(one.high):
         return "not known"
@@ -234,8 +234,8 @@ def _digits(one: Estimate) -> int:
     """Return how many decimals are worth writing: two figures of the interval's half."""
     if not (math.isfinite(one.low) and math.isfinite(one.high)):
         return 0
-    half = (one.high - one.low) / 2 * (100 if one.share else 1)
-    least = 1 if one.share else 0
+    half = (one.high - one.low) / 2 * (100 if one.is_share else 1)
+    least = 1 if one.is_share else 0
     return least if half <= 0 else min(6, max(least, 1 - math.floor(math.log10(half))))
 
 

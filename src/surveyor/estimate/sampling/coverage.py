@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
-from surveyor.estimate.sampling.laws import wilson
+from surveyor.estimate.sampling.distributions import wilson
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 ENOUGH = 0.3  # in-links told: corrected weights are then off by no more than chance at 400 pages, on most webs

@@ -1,12 +1,11 @@
-"""Can a sample be trusted? How many independent pages it is worth, and whether walks agree with each other.
+"""Convergence diagnostics of a sample: effective sample size, R-hat and Geweke's z.
 
-- *Effective sample size*: as many independent uniform pages would vary as much; what `estimates` says of each property.
-- *R-hat* (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021): halves of walks against each other, by normal scores
-  of ranks; of values f or of what rows add to their estimate, w (f - R), whichever is larger. Near 1 if all walks are
-  about the same pages.
+- *Effective sample size*: the number of independent uniform pages with the same variance, as `estimates` computes it.
+- *R-hat* (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021): rank-normalised and split, of the values f or of their
+  influences w (f - R), whichever is larger. Near 1 if all walks explore the same pages.
 - *Geweke's z*: the first tenth of all walks against their second half, after the burn-in.
 
-Cost: some passes over the rows and a sort for each property.
+Cost: a few passes over the rows and a sort for each property.
 """
 
 from __future__ import annotations
@@ -21,51 +20,58 @@ import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.burn_in import BURN, kept
-from surveyor.estimate.sampling.estimates import chosen, estimate_of, values_of
-from surveyor.estimate.sampling.laws import normal_scores, student, two_sided
-from surveyor.estimate.sampling.spread import Blocks, blocks, runs, spread, walk_order
+from surveyor.estimate.sampling.distributions import normal_scores, normal_two_sided, student_two_sided
+from surveyor.estimate.sampling.estimates import estimate_rows, row_values, select_rows
+from surveyor.estimate.sampling.standard_errors import (
+    BURN_IN,
+    Blocks,
+    after_burn_in,
+    runs,
+    split_into_blocks,
+    variance_of_sum,
+    walk_order,
+)
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
-LOG_DEGREE = "log degree"  # looked at in every sample
+LOG_DEGREE = "log degree"  # diagnosed in every sample
 
-ENOUGH = 400.0  # effective pages: intervals of such samples were found to keep their promise
-APART = 1.1  # R-hat
-MOVING = 3.0  # Geweke's z
-EARLY, LATE = 0.1, 0.5  # shares of a walk that it compares
-SURE = 0.997  # the level at which it would be so large: z is as rare as under the normal law
-THINNED = 2**17  # rows that R-hat looks at, at the least
-ONE_HOST = 0.5  # of the steps
-SHORT = 50  # steps of a walk, as after a jump: where it is depends on where it began
+MIN_ESS = 400.0  # intervals of such samples have their nominal coverage in simulations
+MAX_RHAT = 1.1
+MAX_GEWEKE_Z = 3.0
+EARLY, LATE = 0.1, 0.5  # Geweke compares rows before and after these shares of a walk
+GEWEKE_LEVEL = 0.997  # the t quantile at this level maps to the normal one, so that z is normal
+RHAT_ROWS = 2**17  # longer samples are thinned to at least this many rows
+MAX_HOST_SHARE = 0.5  # of the steps
+MIN_STEPS_PER_WALK = 50  # shorter walks still depend on where they started
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """What a sample says of itself."""
+    """Convergence diagnostics of a sample."""
 
     ess: Mapping[str, float]  # by property
-    rhat: Mapping[str, float]  # NaN where halves of walks are too short
+    rhat: Mapping[str, float]  # NaN where the halves of walks are too short
     geweke: Mapping[str, float]  # z
     steps: int
-    on_topic: int  # steps
-    left_out: int  # steps of the burn-in
+    steps_on_topic: int
+    burn_in_steps: int
     walks: int
     stuck: tuple[int, ...]  # walks that never moved
     jumps: int
-    visited_degree: float  # mean over steps on topic
-    topic_degree: float  # mean over pages of the topic, estimated
-    host_share: float | None = None  # steps on the host with most of them
+    mean_degree_of_steps: float  # over steps on topic
+    mean_degree_of_pages: float  # over pages of the topic, estimated
+    max_host_share: float | None = None  # share of the steps on the most visited host
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Say what is wrong, why, and what to do."""
+        """Problems with their cause and remedy."""
         return tuple(_warnings(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; what is not a finite number is None."""
+        """Return the fields for JSON; None replaces numbers that are not finite."""
         plain = asdict(self) | {"warnings": list(self.warnings), "stuck": list(self.stuck)}
         for name in ("ess", "rhat", "geweke"):
-            plain[name] = {key: one if math.isfinite(one) else None for key, one in getattr(self, name).items()}
+            plain[name] = {key: value if math.isfinite(value) else None for key, value in getattr(self, name).items()}
         return plain
 
 
@@ -74,141 +80,166 @@ def diagnose(
     properties: Mapping[str, npt.ArrayLike] | None = None,
     *,
     host: AnyIntArray | None = None,
-    burn: float = BURN,
+    burn_in: float = BURN_IN,
 ) -> Diagnostics:
-    """Look at a sample.
+    """Compute the convergence diagnostics of a sample.
 
     Parameters
     ----------
-    properties : by name, values of each row, NaN where not known; the logarithm of the degree is always looked at.
-    host : a number for the host of each row.
+    properties : row values by name, NaN where unknown; the logarithm of the degree is always included.
+    host : host id of each row.
     """
-    every = chosen(trace, np.ones(len(trace), np.bool_), burn)
-    ess, rhat, moves = dict[str, float](), dict[str, float](), dict[str, float]()
-    by_name = {name: values_of(trace, given)[every.place] for name, given in (properties or {}).items()}
-    for name, values in ({LOG_DEGREE: np.log(every.degree)} | by_name).items():
+    all_rows = select_rows(trace, np.ones(len(trace), np.bool_), burn_in)
+    ess, rhat, geweke = dict[str, float](), dict[str, float](), dict[str, float]()
+    by_name = {name: row_values(trace, values)[all_rows.trace_index] for name, values in (properties or {}).items()}
+    for name, values in ({LOG_DEGREE: np.log(all_rows.degree)} | by_name).items():
         known = ~np.isnan(values)
         if not known.any():
-            raise UsageError(f"no step of the sample knows {name!r}", hint="ask for a property that pages have")
-        rows, of_rows = every.only(known), values[known]
-        found = blocks(rows.walk)
-        told = estimate_of(rows, of_rows)
-        ess[name] = told.ess
-        added = rows.weight * (of_rows - told.value)
-        rhat[name] = max(split_rhat(rows.walk, of_rows), split_rhat(rows.walk, added))
-        moves[name] = geweke(found, found.sums(rows.weight * of_rows), found.sums(rows.weight))
-    top = None if host is None else float(np.unique(host[every.place], return_counts=True)[1].max() / every.place.size)
-    left_out = len(trace) - kept(trace, burn).size
-    degree = float(every.degree.mean()), float(every.degree.size / every.weight.sum())
+            raise UsageError(
+                f"the value of {name!r} is unknown in every step", hint="choose a property that pages have"
+            )
+        rows, numbers = all_rows.subset(known), values[known]
+        blocks = split_into_blocks(rows.walk)
+        estimate = estimate_rows(rows, numbers)
+        influence = rows.weight * (numbers - estimate.value)
+        ess[name] = estimate.ess
+        rhat[name] = max(split_rhat(rows.walk, numbers), split_rhat(rows.walk, influence))
+        geweke[name] = geweke_z(blocks, blocks.sums(rows.weight * numbers), blocks.sums(rows.weight))
+    host_share = None
+    if host is not None:
+        host_share = float(
+            np.unique(host[all_rows.trace_index], return_counts=True)[1].max() / all_rows.trace_index.size
+        )
     return Diagnostics(
-        ess, rhat, moves, len(trace), int(trace.on_topic.sum()), left_out, int(np.unique(trace.walk).size),
-        stuck(trace), jumps(trace), *degree, top,
-    )  # fmt: skip
+        ess,
+        rhat,
+        geweke,
+        steps=len(trace),
+        steps_on_topic=int(trace.on_topic.sum()),
+        burn_in_steps=len(trace) - after_burn_in(trace, burn_in).size,
+        walks=int(np.unique(trace.walk).size),
+        stuck=stuck_walks(trace),
+        jumps=count_jumps(trace),
+        mean_degree_of_steps=float(all_rows.degree.mean()),
+        mean_degree_of_pages=float(all_rows.degree.size / all_rows.weight.sum()),
+        max_host_share=host_share,
+    )
 
 
-def geweke(found: Blocks, above: FloatArray, below: FloatArray) -> float:
-    """Compare Σ above / Σ below, sums of blocks, of the beginnings of all walks with that of their ends.
+def geweke_z(blocks: Blocks, numerator: FloatArray, denominator: FloatArray) -> float:
+    """Return Geweke's z of the ratio Σ numerator / Σ denominator of block sums: early against late blocks of all walks.
 
-    It is 0 where there is nothing to compare.
+    It is 0 where one of the two parts is empty.
     """
-    share, influence, apart = found.shares(), np.zeros(found.walk.size), 0.0
-    for part, sign in ((share < EARLY, 1), (share >= LATE, -1)):
-        total = below[part].sum()
+    position, influence, difference = blocks.walk_positions(), np.zeros(blocks.walk.size), 0.0
+    for part, sign in ((position < EARLY, 1), (position >= LATE, -1)):
+        total = denominator[part].sum()
         if not total > 0:
             return 0.0
-        middle = above[part].sum() / total
-        influence[part] = sign * (above[part] - middle * below[part]) / total
-        apart += sign * middle
-    (variance, freedom), rounding = spread(found.walk, influence).one(), 1e-12 * float(abs(above).sum() / below.sum())
-    if variance <= rounding**2:  # two constants
-        return 0.0 if abs(apart) <= rounding else math.copysign(math.inf, apart)
-    return float(apart) / math.sqrt(variance) * two_sided(SURE) / student(SURE, round(freedom, 1))
+        ratio = numerator[part].sum() / total
+        influence[part] = sign * (numerator[part] - ratio * denominator[part]) / total
+        difference += sign * ratio
+    variance, df = variance_of_sum(blocks.walk, influence).scalar()
+    rounding = 1e-12 * float(abs(numerator).sum() / denominator.sum())
+    if variance <= rounding**2:  # both parts are constant
+        return 0.0 if abs(difference) <= rounding else math.copysign(math.inf, difference)
+    t = float(difference) / math.sqrt(variance)
+    return t * normal_two_sided(GEWEKE_LEVEL) / student_two_sided(GEWEKE_LEVEL, round(df, 1))
 
 
 def split_rhat(walk: AnyIntArray, values: FloatArray) -> float:
-    """Return rank-normalised split R-hat of rows that come walk after walk.
+    """Return the rank-normalised split R-hat of rows ordered by walk.
 
-    It is NaN if no walk has four steps, and 1 if all values are the same. Of very many rows some are looked at.
+    It is NaN if no walk has four steps, and 1 if all values are equal. Very long samples are thinned.
     """
-    few = slice(None, None, max(1, walk.size // THINNED))
-    walk, scores = walk[few], normal_scores(values[few])
-    begins, counts = runs(walk)
-    begins, counts = begins[counts >= 4], counts[counts >= 4]
+    thinned = slice(None, None, max(1, walk.size // RHAT_ROWS))
+    walk, scores = walk[thinned], normal_scores(values[thinned])
+    starts, counts = runs(walk)
+    starts, counts = starts[counts >= 4], counts[counts >= 4]
     if not counts.size:
         return math.nan
     lengths = np.repeat(counts // 2, 2)
-    # An odd step in the middle belongs to no half.
-    starts = np.column_stack([begins, begins + counts - counts // 2]).ravel()
+    # The middle step of an odd walk belongs to neither half.
+    halves = np.column_stack([starts, starts + counts - counts // 2]).ravel()
     sums, squares = (np.r_[0.0, np.cumsum(part)] for part in (scores, scores**2))
-    means = (sums[starts + lengths] - sums[starts]) / lengths
-    within = (squares[starts + lengths] - squares[starts] - lengths * means**2) / (lengths - 1)
-    inside = float(np.average(within, weights=lengths))
-    middle = np.average(means, weights=lengths)
-    between = float(np.average((means - middle) ** 2, weights=lengths)) * means.size / (means.size - 1)
-    if inside <= 1e-12:
+    means = (sums[halves + lengths] - sums[halves]) / lengths
+    variances = (squares[halves + lengths] - squares[halves] - lengths * means**2) / (lengths - 1)
+    within = float(np.average(variances, weights=lengths))
+    grand_mean = np.average(means, weights=lengths)
+    between = float(np.average((means - grand_mean) ** 2, weights=lengths)) * means.size / (means.size - 1)
+    if within <= 1e-12:
         return 1.0 if between <= 1e-12 else math.inf
     length = float(lengths.mean())
-    return math.sqrt((length - 1) / length + between / inside)
+    return math.sqrt((length - 1) / length + between / within)
 
 
-def _warnings(told: Diagnostics) -> list[str]:
-    name, ess = min(told.ess.items(), key=lambda item: item[1])
-    said = []
-    if ess < ENOUGH:
-        said.append(
-            f"effective sample size {ess:.0f} ({name}): below {ENOUGH:.0f} intervals hold the truth less often than"
-            " they say; walk longer"
+def _warnings(diagnostics: Diagnostics) -> list[str]:
+    warnings = []
+    name, ess = min(diagnostics.ess.items(), key=lambda item: item[1])
+    if ess < MIN_ESS:
+        warnings.append(
+            f"effective sample size {ess:.0f} ({name}) is below {MIN_ESS:.0f}: the coverage of intervals is below their"
+            " level; walk longer"
         )
-    name, rhat = max(told.rhat.items(), key=lambda item: -math.inf if math.isnan(item[1]) else item[1])
-    if rhat > APART:
-        said.append(
-            f"R-hat {rhat:.2f} ({name}): the walks disagree, the topic may consist of parts that hardly link to each"
-            " other: begin at pages in each part"
+    name, rhat = max(diagnostics.rhat.items(), key=lambda item: -math.inf if math.isnan(item[1]) else item[1])
+    if rhat > MAX_RHAT:
+        warnings.append(
+            f"R-hat {rhat:.2f} ({name}) is above {MAX_RHAT}: the walks disagree, and the topic may have parts with"
+            " few links between them; start walks in each part"
         )
-    name, z = max(told.geweke.items(), key=lambda item: abs(item[1]))
-    if abs(z) > MOVING:
-        said.append(f"Geweke's z {z:.1f} ({name}): the walks still move away from where they began; walk longer")
-    if told.stuck:
-        who = f"walk {told.stuck[0]}" if len(told.stuck) == 1 else f"{len(told.stuck)} walks"
-        said.append(f"{who} of {told.walks} never moved: no neighbour of the first page is on topic; use other seeds")
-    if told.steps < SHORT * told.walks:
-        said.append(
-            f"walks of {told.steps / told.walks:.0f} steps are still near where they began, which no interval knows;"
-            " walk longer, or use fewer walks"
+    name, z = max(diagnostics.geweke.items(), key=lambda item: abs(item[1]))
+    if abs(z) > MAX_GEWEKE_Z:
+        warnings.append(
+            f"Geweke's z {z:.1f} ({name}) exceeds {MAX_GEWEKE_Z:.0f}: the walks still drift away from their starts;"
+            " walk longer"
         )
-    if told.walks == 1:
-        said.append("one walk cannot show that it missed a part of the topic; use four or more from different seeds")
-    if told.host_share is not None and told.host_share > ONE_HOST:
-        said.append(
-            f"{told.host_share:.0%} of the steps are on one host: either the topic is, or the walks are trapped there"
+    if diagnostics.stuck:
+        count = len(diagnostics.stuck)
+        which = f"walk {diagnostics.stuck[0]}" if count == 1 else f"{count} walks"
+        warnings.append(
+            f"{which} of {diagnostics.walks} never moved: no neighbour of the first page is on topic; use other seeds"
         )
-    return said
+    if diagnostics.steps < MIN_STEPS_PER_WALK * diagnostics.walks:
+        warnings.append(
+            f"walks of {diagnostics.steps / diagnostics.walks:.0f} steps still depend on where they started, which"
+            " intervals do not show; walk longer, or use fewer walks"
+        )
+    if diagnostics.walks == 1:
+        warnings.append(
+            "one walk cannot detect parts of the topic that it missed; use at least four, from different seeds"
+        )
+    if diagnostics.max_host_share is not None and diagnostics.max_host_share > MAX_HOST_SHARE:
+        warnings.append(
+            f"{diagnostics.max_host_share:.0%} of the steps are on one host: either most of the topic is there, or the"
+            " walks are trapped"
+        )
+    return warnings
 
 
-def moving(trace: WalkTrace) -> WalkTrace:
-    """Leave out walks that never moved, if others did: one page alone would count as much as a part of the topic."""
-    some = moving_rows(trace)
-    return trace if some.all() else trace.rows(some)
+def drop_stuck_walks(trace: WalkTrace) -> WalkTrace:
+    """Drop walks that never moved, unless none did: one page would count as much as a part of the topic."""
+    mask = moving_rows(trace)
+    return trace if mask.all() else trace.rows(mask)
 
 
 def moving_rows(trace: WalkTrace) -> BoolArray:
     """Mark the rows of walks that moved; all rows if none did."""
-    moved: BoolArray = ~np.isin(trace.walk, stuck(trace))
-    return moved if moved.any() else np.ones(len(trace), np.bool_)
+    mask: BoolArray = ~np.isin(trace.walk, stuck_walks(trace))
+    return mask if mask.any() else np.ones(len(trace), np.bool_)
 
 
-def stuck(trace: WalkTrace) -> tuple[int, ...]:
-    """Return the walks that stand on one page all the time, for two steps or more."""
+def stuck_walks(trace: WalkTrace) -> tuple[int, ...]:
+    """Return the walks of two or more steps that stayed on one page."""
     if not len(trace):
         return ()
     order = walk_order(trace.walk)
     walk, page = trace.walk[order], trace.page[order]
-    begins, counts = runs(walk)
-    same = np.minimum.reduceat(page, begins) == np.maximum.reduceat(page, begins)
-    return tuple(walk[begins[same & (counts > 1)]].tolist())
+    starts, counts = runs(walk)
+    constant = np.minimum.reduceat(page, starts) == np.maximum.reduceat(page, starts)
+    return tuple(walk[starts[constant & (counts > 1)]].tolist())
 
 
-def jumps(trace: WalkTrace) -> int:
+def count_jumps(trace: WalkTrace) -> int:
     """Count the segments after the first of each walk."""
     order = walk_order(trace.walk)
     return int(np.maximum.reduceat(trace.segment[order], runs(trace.walk[order])[0]).sum())

@@ -1,13 +1,15 @@
-"""What a sample tells of the pages of its topic: shares, means, quantiles and distributions, each with its interval.
+"""Estimates over the pages of a topic: shares, means, quantiles and distributions, each with a confidence interval.
 
-Walks visit pages in proportion to their degree, so that each row counts 1/degree (Hansen and Hurwitz): the estimate is
-Σ w f / Σ w. How far it may be off is told by `spread`. Means get Student's interval, which Hall's transformation (1992)
-makes longer on the side where the truth is likelier to lie far off: pages with few links are rare and weigh much, and a
-sample that lacks them does not know it. Shares get Clopper and Pearson's for as many independent pages as would vary as
-much (Korn and Graubard 1998): it stays between 0 and 1, and a property that was never seen may still have some share.
-Quantiles are where the interval of a share begins and ends (Woodruff 1952).
+Walks visit pages in proportion to their degree, so each row has the importance weight 1/degree, and the estimate is the
+ratio Σ w f / Σ w (Hansen and Hurwitz 1943). `standard_errors` gives its variance.
 
-Intervals know nothing of pages that no walk can get to, nor of links that nobody told the walk of.
+- *Means* have Student's t interval with Hall's transformation (1992), which lengthens the side where the true mean is
+  more likely to lie: pages with few links are rare and have large weights, and a sample without them does not show it.
+- *Shares* have the Clopper-Pearson interval at the effective sample size (Korn and Graubard 1998): it stays between 0
+  and 1, and a property that was never observed may still have a positive share.
+- *Quantiles* invert the interval of a share (Woodruff 1952).
+
+Intervals do not account for pages that no walk can reach, nor for in-links that the walks did not know.
 """
 
 from __future__ import annotations
@@ -22,365 +24,430 @@ import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.burn_in import BURN, kept
-from surveyor.estimate.sampling.laws import proportion, student, two_sided, unskewed
-from surveyor.estimate.sampling.spread import (
-    BLOCKS,
-    LEAST,
+from surveyor.estimate.sampling.distributions import (
+    clopper_pearson,
+    hall_quantile,
+    normal_two_sided,
+    student_two_sided,
+)
+from surveyor.estimate.sampling.standard_errors import (
+    BURN_IN,
+    MAX_BLOCKS,
+    MIN_BLOCKS_PER_WALK,
     Blocks,
-    blocks,
+    after_burn_in,
+    batch_sums,
+    min_variance_ratio,
     runs,
+    satterthwaite_df,
     skewness,
-    spread,
-    stretches,
-    tail_freedom,
-    to_and_fro,
+    split_into_blocks,
+    variance_of_sum,
 )
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 LEVEL = 0.95
-FEW = 10  # different pages with a property, or without it: fewer tell little of how much its share varies
-CELLS = 2_000_000  # sums of blocks held at once
-COLUMNS = 64  # of them looked at together
+MIN_DISTINCT = 10  # distinct pages with and without a property that its variance can be estimated from
+MAX_CELLS = 2_000_000  # block sums in memory at once
+COLUMN_BATCH = 64  # categories whose variances are estimated together
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One number about the pages of a topic, and the interval that holds the truth at its level."""
+    """An estimate over the pages of a topic, with its confidence interval."""
 
     value: float
     low: float
     high: float
     level: float
-    se: float  # standard error
-    ess: float  # as many independent uniform pages would tell as much
-    rows: int
-    pages: int  # different ones
+    standard_error: float
+    ess: float  # effective sample size: number of independent uniform pages with the same variance
+    steps: int
+    pages: int  # distinct
     walks: int
-    how: str
-    share: bool = False  # of pages: value, low and high lie between 0 and 1
+    method: str
+    is_share: bool = False  # value, low and high are proportions between 0 and 1
 
     @property
     def margin(self) -> float:
-        """Half of the length of the interval."""
+        """Half the length of the interval."""
         return (self.high - self.low) / 2
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; what is not a finite number is None."""
-        plain = asdict(self)
-        return {name: _finite(value) for name, value in plain.items()}
+        """Return the fields for JSON; None replaces numbers that are not finite."""
+        return {name: _finite(value) for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
-        if self.share:
+        if self.is_share:
             return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
         return f"{self.value:,.4g} ({self.low:,.4g} to {self.high:,.4g})"
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Shares of categories, largest first or in the order of bins; each interval is for its category alone."""
+    """Shares of categories, largest first, or of bins in order; intervals are marginal, not simultaneous."""
 
     labels: tuple[Any, ...]
     shares: tuple[Estimate, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the labels and shares for JSON."""
         return {
             "labels": [
                 _finite(label) if not isinstance(label, tuple) else list(map(_finite, label)) for label in self.labels
             ],
-            "shares": [one.to_dict() for one in self.shares],
+            "shares": [share.to_dict() for share in self.shares],
         }
 
 
-class Rows(NamedTuple):
-    """Rows that count: on topic, after the burn-in, with a known value. Walk after walk, each in the order of time."""
+class Interval(NamedTuple):
+    """A confidence interval."""
 
-    place: IntArray  # in the trace
+    low: float
+    high: float
+    level: float
+
+
+class WeightedRows(NamedTuple):
+    """The rows of a trace that an estimate uses, ordered by walk, then time.
+
+    They are on topic, after the burn-in, and have a known value.
+    """
+
+    trace_index: IntArray
     walk: IdArray
     page: IdArray
     weight: FloatArray
     degree: FloatArray
-    pages: int  # different ones
+    pages: int  # distinct
     walks: int
 
-    def only(self, some: BoolArray) -> Rows:
-        """Return some of the rows."""
-        if some.all():
+    def subset(self, mask: BoolArray) -> WeightedRows:
+        """Return the rows that a mask selects."""
+        if mask.all():
             return self
-        walk, page = self.walk[some], self.page[some]
-        sizes = _different(page), runs(walk)[0].size
-        return Rows(self.place[some], walk, page, self.weight[some], self.degree[some], *sizes)
+        walk, page = self.walk[mask], self.page[mask]
+        counts = _count_distinct(page), runs(walk)[0].size
+        return WeightedRows(self.trace_index[mask], walk, page, self.weight[mask], self.degree[mask], *counts)
+
+    def estimate(
+        self,
+        value: float,
+        interval: Interval,
+        standard_error: float,
+        ess: float,
+        method: str,
+        *,
+        is_share: bool = False,
+    ) -> Estimate:
+        """Return an estimate from these rows."""
+        counts = int(self.walk.size), self.pages, self.walks
+        return Estimate(value, *interval, standard_error, ess, *counts, method, is_share)
 
 
-def values_of(trace: WalkTrace, values: npt.ArrayLike) -> FloatArray:
-    """Return values as numbers, one per row."""
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise UsageError("values that are not numbers", hint="give numbers, or ask for a distribution") from None
-    if numbers.shape != (len(trace),):
-        raise UsageError(
-            f"{numbers.size:,} values for {len(trace):,} rows of the sample", hint="give one value per row"
-        )
-    return numbers
+class WeightedMean(NamedTuple):
+    """A weighted mean and its uncertainty."""
+
+    value: float
+    variance: float
+    df: float  # degrees of freedom
+    tail_df: float  # fewer if a few rows dominate; binomial intervals account for that without it
+    skewness: float
+    ess: float
+
+    @property
+    def standard_error(self) -> float:
+        """The square root of the variance."""
+        return math.sqrt(self.variance)
 
 
-def chosen(trace: WalkTrace, known: BoolArray, burn: float) -> Rows:
-    """Choose the rows that count."""
-    counts = trace.on_topic & (trace.degree > 0) & known
-    if not counts.any():
-        raise UsageError(
-            "no step of the sample stands on a page on topic whose value is known",
-            hint="walk longer, begin at pages on topic, or ask for a property that pages have",
-        )
-    place = kept(trace, burn)
-    place = place[counts[place]]
-    if not place.size:
-        raise UsageError(
-            "no step after the first tenth of each walk stands on a page on topic whose value is known",
-            hint="walk longer, or ask for a property that more pages have",
-        )
-    degree = trace.degree[place].astype(np.float64)
-    walk, page = trace.walk[place], trace.page[place]
-    return Rows(place, walk, page, 1 / degree, degree, _different(page), runs(walk)[0].size)
-
-
-def _known(trace: WalkTrace, values: npt.ArrayLike, burn: float) -> tuple[Rows, FloatArray]:
-    """Return the rows that count and whose values are known, and these."""
-    numbers = values_of(trace, values)
-    rows = chosen(trace, ~np.isnan(numbers), burn)
-    return rows, numbers[rows.place]
-
-
-def ratio(trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the mean of values over the pages of the topic; of zeros and ones it is a share.
+def mean_or_share(
+    trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn_in: float = BURN_IN
+) -> Estimate:
+    """Estimate the mean of values over the pages of the topic; if all values are 0 or 1, it is a share.
 
     Parameters
     ----------
-    values : one per row; NaN where it is not known, which leaves the row out.
+    values : one per row; rows with NaN are ignored.
     """
-    return estimate_of(*_known(trace, values, burn), level)
+    return estimate_rows(*_known_rows(trace, values, burn_in), level)
 
 
-def estimate_of(rows: Rows, values: FloatArray, level: float = LEVEL) -> Estimate:
-    """Estimate the mean of the values of rows, or the share if there are only zeros and ones."""
+def estimate_rows(rows: WeightedRows, values: FloatArray, level: float = LEVEL) -> Estimate:
+    """Estimate the mean of row values, or the share if all are 0 or 1."""
     return (_share if bool(np.isin(values, (0.0, 1.0)).all()) else _mean)(rows, values, level)
 
 
-def mean(trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the mean of values over the pages of the topic; its interval may be longer on one side."""
-    return _mean(*_known(trace, values, burn), level)
+def mean(trace: WalkTrace, values: npt.ArrayLike, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:
+    """Estimate the mean of values over the pages of the topic; the interval may be asymmetric."""
+    return _mean(*_known_rows(trace, values, burn_in), level)
 
 
-def _mean(rows: Rows, values: FloatArray, level: float) -> Estimate:
-    found = _weighted(rows, values)
-    t = student(valid(level), round(found.tails, 1))
-    low, high = (found.value - found.se * unskewed(end, found.skew) for end in (t, -t))
+def _mean(rows: WeightedRows, values: FloatArray, level: float) -> Estimate:
+    mean = _weighted_mean(rows, values)
+    t = student_two_sided(check_level(level), round(mean.tail_df, 1))
+    low, high = (mean.value - mean.standard_error * hall_quantile(end, mean.skewness) for end in (t, -t))
     if (values >= 0).all():  # such as counts
         low = max(low, 0.0)
     if rows.walk.size == 1:
         low, high = -math.inf, math.inf
-    return _told(rows, found.value, low, high, level, found.se, found.ess, "weighted mean, Hall's interval")
+    interval = Interval(low, high, level)
+    return rows.estimate(mean.value, interval, mean.standard_error, mean.ess, "weighted mean, Hall interval")
 
 
-def share(trace: WalkTrace, flags: npt.ArrayLike, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the share of the pages of the topic that have a property: 1 or True; NaN is not known."""
-    numbers = values_of(trace, flags)
+def share(trace: WalkTrace, flags: npt.ArrayLike, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:
+    """Estimate the share of the pages of the topic that have a property: 1 or True; rows with NaN are ignored."""
+    numbers = row_values(trace, flags)
     known = ~np.isnan(numbers)
     if not np.isin(numbers[known], (0.0, 1.0)).all():
+        wrong = numbers[known & (numbers != 0) & (numbers != 1)][0]
         raise UsageError(
-            f"{numbers[known & (numbers != 0) & (numbers != 1)][0]:g} is neither yes nor no, so that it has no share",
-            hint="ask for its mean, or for a rule that pages meet or do not",
+            f"a share needs values of 0 or 1, got {wrong:g}",
+            hint="estimate the mean instead, or use a rule that is true or false for each page",
         )
-    rows = chosen(trace, known, burn)
-    return _share(rows, numbers[rows.place], level)
+    rows = select_rows(trace, known, burn_in)
+    return _share(rows, numbers[rows.trace_index], level)
 
 
-def _share(rows: Rows, flags: FloatArray, level: float) -> Estimate:
-    seen = min(_different(rows.page[flags == 1]), _different(rows.page[flags == 0]))
-    return share_of(rows, _weighted(rows, flags), level, seen)
+def _share(rows: WeightedRows, flags: FloatArray, level: float) -> Estimate:
+    distinct = min(_count_distinct(rows.page[flags == 1]), _count_distinct(rows.page[flags == 0]))
+    return _share_estimate(rows, _weighted_mean(rows, flags), level, distinct)
 
 
 def quantile(
-    trace: WalkTrace, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn_in: float = BURN_IN
 ) -> Estimate:
-    """Estimate the value that a share q of the pages of the topic does not exceed."""
+    """Estimate the q-quantile of values over the pages of the topic."""
     if not 0 < q < 1:
-        raise UsageError(f"a quantile at {q:g}", hint="give a share between 0 and 1, such as 0.5 for the median")
-    rows, of_row = _known(trace, values, burn)
-    order = np.argsort(of_row, kind="stable")
-    ordered, below = of_row[order], np.cumsum(rows.weight[order])
-    below /= below[-1]
+        raise UsageError(f"q must be in (0, 1), got {q:g}", hint="0.5 is the median")
+    rows, numbers = _known_rows(trace, values, burn_in)
+    order = np.argsort(numbers, kind="stable")
+    ordered, cumulative = numbers[order], np.cumsum(rows.weight[order])
+    cumulative /= cumulative[-1]
 
-    def at(chance: float) -> float:
-        return float(ordered[min(int(np.searchsorted(below, chance * (1 - 1e-12))), ordered.size - 1)])
+    def value_at(probability: float) -> float:
+        index = int(np.searchsorted(cumulative, probability * (1 - 1e-12)))
+        return float(ordered[min(index, ordered.size - 1)])
 
-    value = at(q)
-    found = _weighted(rows, (of_row <= value).astype(np.float64))
-    low, high = map(at, proportion(q, _trials(found, level), level))
-    se = (high - low) / (2 * two_sided(level))
-    return _told(rows, value, low, high, level, se, found.ess, "weighted quantile, Woodruff's interval")
+    value = value_at(q)
+    below = _weighted_mean(rows, (numbers <= value).astype(np.float64))
+    low, high = map(value_at, clopper_pearson(q, _effective_trials(below, level), level))
+    standard_error = (high - low) / (2 * normal_two_sided(level))
+    method = "weighted quantile, Woodruff interval"
+    return rows.estimate(value, Interval(low, high, level), standard_error, below.ess, method)
 
 
 def histogram(
-    trace: WalkTrace, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, values: npt.ArrayLike, edges: Sequence[float], *, level: float = LEVEL, burn_in: float = BURN_IN
 ) -> Distribution:
-    """Estimate the share of pages in each bin [edge, next edge), the last with its upper edge.
+    """Estimate the share of pages in each bin [edge, next edge); the last bin includes its upper edge.
 
-    Pages outside all bins count as pages in no bin: shares need not sum to 1. Edges may be infinite.
+    Pages outside all bins count in the total, so the shares may sum to less than 1. Edges may be infinite.
     """
-    bounds, numbers = np.asarray(edges, np.float64), values_of(trace, values)
+    bounds, numbers = np.asarray(edges, np.float64), row_values(trace, values)
     if bounds.size < 2 or not (np.diff(bounds) > 0).all():
-        raise UsageError("edges of bins that do not rise", hint="give two rising edges or more")
+        raise UsageError("edges must be increasing", hint="give two or more bin edges, such as [0, 10, 100]")
     codes = np.searchsorted(bounds, numbers, side="right") - 1
     codes[numbers == bounds[-1]] = bounds.size - 2
     codes[(codes < 0) | (codes > bounds.size - 2)] = bounds.size - 1
-    rows = chosen(trace, ~np.isnan(numbers), burn)
-    shares = _shares(rows, codes[rows.place], bounds.size, level)
+    rows = select_rows(trace, ~np.isnan(numbers), burn_in)
+    shares = _category_shares(rows, codes[rows.trace_index], bounds.size, level)
     return Distribution(tuple(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), shares[:-1])
 
 
 def distribution(
-    trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn: float = BURN
+    trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any], *, level: float = LEVEL, burn_in: float = BURN_IN
 ) -> Distribution:
-    """Estimate the share of pages in each category, largest first; None and NaN are not known."""
-    labels, codes = coded(trace, categories)
-    rows = chosen(trace, codes >= 0, burn)
-    seen, inverse = np.unique(codes[rows.place], return_inverse=True)
-    shares = _shares(rows, inverse, seen.size, level)
-    order = sorted(range(seen.size), key=lambda k: (-shares[k].value, str(labels[seen[k]])))
-    return Distribution(tuple(labels[seen[k]] for k in order), tuple(shares[k] for k in order))
+    """Estimate the share of pages in each category, largest first; rows with None or NaN are ignored."""
+    labels, codes = encode_categories(trace, categories)
+    rows = select_rows(trace, codes >= 0, burn_in)
+    observed, inverse = np.unique(codes[rows.trace_index], return_inverse=True)
+    shares = _category_shares(rows, inverse, observed.size, level)
+    order = sorted(range(observed.size), key=lambda k: (-shares[k].value, str(labels[observed[k]])))
+    return Distribution(tuple(labels[observed[k]] for k in order), tuple(shares[k] for k in order))
 
 
-def coded(trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
-    """Return the categories and the number of that of each row, -1 where it is not known."""
-    given = np.asarray(categories)
-    if given.shape != (len(trace),):
-        raise UsageError(f"{given.size:,} categories for {len(trace):,} rows of the sample", hint="give one per row")
-    if given.dtype != np.object_:
-        labels, inverse = np.unique(given, return_inverse=True)
+def uniform_draws(trace: WalkTrace, count: int, rng: int | np.random.Generator, *, burn_in: float = BURN_IN) -> IdArray:
+    """Draw pages uniformly from the topic, with replacement, ordered by walk, then time.
+
+    The walks visit a page in proportion to its degree d. If each step lasts Geometric(d / D) time units, with D the
+    largest degree, each page is occupied equally long in the limit (Bar-Yossef et al. 2000). Pages are taken at equally
+    spaced times. For estimates, weights are better: they are the expectation of these durations, without their noise.
+    """
+    if count != int(count) or count < 1:
+        raise UsageError(f"count must be a whole number of at least 1, got {count}", hint="give the number of draws")
+    rows = select_rows(trace, np.ones(len(trace), np.bool_), burn_in)
+    if count > rows.walk.size:
+        raise UsageError(
+            f"count must be at most the {rows.walk.size:,} steps on topic, got {count:,}",
+            hint="walk longer, or draw fewer pages",
+        )
+    random = np.random.default_rng(rng)
+    ends = np.cumsum(random.geometric(rows.degree / rows.degree.max()))
+    times = (np.arange(count) + random.random()) * (ends[-1] / count)
+    drawn: IdArray = rows.page[np.searchsorted(ends, times, side="right").clip(max=rows.degree.size - 1)]
+    return drawn
+
+
+# --- rows and their values ---
+
+
+def row_values(trace: WalkTrace, values: npt.ArrayLike) -> FloatArray:
+    """Return values as floats, after checking that there is one per row."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError("values must be numbers", hint="give numbers, or estimate a distribution") from None
+    if numbers.shape != (len(trace),):
+        raise UsageError(
+            f"values must have one entry for each of the {len(trace):,} steps, got {numbers.size:,}",
+            hint="give one value per step of the sample",
+        )
+    return numbers
+
+
+def encode_categories(trace: WalkTrace, categories: Sequence[Any] | npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
+    """Return the distinct categories, and the index of the category of each row: -1 for None and NaN."""
+    values = np.asarray(categories)
+    if values.shape != (len(trace),):
+        raise UsageError(
+            f"categories must have one entry for each of the {len(trace):,} steps, got {values.size:,}",
+            hint="give one category per step of the sample",
+        )
+    if values.dtype != np.object_:
+        labels, inverse = np.unique(values, return_inverse=True)
         codes = inverse.astype(np.int64)
-        if given.dtype.kind == "f":
-            codes[np.isnan(given)] = -1
+        if values.dtype.kind == "f":
+            codes[np.isnan(values)] = -1
         return labels.tolist(), codes
-    numbers: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     codes = np.fromiter(
-        (-1 if one is None or one != one else numbers.setdefault(one, len(numbers)) for one in given),
+        (-1 if value is None or value != value else code_of.setdefault(value, len(code_of)) for value in values),
         np.int64,
-        given.size,
+        values.size,
     )
-    return list(numbers), codes
+    return list(code_of), codes
 
 
-class Weighted(NamedTuple):
-    """A weighted mean, and how much it varies."""
+def select_rows(trace: WalkTrace, known: BoolArray, burn_in: float) -> WeightedRows:
+    """Select the rows on topic, after the burn-in, whose values are known."""
+    usable = trace.on_topic & (trace.degree > 0) & known
+    if not usable.any():
+        raise UsageError(
+            "the sample has no step on a topic page whose value is known",
+            hint="walk longer, start at pages on topic, or choose a property that pages have",
+        )
+    index = after_burn_in(trace, burn_in)
+    index = index[usable[index]]
+    if not index.size:
+        raise UsageError(
+            "after the burn-in, the sample has no step on a topic page whose value is known",
+            hint="walk longer, or choose a property that more pages have",
+        )
+    degree = trace.degree[index].astype(np.float64)
+    walk, page = trace.walk[index], trace.page[index]
+    return WeightedRows(index, walk, page, 1 / degree, degree, _count_distinct(page), runs(walk)[0].size)
 
-    value: float
-    variance: float
-    freedom: float
-    tails: float  # degrees of freedom where few rows matter more than others; binomial intervals know of that
-    skew: float  # and of this: the skewness of the mean
-    ess: float
 
-    @property
-    def se(self) -> float:
-        """The standard error."""
-        return math.sqrt(self.variance)
+def _known_rows(trace: WalkTrace, values: npt.ArrayLike, burn_in: float) -> tuple[WeightedRows, FloatArray]:
+    numbers = row_values(trace, values)
+    rows = select_rows(trace, ~np.isnan(numbers), burn_in)
+    return rows, numbers[rows.trace_index]
 
 
-def _weighted(rows: Rows, values: FloatArray) -> Weighted:
-    found, total = blocks(rows.walk), float(rows.weight.sum())
+def check_level(level: float) -> float:
+    """Return a confidence level; raise if it is not between 0 and 1."""
+    if not 0 < level < 1:
+        raise UsageError(f"level must be in (0, 1), got {level:g}", hint="for example 0.95")
+    return level
+
+
+# --- weighted means and shares ---
+
+
+def _weighted_mean(rows: WeightedRows, values: FloatArray) -> WeightedMean:
+    blocks, total = split_into_blocks(rows.walk), float(rows.weight.sum())
     value = float((rows.weight * values).sum() / total)
-    off = values - value
-    around = float((rows.weight * off**2).sum() / total)
-    of_row = rows.weight * off / total
-    influence = found.sums(of_row)
-    variance, freedom = spread(found.walk, influence).one()
-    variance = max(variance, to_and_fro(of_row.size) * float((of_row**2).sum()))  # where rows of a block cancel out
-    if around <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # a constant, but for rounding
-        return Weighted(value, 0.0, freedom, freedom, 0.0, _plain_ess(found, rows))
-    sums = stretches(found.walk, influence, freedom)
-    return Weighted(value, variance, freedom, tail_freedom(sums, freedom), skewness(sums), around / variance)
+    deviation = values - value
+    population_variance = float((rows.weight * deviation**2).sum() / total)
+    row_influence = rows.weight * deviation / total
+    influence = blocks.sums(row_influence)
+    variance, df = variance_of_sum(blocks.walk, influence).scalar()
+    # The rows of a block may cancel out.
+    variance = max(variance, min_variance_ratio(row_influence.size) * float((row_influence**2).sum()))
+    if population_variance <= (1e-12 * max(abs(value), float(abs(values).max()))) ** 2:  # constant up to rounding
+        return WeightedMean(value, 0.0, df, df, 0.0, _constant_ess(blocks, rows))
+    sums = batch_sums(blocks.walk, influence, df)
+    ess = population_variance / variance
+    return WeightedMean(value, variance, df, satterthwaite_df(sums, df), skewness(sums), ess)
 
 
-def share_of(rows: Rows, found: Weighted, level: float, seen: int) -> Estimate:
+def _share_estimate(rows: WeightedRows, mean: WeightedMean, level: float, distinct: int) -> Estimate:
     """Return a share with its interval.
 
-    If only few different pages were `seen` with it (or without), how much it varies is not known from them: on one page
-    of little weight it hardly does, but others of its kind may have gone unseen. Then it is worth no more independent
-    pages than the weights of all rows are.
+    If it was observed (or its absence was) on a few `distinct` pages only, its variance cannot be estimated from them:
+    on one page of low weight it hardly varies, but similar pages may have been missed. The effective sample size is
+    then limited to that of the weights of all rows.
     """
-    value = min(max(found.value, 0.0), 1.0)
-    plain = float(rows.weight.sum() ** 2 / (rows.weight**2).sum())
-    found = found._replace(ess=min(found.ess, plain * max(1.0, seen / FEW)))
-    low, high = proportion(value, _trials(found, level), valid(level))
-    how = "weighted share, Clopper and Pearson's interval at the effective sample size"
-    return _told(rows, value, low, high, level, found.se, found.ess, how, share=True)
+    value = min(max(mean.value, 0.0), 1.0)
+    weight_ess = float(rows.weight.sum() ** 2 / (rows.weight**2).sum())
+    mean = mean._replace(ess=min(mean.ess, weight_ess * max(1.0, distinct / MIN_DISTINCT)))
+    interval = Interval(*clopper_pearson(value, _effective_trials(mean, level), check_level(level)), level)
+    method = "weighted share, Clopper-Pearson interval at the effective sample size"
+    return rows.estimate(value, interval, mean.standard_error, mean.ess, method, is_share=True)
 
 
-def _trials(found: Weighted, level: float) -> float:
-    """Return how many independent pages make an interval as long as Student's."""
-    return found.ess * (two_sided(valid(level)) / student(level, round(found.freedom, 1))) ** 2
+def _effective_trials(mean: WeightedMean, level: float) -> float:
+    """Return the binomial sample size whose interval is as long as Student's."""
+    return mean.ess * (normal_two_sided(check_level(level)) / student_two_sided(level, round(mean.df, 1))) ** 2
 
 
-def _shares(rows: Rows, codes: IntArray, kinds: int, level: float) -> tuple[Estimate, ...]:
-    """Estimate the shares of all categories at once."""
+def _category_shares(rows: WeightedRows, codes: IntArray, categories: int, level: float) -> tuple[Estimate, ...]:
+    """Estimate the shares of all categories together."""
     total = float(rows.weight.sum())
-    most = max(256, min(BLOCKS, CELLS // kinds))
-    found = blocks(rows.walk, most, min(LEAST, max(1, most // rows.walks)))
-    cells, all_of_block = found.sums_by(codes, kinds, rows.weight) / total, found.sums(rows.weight) / total
+    max_blocks = max(256, min(MAX_BLOCKS, MAX_CELLS // categories))
+    min_per_walk = min(MIN_BLOCKS_PER_WALK, max(1, max_blocks // rows.walks))
+    blocks = split_into_blocks(rows.walk, max_blocks, min_per_walk)
+    cells = blocks.category_sums(codes, categories, rows.weight) / total
+    block_weights = blocks.sums(rows.weight) / total
     values = cells.sum(axis=0)
-    squares = np.bincount(codes, weights=(rows.weight / total) ** 2, minlength=kinds)
-    least = to_and_fro(codes.size) * (squares * (1 - values) ** 2 + (squares.sum() - squares) * values**2)
-    plain = _plain_ess(found, rows)
-    _, numbers = np.unique(rows.page, return_inverse=True)
-    pairs = np.unique(codes * np.int64(rows.pages) + numbers)
-    pages = np.bincount(pairs // rows.pages, minlength=kinds)
-    told: list[Estimate] = []
-    for first in range(0, kinds, COLUMNS):
-        part = slice(first, first + COLUMNS)
-        off = cells[:, part] - all_of_block[:, None] * values[part]
-        variances, freedoms = spread(found.walk, off)
-        columns = zip(values[part], np.maximum(variances, least[part]), freedoms, strict=True)
-        for value, variance, freedom in columns:
-            around = value * (1 - value)
-            ess = float(around / variance) if around > 1e-12 else plain
-            one = Weighted(float(value), float(variance), float(freedom), float(freedom), 0.0, ess)
-            told.append(share_of(rows, one, level, int(pages[len(told)])))
-    return tuple(told)
+    squares = np.bincount(codes, weights=(rows.weight / total) ** 2, minlength=categories)
+    independent = squares * (1 - values) ** 2 + (squares.sum() - squares) * values**2
+    min_variances = min_variance_ratio(codes.size) * independent
+    constant_ess = _constant_ess(blocks, rows)
+    _, page_numbers = np.unique(rows.page, return_inverse=True)
+    pairs = np.unique(codes * np.int64(rows.pages) + page_numbers)
+    distinct = np.bincount(pairs // rows.pages, minlength=categories)
+    estimates: list[Estimate] = []
+    for first in range(0, categories, COLUMN_BATCH):
+        batch = slice(first, first + COLUMN_BATCH)
+        influence = cells[:, batch] - block_weights[:, None] * values[batch]
+        variances, dfs = variance_of_sum(blocks.walk, influence)
+        columns = zip(values[batch], np.maximum(variances, min_variances[batch]), dfs, strict=True)
+        for value, variance, df in columns:
+            population_variance = value * (1 - value)
+            ess = float(population_variance / variance) if population_variance > 1e-12 else constant_ess
+            mean = WeightedMean(float(value), float(variance), float(df), float(df), 0.0, ess)
+            estimates.append(_share_estimate(rows, mean, level, int(distinct[len(estimates)])))
+    return tuple(estimates)
 
 
-def _plain_ess(found: Blocks, rows: Rows) -> float:
-    """Return how many independent pages the rows are worth where values do not differ: as many as for degrees."""
+def _constant_ess(blocks: Blocks, rows: WeightedRows) -> float:
+    """Return the effective sample size for a constant value, which has no variance: that of the log degree."""
     total = float(rows.weight.sum())
-    off = np.log(rows.degree)
-    off -= (rows.weight * off).sum() / total
-    variance = spread(found.walk, found.sums(rows.weight * off / total)).one()[0]
-    around = float((rows.weight * off**2).sum() / total)
-    worth = around / variance if around > 1e-12 and variance > 0 else math.inf
-    return float(min(worth, total**2 / float((rows.weight**2).sum()), rows.pages))
+    deviation = np.log(rows.degree)
+    deviation -= (rows.weight * deviation).sum() / total
+    variance = variance_of_sum(blocks.walk, blocks.sums(rows.weight * deviation / total)).scalar()[0]
+    population_variance = float((rows.weight * deviation**2).sum() / total)
+    ess = population_variance / variance if population_variance > 1e-12 and variance > 0 else math.inf
+    return float(min(ess, total**2 / float((rows.weight**2).sum()), rows.pages))
 
 
-def _told(
-    rows: Rows, value: float, low: float, high: float, level: float, se: float, ess: float, how: str, *,
-    share: bool = False,
-) -> Estimate:  # fmt: skip
-    return Estimate(value, low, high, level, se, ess, int(rows.walk.size), rows.pages, rows.walks, how, share)
-
-
-def _different(page: IdArray) -> int:
-    """Count the different pages; ids that are not much larger than rows are many are counted without sorting."""
+def _count_distinct(page: IdArray) -> int:
+    """Count distinct pages, without sorting unless ids are much larger than the number of rows."""
     if page.size == 0 or page.max() > 16 * page.size or page.min() < 0:
         return int(np.unique(page).size)
     return int(np.count_nonzero(np.bincount(page)))
-
-
-def valid(level: float) -> float:
-    """Return a level, if it is one."""
-    if not 0 < level < 1:
-        raise UsageError(f"an interval at level {level:g}", hint="give a level between 0 and 1, such as 0.95")
-    return level
 
 
 def _finite(value: Any) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from surveyor.estimate.sampling.laws import wilson
+from surveyor.estimate.sampling.distributions import wilson
 
 MEASURES = ("precision", "recall", "f1", "accuracy")
 

@@ -14,7 +14,7 @@ from surveyor.config import Settings
 from surveyor.crawler.start import clean_seeds, named
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.coverage import NOTHING, InLinks, weighed
-from surveyor.estimate.sampling.diagnostics import moving
+from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.of_graph import walk_graph
 from surveyor.estimate.sampling.of_survey import walk_survey
@@ -131,8 +131,9 @@ def sample_of(walked: WalkResult, until: SampleGoal, watched: tuple[str, ...] = 
             weights, known = weighed(walked.trace, walked.seen(), walked.how, walked.capped)
     some = slice(until.steps)  # a round may have gone beyond
     walked = replace(walked, trace=walked.trace.rows(some))
+    trace, weights = drop_stuck_walks(walked.trace), drop_stuck_walks(weights.rows(some))
     return Sample(
-        moving(walked.trace), moving(weights.rows(some)), walked.pages, walked.topic, plan.method, plan.walks, plan.rng,
+        trace, weights, walked.pages, walked.topic, plan.method, plan.walks, plan.rng,
         walked.asked.size, walked.ending, until, known, tuple(walked.lost.tolist()), watched,
         (*walked.remarks, *known.warnings), walked.where,
     )  # fmt: skip

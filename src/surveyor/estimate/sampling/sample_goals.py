@@ -23,8 +23,8 @@ import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.diagnostics import ENOUGH, LOG_DEGREE, diagnose, moving_rows
-from surveyor.estimate.sampling.estimates import Estimate, mean, ratio
+from surveyor.estimate.sampling.diagnostics import LOG_DEGREE, MIN_ESS, diagnose, moving_rows
+from surveyor.estimate.sampling.estimates import Estimate, mean, mean_or_share
 from surveyor.estimate.sampling.properties import Pages, Property, property_of
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.estimate.sampling.walking import UNLIMITED
@@ -84,7 +84,7 @@ class SampleGoal:
             if not self._met_by(found, part, widest=0.0):  # far from it: what is watched takes more time
                 return ""
             known = {name: one for name, one in watched.items() if not np.isnan(one[trace.on_topic]).all()}
-            found |= {name: ratio(trace, values) for name, values in known.items()}
+            found |= {name: mean_or_share(trace, values) for name, values in known.items()}
             widest = max((found[name].margin for name in known), default=math.inf)
             met = self._met_by(found, part, widest)
             told = diagnose(trace, known) if met else None
@@ -97,7 +97,7 @@ class SampleGoal:
         if self.ess is not None and ess >= part * self.ess:
             return "ess"
         is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
-        return "width" if is_narrow and ess >= part * ENOUGH else ""
+        return "width" if is_narrow and ess >= part * MIN_ESS else ""
 
     def __str__(self) -> str:
         told = (

@@ -13,14 +13,13 @@ import numpy as np
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling import estimates, sizes
-from surveyor.estimate.sampling.burn_in import kept
 from surveyor.estimate.sampling.coverage import InLinks
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
-from surveyor.estimate.sampling.draws import uniform_draws
-from surveyor.estimate.sampling.estimates import Distribution, Estimate
-from surveyor.estimate.sampling.fit import Fit, fit
+from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
+from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from surveyor.estimate.sampling.properties import ANY, BOUNDS, Asked, Pages, Property, hosts_of, property_of
 from surveyor.estimate.sampling.sample_goals import SampleGoal
+from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import METHODS
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import normalise
@@ -97,16 +96,16 @@ class Sample:
         """Estimate how the pages of the topic are distributed over categories, such as domains; largest first."""
         return estimates.distribution(self.weighted, self._property(of).rows(self.trace), level=level)
 
-    def fits(self, of: Asked, expected: Mapping[Any, float]) -> Fit:
+    def fits(self, of: Asked, expected: Mapping[Any, float]) -> GoodnessOfFit:
         """Test whether a known distribution could be that of the topic (χ² for steps that are alike)."""
-        return fit(self.weighted, self._property(of).rows(self.trace), expected)
+        return goodness_of_fit(self.weighted, self._property(of).rows(self.trace), expected)
 
     def size(self, *, level: float = 0.95) -> Estimate:
         """Estimate how many pages the topic has, from pages that different walks met.
 
         Links that were not known count as if they were not there: to make up for them did not help (see the docs).
         """
-        return sizes.size(self.trace, level=level)
+        return sizes.topic_size(self.trace, level=level)
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate which share of all pages is on topic; the walks must be unfocused (`webwalker`)."""
@@ -115,7 +114,7 @@ class Sample:
                 f"{self.method} hardly leaves the topic, and tells nothing of its share of all pages",
                 hint="sample with method webwalker",
             )
-        return sizes.relative_size(self.weighted, level=level)
+        return sizes.relative_topic_size(self.weighted, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
         """Estimate which share of the topic a crawl or an index holds, given its URLs, however they are spelt."""
@@ -157,7 +156,7 @@ class Sample:
 
     def pages(self) -> dict[str, list[Any]]:
         """Return the pages on topic by column: URL, weight (summing to 1), visits, degree, first walk, fetches then."""
-        counts = np.sort(kept(self.trace))  # the steps that estimates are of
+        counts = np.sort(after_burn_in(self.trace))  # the steps that estimates are of
         chosen = counts[self.trace.on_topic[counts]]
         trace = self.trace.rows(chosen)
         met, first, place = np.unique(trace.page, return_index=True, return_inverse=True)
@@ -187,7 +186,7 @@ class Sample:
         }  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate:
-        return estimates.ratio(self.weighted, self.values(name))
+        return estimates.mean_or_share(self.weighted, self.values(name))
 
     def values(self, of: Asked) -> FloatArray:
         """Return a property as a number for each step; NaN where it has none."""

@@ -1,89 +1,98 @@
-"""How many pages a topic has, and how much of all pages it is.
+"""Size of a topic in pages, and its share of all pages.
 
-**Collisions.** Two steps of different walks stand on the same page with chance Σ d² / (Σ d)². Under the law of the
-walks the mean of d is Σ d² / Σ d and that of 1/d is N / Σ d, so that
+**Collision estimator** (capture-recapture). Steps of two different walks are on the same page with probability
+Σ d² / (Σ d)². Under the stationary distribution, the mean of d is Σ d² / Σ d and that of 1/d is N / Σ d, so
 
     N = Σ (Σ d of one walk) (Σ 1/d of another) / collisions,
 
-over ordered pairs of different walks, of any lengths (Katzir, Liberty and Somekh 2011). Steps of one walk meet for
-another reason, and are not compared. How far log N may be off comes from pairs of stretches of walks: if a pair of
-stretches contributes h to it, its variance is Σ (Σ h of the pairs of a stretch)² − Σ h², which counts whatever two
-pairs with a stretch in common share (Aronow, Samii and Assenova 2015); neighbouring stretches are alike, so that the
-first sum is that of `spread`. 1 / variance is as many collisions as would vary so much if each came alone; their number
-has Garwood's interval. No collision gives a lower bound, and nothing else.
+over ordered pairs of different walks, of any lengths (Katzir, Liberty and Somekh 2011). Steps within one walk are
+dependent and are not compared.
 
-It is the size of the part that walks move in: walks in parts that do not link to each other never collide.
+**Variance** of log N, from pairs of batches of walks: if a pair of batches contributes h, the variance is
+Σ (Σ h of the pairs of a batch)² − Σ h², which includes the covariance of any two pairs with a batch in common (Aronow,
+Samii and Assenova 2015). Neighbouring batches are correlated, so the first sum comes from `variance_of_sum`. The
+inverse of the variance is an effective number of independent collisions, with Garwood's interval. Without a collision
+there is only a lower bound.
+
+The estimate is the size of the part of the topic that the walks explore: walks in disconnected parts never collide.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.burn_in import BURN
-from surveyor.estimate.sampling.estimates import LEVEL, Estimate, Rows, chosen, share, valid
-from surveyor.estimate.sampling.laws import poisson, student, two_sided
-from surveyor.estimate.sampling.spread import Blocks, blocks, runs, spread
+from surveyor.estimate.sampling.distributions import garwood, normal_two_sided, student_two_sided
+from surveyor.estimate.sampling.estimates import (
+    LEVEL,
+    Estimate,
+    Interval,
+    WeightedRows,
+    check_level,
+    select_rows,
+    share,
+)
+from surveyor.estimate.sampling.standard_errors import BURN_IN, Blocks, runs, split_into_blocks, variance_of_sum
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
-STRETCHES = 64  # that are compared; of more walks some are taken as one, and not compared with each other
-HELD = 4_000_000  # counts of pages by stretch held at once
+MAX_BATCHES = 64  # that are compared; more walks are grouped, and walks of one group are not compared
+MAX_CELLS = 4_000_000  # page counts by batch in memory at once
 
 
-def size(trace: WalkTrace, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate how many pages the topic has, from pages that different walks have met."""
-    rows, level = chosen(trace, np.ones(len(trace), np.bool_), burn), valid(level)
+def topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:
+    """Estimate the number of pages of the topic from collisions of different walks."""
+    rows, level = select_rows(trace, np.ones(len(trace), np.bool_), burn_in), check_level(level)
     if rows.walks < 2:
-        raise UsageError("one walk does not tell the size of its topic", hint="use two walks or more, better eight")
-    group = np.repeat(np.arange(rows.walks), runs(rows.walk)[1]) * min(rows.walks, STRETCHES) // rows.walks
-    found = blocks(group, STRETCHES, 1)
-    degrees, inverses = found.sums(rows.degree), found.sums(rows.weight)
-    others = found.walk[:, None] != found.walk
-    chances = np.where(others, np.outer(degrees, inverses), 0.0)
-    chances += chances.T
-    met = np.where(others, _met(found, rows), 0.0)
-    both_ways, collisions = float(chances.sum()) / 2, float(met.sum()) / 2
-    counted = int(rows.walk.size), rows.pages, rows.walks, f"{collisions:,.0f} collisions of {rows.walks} walks"
+        raise UsageError("the topic size needs at least 2 walks, got 1", hint="use two walks or more, better eight")
+    group = np.repeat(np.arange(rows.walks), runs(rows.walk)[1]) * min(rows.walks, MAX_BATCHES) // rows.walks
+    blocks = split_into_blocks(group, MAX_BATCHES, 1)
+    degrees, inverses = blocks.sums(rows.degree), blocks.sums(rows.weight)
+    different = blocks.walk[:, None] != blocks.walk
+    products = np.where(different, np.outer(degrees, inverses), 0.0)
+    products += products.T
+    counts = np.where(different, _collision_counts(blocks, rows), 0.0)
+    both_orders, collisions = float(products.sum()) / 2, float(counts.sum()) / 2
+    method = f"{collisions:,.0f} collisions of {rows.walks} walks"
     if collisions == 0:
-        low = max(rows.pages, both_ways / 2 / -math.log(1 - level))
-        return Estimate(math.inf, low, math.inf, level, math.inf, 0.0, *counted)
-    value = both_ways / 2 / collisions
-    influence = chances / both_ways - met / collisions
-    shared, freedom = spread(found.walk, influence.sum(axis=1)).one()
+        low = max(rows.pages, both_orders / 2 / -math.log(1 - level))
+        return rows.estimate(math.inf, Interval(low, math.inf, level), math.inf, 0.0, method)
+    value = both_orders / 2 / collisions
+    influence = products / both_orders - counts / collisions
+    shared, df = variance_of_sum(blocks.walk, influence.sum(axis=1)).scalar()
     variance = max(shared - float((influence**2).sum()) / 2, shared / 2, 1 / collisions)
-    alone = (two_sided(level) / student(level, round(freedom, 1))) ** 2 / variance
-    least, most = poisson(alone, level)
-    low, high = max(rows.pages, value * alone / most), value * alone / least if least > 0 else math.inf
-    se = value * math.sqrt(variance)
-    return Estimate(max(value, rows.pages), low, max(high, low), level, se, 1 / variance, *counted)
+    effective = (normal_two_sided(level) / student_two_sided(level, round(df, 1))) ** 2 / variance
+    fewest, most = garwood(effective, level)
+    low = max(rows.pages, value * effective / most)
+    high = value * effective / fewest if fewest > 0 else math.inf
+    interval = Interval(low, max(high, low), level)
+    return rows.estimate(max(value, rows.pages), interval, value * math.sqrt(variance), 1 / variance, method)
 
 
-def _met(found: Blocks, rows: Rows) -> FloatArray:
-    """Count the pairs of rows of each two blocks that stand on the same page."""
-    stretches = found.begins.size
-    key = np.sort(rows.page.astype(np.int64) * stretches + found.of_rows(rows.page.size))
+def _collision_counts(blocks: Blocks, rows: WeightedRows) -> FloatArray:
+    """Count the pairs of rows on the same page, for each pair of blocks."""
+    size = blocks.starts.size
+    key = np.sort(rows.page.astype(np.int64) * size + blocks.block_of_rows(rows.page.size))
     first, counts = runs(key)
-    page, block = key[first] // stretches, key[first] % stretches
-    blocks_on = runs(page)[1]
-    shared = np.repeat(blocks_on > 1, blocks_on)  # a page that one block alone stands on meets nobody
+    page, block = key[first] // size, key[first] % size
+    blocks_of_page = runs(page)[1]
+    shared = np.repeat(blocks_of_page > 1, blocks_of_page)  # a page in one block collides with no other
     page, block, counts = page[shared], block[shared], counts[shared]
-    begins, lengths = runs(page)
-    number = np.repeat(np.arange(begins.size), lengths)
-    met, step = np.zeros((stretches, stretches)), max(1, HELD // stretches)
-    for start in range(0, begins.size, step):
+    starts, lengths = runs(page)
+    number = np.repeat(np.arange(starts.size), lengths)
+    pairs, step = np.zeros((size, size)), max(1, MAX_CELLS // size)
+    for start in range(0, starts.size, step):
         begin, end = np.searchsorted(number, (start, start + step))
-        held = np.zeros((min(step, begins.size - start), stretches))
-        held[number[begin:end] - start, block[begin:end]] = counts[begin:end]
-        met += held.T @ held
-    return met
+        cells = np.zeros((min(step, starts.size - start), size))
+        cells[number[begin:end] - start, block[begin:end]] = counts[begin:end]
+        pairs += cells.T @ cells
+    return pairs
 
 
-def relative_size(trace: WalkTrace, *, level: float = LEVEL, burn: float = BURN) -> Estimate:
-    """Estimate the share of all pages that is on topic, from walks without a focus: pages off topic count, too."""
-    everything = WalkTrace(
-        trace.walk, trace.segment, trace.page, np.ones(len(trace), np.bool_), trace.degree, trace.fetches
-    )
-    return share(everything, trace.on_topic, level=level, burn=burn)
+def relative_topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:
+    """Estimate the share of all pages that is on topic, from walks without a focus on the topic."""
+    all_pages = replace(trace, on_topic=np.ones(len(trace), np.bool_))
+    return share(all_pages, trace.on_topic, level=level, burn_in=burn_in)

@@ -13,7 +13,7 @@ from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.estimate.sampling.archived import page_of
 from surveyor.estimate.sampling.course import WalkScheduler
-from surveyor.estimate.sampling.diagnostics import jumps, stuck
+from surveyor.estimate.sampling.diagnostics import count_jumps, stuck_walks
 from surveyor.estimate.sampling.ground import OFF, ON, WalkGraph
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import Pages, check_known
@@ -108,7 +108,7 @@ class WalkResult:
         if searching := walks - lost - found:
             who = f"{searching} of {walks} walks {'has' if searching == 1 else 'have'}"
             told.append(f"{who} not found the topic so far: walk longer, or begin at pages on it")
-        if (still := stuck(trace)) and len(still) < found:
+        if (still := stuck_walks(trace)) and len(still) < found:
             who = "a walk was" if len(still) == 1 else f"{len(still)} walks were"
             steps = int(np.isin(trace.walk, still).sum())
             told.append(
@@ -119,7 +119,7 @@ class WalkResult:
             told.append(f"the goal was not reached in {len(trace):,} steps: the topic may be too small, or in parts")
         if self.ending == "exhausted":
             told.append("walks came to no new page for a long time: what can be reached is smaller than the goal asks")
-        if jumped := jumps(trace):
+        if jumped := count_jumps(trace):
             told.append(
                 f"walks jumped {jumped:,} times away from hosts that had half of the last moves, so that pages there"
                 " count too little: leave the window out (--window 0) if these hosts are no traps"
