@@ -15,7 +15,7 @@ import pytest
 from attack import attack
 
 import surveyor as sv
-from pretend import Sites, Time, crawled, page
+from fake_web import Sites, Time, crawled, page
 from surveyor.cli import run
 from surveyor.config import Settings
 from surveyor.crawler import seeds

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attack import attack
 
-from pretend import Answers, Sites, Time, crawled, page, rules
+from fake_web import Answers, Sites, Time, crawled, page, rules
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.outcome import RobotsFile
 from surveyor.store.directory import SurveyFolder

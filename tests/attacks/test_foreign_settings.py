@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console import Said
-from places import Places
+from setting_sources import Places
 from surveyor import config
 from surveyor.config import NARROW, Settings, trust_file
 from surveyor.crawler.budgets import read_limits

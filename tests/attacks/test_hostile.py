@@ -14,7 +14,7 @@ from attack import attack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pretend import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
+from fake_web import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
 from surveyor.config import Settings
 from surveyor.crawler.seeds import MOST_LISTS, Gathered, gathered
 from surveyor.crawler.start import manners_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attack import attack
 
-from pretend import Sites, Time, crawled, moved, page, rules
+from fake_web import Sites, Time, crawled, moved, page, rules
 from surveyor.crawler.replay import derive
 from surveyor.fetch.http import MOST_REDIRECTS, Fetched, FetchRequest
 from surveyor.store.directory import SurveyFolder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attack import attack
 
-from pretend import Answers, Sites, Time, crawled, page
+from fake_web import Answers, Sites, Time, crawled, page
 from surveyor.fetch.http import TRIES, Fetched, Trouble
 from surveyor.store.directory import SurveyFolder
 

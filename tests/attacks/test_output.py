@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import surveyor as sv
 from console import Said
-from pretend import page, rules
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
+from fake_web import page, rules
 from surveyor.report.survey_html import write_report
 from surveyor.store.cells import FORMULA, harmless, original
 

@@ -14,7 +14,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from pretend import Answers, Sites, Time, crawled, moved, page, rules
+from fake_web import Answers, Sites, Time, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import DAY
 from surveyor.store.directory import SurveyFolder

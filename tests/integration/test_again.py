@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pretend import CONTACT, Sites, Time, crawled, page
+from fake_web import CONTACT, Sites, Time, crawled, page
 from surveyor.config import Settings
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pretend import page as answer
-from small_sites import HOME, site, survey_of
+from example_site import HOME, site, survey_of
+from fake_web import page as answer
 from surveyor.errors import SurveyError
 from surveyor.estimate.sampling import archived
 from surveyor.estimate.sampling.archived import pages_said, told

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crashing import STEADY, Setting, accounts, difference, rows, sums
+from crash_recovery import STEADY, Setting, accounts, difference, rows, sums
 from surveyor.crawler import domain_budgets as budgeting
 from surveyor.crawler import session as live
 from surveyor.crawler.budgets import Limits

@@ -12,7 +12,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from pretend import CONTACT, Sites, Time, crawled, page, rules
+from fake_web import CONTACT, Sites, Time, crawled, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.domain_budgets import Budgeting, DomainBudgets, events, latest, limits_of
 from surveyor.crawler.replay import derive

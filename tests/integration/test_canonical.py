@@ -10,7 +10,7 @@ import pytest
 from attack import attack
 
 import surveyor as sv
-from pretend import Sites, Time, crawled, page
+from fake_web import Sites, Time, crawled, page
 from surveyor.fetch.http import Fetched, FetchRequest
 
 SITE = "http://a.org"

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from community_web import FAR, HOST, SITE, links, web
 from console import Said, wait_for
-from near_sites import FAR, HOST, SITE, links, web
-from pretend import page, rules
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
+from fake_web import page, rules
 from surveyor.cli.community import ESTIMATORS, SELECTORS
 from surveyor.estimate.community.estimators import Method
 from surveyor.rank.expansion import SELECTORS as ALL

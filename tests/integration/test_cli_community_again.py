@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from community_web import HOST, SITE, web
 from console import Said
-from near_sites import HOST, SITE, web
-from pretend import page, rules
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
+from fake_web import page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
+from community_web import FAR, HOST, SITE, web
 from console import FULL, NO_KERNELS, Said, process
-from near_sites import FAR, HOST, SITE, web
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 

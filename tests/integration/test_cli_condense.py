@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from console import Said, process
-from linked_pages import LINKS
-from pretend import Sites, Time, crawled, page
+from domain_links import LINKS
+from fake_web import Sites, Time, crawled, page
 from surveyor.graph import folder as graph_folder
 from surveyor.graph.condense import condense
 from surveyor.graph.csr import Graph

@@ -13,8 +13,8 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from linked_pages import LINKS as PAGES
-from pretend import Sites, Time, crawled, page
+from domain_links import LINKS as PAGES
+from fake_web import Sites, Time, crawled, page
 from surveyor.cli.domains import SCORES
 from surveyor.crawler import budgets
 from surveyor.rank.compare.spam import AT

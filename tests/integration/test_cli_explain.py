@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from console import Said
+from example_site import HOME, survey_of
+from fake_web import page
 from oracles import dense_pagerank
-from pretend import page
-from small_sites import HOME, survey_of
 from surveyor import Graph, Ranking
 from surveyor.crawler.replay import Derived, derive
 from surveyor.rank.explain import Explanation

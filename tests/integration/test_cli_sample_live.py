@@ -16,8 +16,8 @@ import pytest
 
 import surveyor as sv
 from console import Said, wait_for
-from pretend import page, rules
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
+from fake_web import page, rules
 from surveyor.cli.sample_live import waiting
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.testing import EmbeddedWeb, WebSettings, running

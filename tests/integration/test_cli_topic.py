@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from console import Said
-from pretend import page as answer
-from pretend import rules
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
+from fake_web import page as answer
+from fake_web import rules
 from surveyor.estimate.sampling.topics import Topic
 
 SUN = [

@@ -15,7 +15,7 @@ import pytest
 from experiments.communities_live import DELAY, main
 
 import surveyor as sv
-from around import ROUGH, SHAPE
+from community_crawls import ROUGH, SHAPE
 from surveyor.config import Settings
 from surveyor.estimate.community.beginning import begin
 from surveyor.estimate.community.live import Crawled, run

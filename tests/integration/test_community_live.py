@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from around import CALM, ROUGH, Around
-from crashing import Image, difference, rows
+from community_crawls import CALM, ROUGH, Around
+from crash_recovery import Image, difference, rows
 from surveyor.config import Settings
 from surveyor.crawler import session as live
 from surveyor.errors import UsageError

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attack import attack
 
-from crashing import MOODY, SHAPE, STEADY, Image, Setting, accounts, difference, ranks_of, read_urls, rows, sums
+from crash_recovery import MOODY, SHAPE, STEADY, Image, Setting, accounts, difference, ranks_of, read_urls, rows, sums
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyError
 from surveyor.store.directory import SurveyFolder

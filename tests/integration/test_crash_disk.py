@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from experiments import kill
 
-from crashing import STEADY, Image, Setting, accounts, difference, read_urls, rows
+from crash_recovery import STEADY, Image, Setting, accounts, difference, read_urls, rows
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyError
 from surveyor.graph.synthetic.shapes import WebShape
@@ -173,7 +173,7 @@ REAL = """
 import subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from crashing import STEADY, Setting, accounts, difference, rows
+from crash_recovery import STEADY, Setting, accounts, difference, rows
 from surveyor.errors import SurveyError
 
 def remount(how):

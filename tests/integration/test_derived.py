@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lives import Crawl, Event, new_crawl
-from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
+from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
+from ledger_histories import Crawl, Event, new_crawl
 from surveyor.config import Settings
 from surveyor.crawler.naming import folder_for
 from surveyor.crawler.queues import HostQueues, OneQueue

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pretend import Answers, Sites, Time, crawled, moved, page
+from fake_web import Answers, Sites, Time, crawled, moved, page
 from surveyor.crawler import domain_graph
 from surveyor.crawler.domain_graph import DomainGraph
 from surveyor.errors import UsageError

@@ -11,7 +11,7 @@ from attack import attack
 
 import surveyor as sv
 from console import Said
-from small_sites import HOME, survey_of
+from example_site import HOME, survey_of
 from surveyor.outcome import Place
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.export import sort_key

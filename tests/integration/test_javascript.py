@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from pretend import Sites, Time, crawled, page
+from fake_web import Sites, Time, crawled, page
 from surveyor.cli import run
 from surveyor.fetch.http import Fetched
 from surveyor.web.html import read_page

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attack import attack
 
-from pretend import Answers, Sites, Time, begun, crawled, moved, page, rules
+from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
 from surveyor.crawler.queues import Batch
 from surveyor.crawler.session import run
 from surveyor.crawler.sources.live import LONGEST_WAIT, LiveSource

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosting import known, slow
-from surfing import Clock
+from known_hosts import known, slow
+from reference_crawler import Clock
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.fetch.politeness.policy import (
     BREAKS,

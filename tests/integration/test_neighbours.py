@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from pretend import Sites, Time, crawled, page
+from fake_web import Sites, Time, crawled, page
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.in_link_sources import (
     InLinkFile,

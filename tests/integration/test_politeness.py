@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from pretend import Answers, Sites, Time, begun, moved, page
+from fake_web import Answers, Sites, Time, begun, moved, page
 from surveyor.crawler.session import hosts_of, run
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import DAY

@@ -12,8 +12,8 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from pretend import CONTACT, Alone, Sites, moved, page, rules
-from small_sites import HOME, ROBOTS, site
+from example_site import HOME, ROBOTS, site
+from fake_web import CONTACT, Alone, Sites, moved, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.preview import Preview, fetch_preview
 from surveyor.crawler.start import manners_of

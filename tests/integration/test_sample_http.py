@@ -17,7 +17,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from sampling_webs import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
+from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
@@ -30,7 +30,7 @@ from surveyor.web.urls import host
 
 CHILD = """
 import sys
-from sampling_webs import halves
+from sample_crawls import halves
 from surveyor.config import Settings
 from surveyor.fetch.http import run_sync
 from surveyor.estimate.sampling.live import run

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crashing import Image
-from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
+from crash_recovery import Image
+from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import course as courses
 from surveyor.estimate.sampling.course import WalkScheduler

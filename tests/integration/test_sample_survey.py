@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretend import Sites, Time, crawled, page
-from sampling_webs import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
+from fake_web import Sites, Time, crawled, page
+from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.of_survey import walk_survey
 from surveyor.estimate.sampling.page import SampledPage

@@ -16,7 +16,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from pretend import CONTACT, Alone, Answers, Sites, moved
+from fake_web import CONTACT, Alone, Answers, Sites, moved
 from surveyor.config import Settings
 from surveyor.crawler.seeds import Gathered, gathered
 from surveyor.errors import InputError, NothingFetched

@@ -14,7 +14,7 @@ from attack import attack
 
 import surveyor as sv
 from console import Said, process
-from pretend import Sites, Time, begun, crawled, moved, page, rules
+from fake_web import Sites, Time, begun, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.outcome import Visit
 from surveyor.report import page as html

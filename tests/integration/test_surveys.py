@@ -11,7 +11,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from small_sites import survey_of
+from example_site import survey_of
 from surveyor.config import Settings
 from surveyor.crawler.loop import crawl
 from surveyor.crawler.replay import derive

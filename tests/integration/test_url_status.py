@@ -8,8 +8,8 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from pretend import page
-from small_sites import HOME, site, survey_of
+from example_site import HOME, site, survey_of
+from fake_web import page
 from surveyor.fetch.http import Fetched
 from surveyor.report.surveys import url_status_lines
 

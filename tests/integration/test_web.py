@@ -16,7 +16,7 @@ import pytest
 from protego import Protego
 from selectolax.lexbor import LexborHTMLParser
 
-from surfing import AGENT, TIMEOUT, Client, Clock, host_of_role, host_of_style, links_in, url_of_kind
+from reference_crawler import AGENT, TIMEOUT, Client, Clock, host_of_role, host_of_style, links_in, url_of_kind
 from surveyor.errors import UsageError
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, Truth, WebSettings, running, serve
 from surveyor.testing.web_html import vocabulary

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from surfing import Client, Clock, Explorer
+from reference_crawler import Client, Clock, Explorer
 from surveyor.errors import UsageError
 from surveyor.outcome import Outcome
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, Truth, WebSettings, running

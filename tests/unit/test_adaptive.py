@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cash import MAKERS, POLICIES, beginning, begun, distance, everywhere, holdings, jumps_of, rows_of
+from opic_fixtures import MAKERS, POLICIES, beginning, begun, distance, everywhere, holdings, jumps_of, rows_of
 from oracles import dense_pagerank
 from surveyor import pagerank
 from surveyor.arrays import FloatArray

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import reach
+import graph_distances
 import webs
 from surveyor import Graph, UsageError
 from surveyor.rank.domains.bit_vectors import bit_vectors
@@ -24,7 +24,7 @@ def scores(graph: Graph, seeds: int, **options: Any) -> np.ndarray[tuple[int], n
 @pytest.mark.parametrize("words", [1, 2])
 def test_the_error_is_that_of_theory(words: int) -> None:
     """400 seeds tell a standard deviation to within 3.5 %; three times that is allowed."""
-    found = scores(reach.crowd(3, 300, 3000), 400, words=words)
+    found = scores(graph_distances.crowd(3, 300, 3000), 400, words=words)
     theory = ALL_ROUNDS / math.sqrt(words)
     assert 0.89 < np.sqrt(np.mean((found / 300 - 1) ** 2)) / theory < 1.11
     assert abs(found.mean() / 300 - 1) < 3 * theory / math.sqrt(400) + 0.01 / words
@@ -33,7 +33,7 @@ def test_the_error_is_that_of_theory(words: int) -> None:
 def test_the_error_of_one_round_is_that_of_the_paper() -> None:
     """With 2,047 pages the smallest density is 1 - 2^-(2^-11); a bit stays clear with probability q."""
     supporters = 2000
-    found = scores(reach.crowd(46, supporters), 400, rounds=1, words=8)
+    found = scores(graph_distances.crowd(46, supporters), 400, rounds=1, words=8)
     q = math.exp(-supporters * math.log(2) / 2**11)
     theory = math.sqrt((1 - q) / (q * 64 * 8 * math.log(q) ** 2))
     assert 0.89 < np.std(found / supporters) / theory < 1.11
@@ -42,15 +42,15 @@ def test_the_error_of_one_round_is_that_of_the_paper() -> None:
 
 def test_known_in_neighbours_do_not_blur_the_level_behind_them() -> None:
     """The ball of 4,400 estimated and 4,000 subtracted would be off by 8 % of it, 355."""
-    found = scores(reach.crowd(4000, 400), 300)
+    found = scores(graph_distances.crowd(4000, 400), 300)
     assert abs(found.mean() - 400) < 3 * found.std() / math.sqrt(300) + 8
     assert found.std() < 180
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_intervals_hold_the_truth(depth: int) -> None:
-    graph = reach.skewed(600, 1200, 3)
-    truth = reach.supporters(graph, depth)
+    graph = graph_distances.skewed(600, 1200, 3)
+    truth = graph_distances.supporters(graph, depth)
     held, errors = [], []
     for seed in range(40):
         result = bit_vectors(graph, depth, rng=seed, threads=1)
@@ -63,10 +63,10 @@ def test_intervals_hold_the_truth(depth: int) -> None:
 
 
 def test_the_top_is_settled_by_the_sparse_rounds() -> None:
-    graph = reach.skewed(1500, 6000, 1)
+    graph = graph_distances.skewed(1500, 6000, 1)
     few, every = bit_vectors(graph, top=10), bit_vectors(graph)
     assert few.method["rounds"] == 8 < every.method["rounds"] == 12
-    truth = reach.supporters(graph, 2)
+    truth = graph_distances.supporters(graph, 2)
     best = np.argsort(-truth)[:10]
     low, high = few.intervals(best)
     assert np.mean((low <= truth[best]) & (truth[best] <= high)) >= 0.8
@@ -76,7 +76,7 @@ def test_the_top_is_settled_by_the_sparse_rounds() -> None:
 
 @given(graph=webs.graphs(max_pages=12, max_links=30))
 def test_tiny_graphs(graph: Graph) -> None:
-    truth, result = reach.supporters(graph, 2), bit_vectors(graph, words=8)
+    truth, result = graph_distances.supporters(graph, 2), bit_vectors(graph, words=8)
     assert np.all(np.abs(result.scores - truth) <= 0.35 * truth + 1e-6)
     assert np.all(result.scores[truth == 0] == 0)
 

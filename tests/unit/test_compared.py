@@ -10,7 +10,7 @@ import pytest
 
 import surveyor as sv
 from console import Said
-from small_sites import HOME, LINKS, site, survey_of
+from example_site import HOME, LINKS, site, survey_of
 from surveyor.fetch.http import Fetched
 from surveyor.report.differences import MEANS
 from surveyor.survey.diff import KINDS, Difference

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from places import PLACES, USER, Places, as_text
+from setting_sources import PLACES, USER, Places, as_text
 from surveyor import stopping
 from surveyor.config import FIELDS, OTHERS, TABLE, Settings, load, user_file
 from surveyor.errors import UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from places import USER, Places
+from setting_sources import USER, Places
 from surveyor.config import FIELDS, Settings, save_contact, user_file
 from surveyor.errors import UsageError
 from surveyor.store.directory import toml

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from pretend import Sites, Time, crawled, page
-from reach import at_distance
+from fake_web import Sites, Time, crawled, page
+from graph_distances import at_distance
 from surveyor.errors import UsageError
 from surveyor.graph.synthetic.generate import rmat
 from surveyor.rank.domains.memory import needed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import surveyor.store.fingerprint as fingerprints
-from states import MADE, Own, fresh, go_on, objects
+from crawl_states import MADE, Own, fresh, go_on, objects
 from surveyor.crawler.strategies import by_name
 from surveyor.store.fingerprint import fingerprint
 from surveyor.store.frozen import freeze, thaw

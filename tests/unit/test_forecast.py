@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pretend import Sites, Time, crawled, page
+from fake_web import Sites, Time, crawled, page
 from surveyor.cli.display import forecast_line
 from surveyor.crawler.forecast import Forecast, forecast
 from surveyor.crawler.session import Run

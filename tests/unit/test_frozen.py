@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from states import END, MADE, WEB, Own, assert_same_state, fresh, go_on, objects
+from crawl_states import END, MADE, WEB, Own, assert_same_state, fresh, go_on, objects
 from surveyor.crawler.frontier import Budgets
 from surveyor.crawler.loop import Crawl, replay
 from surveyor.crawler.strategies import by_name

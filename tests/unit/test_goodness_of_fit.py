@@ -9,7 +9,7 @@ from surveyor.arrays import IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.goodness_of_fit import goodness_of_fit
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walking import communities, many_trails, trail_of
+from walk_webs import communities, many_trails, trail_of
 
 WEB = communities(np.random.default_rng(1))
 CATEGORY = np.random.default_rng(2).choice(5, WEB.pages, p=[0.4, 0.3, 0.15, 0.1, 0.05])

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hosting import FREE, known, slow
-from surfing import Clock
+from known_hosts import FREE, known, slow
+from reference_crawler import Clock
 from surveyor.fetch.politeness.hosts import DAY, Hosts, Step, steady
 from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES, RECENT
 from surveyor.fetch.politeness.policy import Manners

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import reach
+import graph_distances
 import webs
 from surveyor import Graph, UsageError
 from surveyor.rank.domains.hyperball import ball_supporters, harmonic, hyperball
@@ -17,7 +17,7 @@ SEEDS = 24
 @pytest.mark.parametrize("registers", [16, 64, 256])
 def test_the_error_of_a_large_level_is_that_of_theory(registers: int) -> None:
     """1.04 / √m, or less: 400 seeds tell a standard deviation to within 3.5 %, three times that is allowed."""
-    graph = reach.crowd(3, 20 * registers)
+    graph = graph_distances.crowd(3, 20 * registers)
     found = np.array([ball_supporters(graph, registers=registers, rng=seed, threads=1).score(0) for seed in range(400)])
     error = found / (20 * registers) - 1
     theory = 1.04 / np.sqrt(registers)
@@ -27,7 +27,7 @@ def test_the_error_of_a_large_level_is_that_of_theory(registers: int) -> None:
 
 def test_a_small_level_behind_a_large_one_is_not_lost_in_it() -> None:
     """The difference of two balls would be off by 13 % of 4,000: 520. The change of registers tells far more."""
-    graph = reach.crowd(4000, 400)
+    graph = graph_distances.crowd(4000, 400)
     results = [ball_supporters(graph, rng=seed) for seed in range(300)]
     found = np.array([result.score(0) for result in results])
     stated = np.sqrt(np.mean([400 * result.certainty.grain[0] for result in results]))  # type: ignore[attr-defined]
@@ -41,8 +41,11 @@ def test_a_small_level_behind_a_large_one_is_not_lost_in_it() -> None:
 @pytest.mark.parametrize("registers", [16, 64, 256])
 @pytest.mark.slow
 def test_intervals_hold_the_truth(registers: int) -> None:
-    graph = reach.skewed(500, 1500, 3)
-    exact, levels = reach.harmonic(graph), {depth: reach.supporters(graph, depth) for depth in (2, 3)}
+    graph = graph_distances.skewed(500, 1500, 3)
+    exact, levels = (
+        graph_distances.harmonic(graph),
+        {depth: graph_distances.supporters(graph, depth) for depth in (2, 3)},
+    )
     held: dict[object, list[float]] = {"harmonic": [], 2: [], 3: []}
     for seed in range(SEEDS):
         balls = hyperball(graph, registers=registers, rng=seed, keep=[2, 3], threads=1)
@@ -56,8 +59,8 @@ def test_intervals_hold_the_truth(registers: int) -> None:
 
 def test_harmonic_is_within_its_error() -> None:
     """Errors of one seed go together, so seeds are what counts: 150 tell a standard deviation to within 6 %."""
-    graph = reach.skewed(300, 1500, 4)
-    exact = reach.harmonic(graph)
+    graph = graph_distances.skewed(300, 1500, 4)
+    exact = graph_distances.harmonic(graph)
     some = exact > 20
     results = [harmonic(graph, rng=seed, threads=1) for seed in range(150)]
     errors = np.array([result.scores[some] / exact[some] - 1 for result in results])
@@ -71,14 +74,14 @@ def test_harmonic_is_within_its_error() -> None:
 def test_tiny_graphs_are_nearly_exact(graph: Graph) -> None:
     """Twelve domains collide little in 1,024 registers; a collision loses one domain, and the interval tells of it."""
     balls = hyperball(graph, registers=1024, keep=[1, 2, 3])
-    exact = reach.harmonic(graph)
+    exact = graph_distances.harmonic(graph)
     assert np.abs(balls.harmonic().scores - exact).max() < 0.6
     for depth in (1, 2, 3):
-        truth, result = reach.supporters(graph, depth), balls.supporters(depth)
+        truth, result = graph_distances.supporters(graph, depth), balls.supporters(depth)
         low, high = result.intervals()
         assert np.all((low <= truth) & (truth <= high))
         assert np.mean(np.abs(result.scores - truth)) < 0.2
-    assert balls.supporters(1).scores.tolist() == reach.supporters(graph, 1).tolist()
+    assert balls.supporters(1).scores.tolist() == graph_distances.supporters(graph, 1).tolist()
 
 
 def test_levels_are_those_of_a_chain() -> None:

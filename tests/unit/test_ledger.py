@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lives import (
+from ledger_histories import (
     Crawl,
     Event,
     check_accounts,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surveyor as sv
-from lives import (
+from ledger_histories import (
     Crawl,
     Event,
     check_accounts,

@@ -14,7 +14,19 @@ from experiments import opic as experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cash import MAKERS, POLICIES, TELEPORTS, Maker, beginning, begun, distance, everywhere, holdings, jumps_of, rows_of
+from opic_fixtures import (
+    MAKERS,
+    POLICIES,
+    TELEPORTS,
+    Maker,
+    beginning,
+    begun,
+    distance,
+    everywhere,
+    holdings,
+    jumps_of,
+    rows_of,
+)
 from oracles import dense_pagerank
 from surveyor import Graph
 from surveyor.arrays import FloatArray, IdArray

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surfing import Clock
+from reference_crawler import Clock
 from surveyor.crawler.frontier import Budgets, Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import REFUSALS, Batch, HostQueues, HostTask, OneQueue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sampling_webs import CALM, Links, Sampled, everything, halves
+from sample_crawls import CALM, Links, Sampled, everything, halves
 from surveyor.errors import SurveyError, UsageError
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.topics import Topic

@@ -16,7 +16,7 @@ from surveyor.estimate.sampling.distributions import normal_scores
 from surveyor.estimate.sampling.estimates import mean, share
 from surveyor.estimate.sampling.standard_errors import split_into_blocks, variance_of_sum
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walking import communities, many_trails, trail_of, walked
+from walk_webs import communities, many_trails, trail_of, walked
 
 WEB = communities(np.random.default_rng(1))
 SAMPLE = many_trails(WEB, 1, 8, 500, np.random.default_rng(3))[0]

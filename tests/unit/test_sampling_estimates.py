@@ -25,7 +25,7 @@ from surveyor.estimate.sampling.estimates import (
 )
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walking import Web, communities, many_trails, trail_of, walked
+from walk_webs import Web, communities, many_trails, trail_of, walked
 
 WEB = communities(np.random.default_rng(1))
 PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)

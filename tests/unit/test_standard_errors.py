@@ -20,7 +20,7 @@ from surveyor.estimate.sampling.standard_errors import (
     variance_of_sum,
 )
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walking import trail_of
+from walk_webs import trail_of
 
 PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)
 DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reach import at_distance, graphs
+from graph_distances import at_distance, graphs
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import rmat

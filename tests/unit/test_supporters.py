@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reach import at_distance, dense, graphs
+from graph_distances import at_distance, dense, graphs
 from surveyor.arrays import let_go
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph

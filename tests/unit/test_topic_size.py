@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.sizes import relative_topic_size, topic_size
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walking import communities, many_trails, trail_of, walked
+from walk_webs import communities, many_trails, trail_of, walked
 
 DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
 WEB = communities(np.random.default_rng(1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reach import dense, graphs
+from graph_distances import dense, graphs
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.rank.domains.trust import trust

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scratch import scratch
 
-from pretend import Sites, Time, crawled, moved, page, rules
+from fake_web import Sites, Time, crawled, moved, page, rules
 from surveyor.errors import SurveyorError
 from surveyor.store.directory import SurveyFolder
 

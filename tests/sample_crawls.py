@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crashing import Hook, Setting, calm, hook, rough
+from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.estimate.sampling.course import WalkScheduler
 from surveyor.estimate.sampling.ground import DEAD, OFF, ON, WalkGraph

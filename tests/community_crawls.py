@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crashing import Hook, Setting, calm, hook, rough
+from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.estimate.community.beginning import begin
 from surveyor.estimate.community.live import Crawled, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pretend import Sites, Time, crawled, moved, page, rules
+from fake_web import Sites, Time, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 
 HOME = "https://a.example/"
