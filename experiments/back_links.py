@@ -31,17 +31,22 @@ from experiments.local_domains import real
 from experiments.topic_webs import joined
 from surveyor.arrays import BoolArray, FloatArray
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.coverage import Coverage, corrected, in_link_coverage, neighbour_coverage
-from surveyor.estimate.sampling.seen import seen_on_graph
+from surveyor.estimate.sampling.in_link_coverage import (
+    LinkCoverage,
+    LinkObservations,
+    correct_weights,
+    estimate_in_link_coverage,
+    estimate_neighbour_coverage,
+)
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 
-TOLD = (0.0, 0.3, 0.6, -100.0)  # below 0: the first so many
+REPORTED = (0.0, 0.3, 0.6, -100.0)  # below 0: the first so many
 STEPS = (1_000, 5_000)
 METHODS = ("webwalker", "hard", "mixture", "trial")
 WALKS = 8
-REDRAWN = 10  # runs with the same links told: drawing them anew takes long on large webs
+REDRAWN = 10  # runs with the same reported links: drawing new ones is slow on large webs
 MADE_UP = ((20_000, 7), (100_000, 3), (20_000, 11), (20_000, 23), (300_000, 5))  # pages and seed
 TUNING = ("synthetic 20000/7", "synthetic 100000/3", "polblogs", "cnr-2000")
 LOOKED_AT = ("synthetic 20000/11", "wikispeedia", "hollins")  # once, after which neighbours refused were left out of f
@@ -56,17 +61,17 @@ class Measured:
     part: str  # tuning, test or fresh
     method: str
     steps: int
-    told: float
+    reported: float
     top: tuple[float, float]  # this and the next: as they come, and corrected
     bias: tuple[float, float]
     spread: tuple[float, float]
     error: tuple[float, float]
     size: tuple[float, float]  # of the topic by collisions, against that of walks that know all
-    true_told: float  # share of the in-links of pages stood on, on average over runs
-    told_estimate: float
-    told_held: float  # share of intervals that hold the true one
-    true_known: float  # share of their neighbours in frozen lists
-    known_estimate: float
+    true_reported: float  # share of the in-links of pages stood on, on average over runs
+    reported_estimate: float
+    reported_covered: float  # share of intervals that hold the true one
+    true_neighbours: float  # share of their neighbours in frozen lists
+    neighbours_estimate: float
 
 
 def webs(data: Path | None, made_up: tuple[tuple[int, int], ...]) -> Iterator[Web]:
@@ -105,17 +110,17 @@ class Scene:
         self.starts = np.flatnonzero(joined(neighbours, self.topic, central, off=0) & (graph.out_degrees > 2))
         self.into = into
 
-    def source(self, told: float, rng: np.random.Generator) -> NeighbourLists:
+    def source(self, reported: float, rng: np.random.Generator) -> NeighbourLists:
         """Return neighbours of which a source of back-links tells some."""
         links, starts = self.neighbours.links & np.uint8(3), self.neighbours.starts
         into = links & 2 != 0
-        if told >= 0:
-            chosen = into & (rng.random(links.size) < told)
+        if reported >= 0:
+            chosen = into & (rng.random(links.size) < reported)
         else:
             before = np.cumsum(into) - into
-            chosen = into & (before - np.repeat(np.r_[before, 0][starts[:-1]], np.diff(starts)) < -told)
+            chosen = into & (before - np.repeat(np.r_[before, 0][starts[:-1]], np.diff(starts)) < -reported)
         links[chosen] |= np.uint8(4)
-        return NeighbourLists(starts, self.neighbours.pages, links, complete=told >= 1)
+        return NeighbourLists(starts, self.neighbours.pages, links, complete=reported >= 1)
 
     def walk(self, source: NeighbourLists, steps: int, rng: np.random.Generator) -> CompiledWalks:
         """Walk so many steps in all."""
@@ -144,19 +149,19 @@ def measure(scene: Scene, steps: int, sources: tuple[float, ...], runs: int) -> 
     """Walk with each source of back-links; yield what Measured holds of it."""
     rng = np.random.default_rng(steps)
     whole = np.array([scene.estimate(scene.walk(scene.neighbours, steps, rng).trace()) for _ in range(runs)])
-    for told in sources:
+    for reported in sources:
         rng, found, plain, better = np.random.default_rng(steps + 1), [], [], []
         for run in range(runs):
             if run % REDRAWN == 0:
-                source = scene.source(told, rng)
+                source = scene.source(reported, rng)
             walks = scene.walk(source, steps, rng)
-            seen, trace = seen_on_graph(source, walks), walks.trace()
+            observed, trace = LinkObservations.from_compiled(source, walks), walks.trace()
             plain.append(scene.estimate(trace))
-            better.append(scene.estimate(corrected(trace, seen)))
-            near = np.diff(source.starts)[seen.pages].sum()
-            truth = seen.told.sum() / max(scene.into[seen.pages].sum(), 1), seen.degree.sum() / near
-            found.append((*truth, in_link_coverage(seen), neighbour_coverage(seen)))
-        yield {"told": told, **_compared(scene, whole, np.array(plain), np.array(better)), **_judged(found)}
+            better.append(scene.estimate(correct_weights(trace, observed)))
+            near = np.diff(source.starts)[observed.pages].sum()
+            truth = observed.reported.sum() / max(scene.into[observed.pages].sum(), 1), observed.degree.sum() / near
+            found.append((*truth, estimate_in_link_coverage(observed), estimate_neighbour_coverage(observed)))
+        yield {"reported": reported, **_compared(scene, whole, np.array(plain), np.array(better)), **_judged(found)}
 
 
 def _compared(scene: Scene, whole: FloatArray, *kinds: FloatArray) -> dict[str, tuple[float, ...]]:
@@ -172,23 +177,23 @@ def _compared(scene: Scene, whole: FloatArray, *kinds: FloatArray) -> dict[str, 
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _judged(found: list[tuple[float, float, Coverage, Coverage]]) -> dict[str, float]:
-    told, known = np.array([one[0] for one in found]), np.array([one[1] for one in found])
-    held = [one[2].low <= truth <= one[2].high for one, truth in zip(found, told, strict=True)]
+def _judged(found: list[tuple[float, float, LinkCoverage, LinkCoverage]]) -> dict[str, float]:
+    reported, neighbours = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+    covered = [one[2].low <= truth <= one[2].high for one, truth in zip(found, reported, strict=True)]
     return {
-        "true_told": float(told.mean()), "told_estimate": float(np.mean([one[2].value for one in found])),
-        "told_held": float(np.mean(held)), "true_known": float(known.mean()),
-        "known_estimate": float(np.mean([one[3].value for one in found])),
+        "true_reported": float(reported.mean()), "reported_estimate": float(np.mean([one[2].value for one in found])),
+        "reported_covered": float(np.mean(covered)), "true_neighbours": float(neighbours.mean()),
+        "neighbours_estimate": float(np.mean([one[3].value for one in found])),
     }  # fmt: skip
 
 
 def table(found: list[Measured]) -> Iterator[str]:
     """Yield a table: the root mean square over lengths of walks, by web, method and source."""
-    yield "| part | web | method | told | bias | corrected | error | corrected | top | corrected | size | corrected |"
+    yield "| part | web | method | source | bias | corrected | error | corrected | top | corrected | size | corrected |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     groups: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
     for one in found:
-        source = f"{one.told:.0%}" if one.told >= 0 else f"first {-one.told:.0f}"
+        source = f"{one.reported:.0%}" if one.reported >= 0 else f"first {-one.reported:.0f}"
         for web, method in ((one.web, one.method), (one.web, "all"), ("all", "all")):
             groups[one.part, web, method, source].append(one)
     for names, some in sorted(groups.items(), key=lambda item: [name == "all" for name in item[0]]):
@@ -198,13 +203,13 @@ def table(found: list[Measured]) -> Iterator[str]:
 
 
 def coverages(found: list[Measured]) -> Iterator[str]:
-    """Yield a table: what the estimates of coverage are worth."""
-    yield "| told | steps | true share told | estimate | intervals that hold it | true share known | estimate |"
+    """Yield a table of coverage estimates next to the true shares."""
+    yield "| source | steps | true share | estimate | interval coverage | true share of neighbours | estimate |"
     yield "|--:|--:|--:|--:|--:|--:|--:|"
-    for told, steps in sorted({(one.told, one.steps) for one in found}):
-        some = [one for one in found if (one.told, one.steps) == (told, steps)]
-        names = ("true_told", "told_estimate", "told_held", "true_known", "known_estimate")
-        source = f"{told:.0%}" if told >= 0 else f"first {-told:.0f}"
+    for reported, steps in sorted({(one.reported, one.steps) for one in found}):
+        some = [one for one in found if (one.reported, one.steps) == (reported, steps)]
+        names = ("true_reported", "reported_estimate", "reported_covered", "true_neighbours", "neighbours_estimate")
+        source = f"{reported:.0%}" if reported >= 0 else f"first {-reported:.0f}"
         yield (
             f"| {source} | {steps:,} | "
             + " | ".join(f"{np.mean([getattr(one, name) for one in some]):.3f}" for name in names)
@@ -230,7 +235,7 @@ def main() -> None:
             scene = Scene(graph, neighbours, topics, method)
             for count in steps:
                 part = "tuning" if name in TUNING else "test" if name in LOOKED_AT else "fresh"
-                for columns in measure(scene, count, TOLD, runs):
+                for columns in measure(scene, count, REPORTED, runs):
                     found.append(Measured(web=name, part=part, method=method, steps=count, **columns))  # type: ignore[arg-type]  # as named
                     sys.stderr.write(f"{found[-1]}\n")
     if given.json:

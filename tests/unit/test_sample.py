@@ -141,15 +141,15 @@ def test_the_same_chance_makes_the_same_sample() -> None:
     assert not np.array_equal(one.trace.page[:100], third.trace.page[:100])
 
 
-def test_fewer_known_in_links_are_told() -> None:
+def test_missing_in_links_are_reported() -> None:
     graph, _ = two_camps()
     found = sv.sample(graph, "url:left|right", in_links=0.1, until="steps=20k")
-    assert 0 < found.in_links.told.value < 0.3
-    assert found.in_links.told.low <= 0.1 <= found.in_links.told.high
-    assert any("in-links were told" in note for note in found.notes)
+    assert 0 < found.in_links.reported.value < 0.3
+    assert found.in_links.reported.low <= 0.1 <= found.in_links.reported.high
+    assert any("in-links were reported" in note for note in found.notes)
     as_published = sv.sample(graph, "url:left|right", method="hard-paper", in_links=0.1, until="steps=20k")
     assert not as_published.in_links.complete  # how many is not known of a walk without a law
-    assert any("in-links were told" in note for note in as_published.notes)
+    assert any("in-links were reported" in note for note in as_published.notes)
 
 
 @pytest.mark.parametrize(

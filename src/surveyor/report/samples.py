@@ -107,12 +107,12 @@ def worth(sample: Sample) -> tuple[float, float]:
 def back_links(sample: Sample) -> str:
     """Say how many of the in-links of sampled pages were known, and from where."""
     about = sample.in_links
-    return f"{share_told(sample)}: {about.how}" + ("; weights make up for a part" if about.corrected else "")
+    return f"{share_told(sample)}: {about.source}" + ("; weights make up for a part" if about.corrected else "")
 
 
 def share_told(sample: Sample) -> str:
     """Say how many of the in-links of sampled pages were told."""
-    told = sample.in_links.told
+    told = sample.in_links.reported
     if sample.in_links.complete:
         return "all told"
     if not told.links:

@@ -21,9 +21,9 @@ from surveyor.crawler.replay import scope_of
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.estimate.sampling.archived import page_of
 from surveyor.estimate.sampling.course import UNREADABLE, PageRecord, WalkScheduler, check_begun
+from surveyor.estimate.sampling.in_link_coverage import LinkObservations
 from surveyor.estimate.sampling.in_link_sources import NoInLinks, asked, source_name
 from surveyor.estimate.sampling.sample_survey import SampleSurvey
-from surveyor.estimate.sampling.seen import seen_live
 from surveyor.estimate.sampling.walked import Done, SurveyPages, WalkResult, ground_of, is_on, walked
 from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.outcome import Event, Outcome, Visit
@@ -179,4 +179,4 @@ async def run(
     done_so_far = walked(course, pages, sample.topic, str(sample.folder.folder), how)
     trace, ground = done_so_far.trace, pages.ground
     capped = sum(len(ground.told_of(page)) >= sample.record.limit for page in np.unique(trace.page).tolist())
-    return replace(done_so_far, seen=partial(seen_live, ground, trace), capped=capped)
+    return replace(done_so_far, seen=partial(LinkObservations.from_walk_graph, ground, trace), capped=capped)

@@ -12,9 +12,9 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, IntArray, marked
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.in_link_coverage import LinkObservations
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.sample_goals import check_intervals
-from surveyor.estimate.sampling.seen import seen_on_graph
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -122,7 +122,7 @@ def walk_graph(
     return WalkResult(
         walks.trace(), ending, np.flatnonzero(walks.fetched).astype(np.int32), walks.lost, pages, plan, text,
         repr(graph), how="the graph: all of them" if neighbours.complete else "a part of the graph",
-        seen=None if neighbours.complete else lambda: seen_on_graph(neighbours, walks),
+        seen=None if neighbours.complete else lambda: LinkObservations.from_compiled(neighbours, walks),
     )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
 from surveyor.crawler.start import clean_seeds, named
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.coverage import NOTHING, InLinks, weighed
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
+from surveyor.estimate.sampling.in_link_coverage import UNKNOWN, InLinkCoverage, correct_weights
 from surveyor.estimate.sampling.live import run
 from surveyor.estimate.sampling.of_graph import walk_graph
 from surveyor.estimate.sampling.of_survey import walk_survey
@@ -124,11 +124,13 @@ def _live(
 
 def sample_of(walked: WalkResult, until: SampleGoal, watched: tuple[str, ...] = ()) -> Sample:
     """Make a sample of what walks have come to."""
-    plan, weights, known = walked.plan, walked.trace, InLinks(walked.how)
+    plan, weights, known = walked.plan, walked.trace, InLinkCoverage(walked.how)
     if walked.seen is not None:
-        known = InLinks(walked.how, NOTHING, NOTHING)
+        known = InLinkCoverage(walked.how, UNKNOWN, UNKNOWN)
         if method_named(plan.method).exact and weights.on_topic.any():
-            weights, known = weighed(walked.trace, walked.seen(), walked.how, walked.capped)
+            observed = walked.seen()
+            weights = correct_weights(walked.trace, observed)
+            known = InLinkCoverage.estimate(observed, walked.how, walked.capped)
     some = slice(until.steps)  # a round may have gone beyond
     walked = replace(walked, trace=walked.trace.rows(some))
     trace, weights = drop_stuck_walks(walked.trace), drop_stuck_walks(weights.rows(some))

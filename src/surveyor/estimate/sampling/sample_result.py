@@ -13,10 +13,10 @@ import numpy as np
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling import estimates, sizes
-from surveyor.estimate.sampling.coverage import InLinks
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
+from surveyor.estimate.sampling.in_link_coverage import InLinkCoverage
 from surveyor.estimate.sampling.properties import ANY, BOUNDS, Asked, Pages, Property, hosts_of, property_of
 from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.standard_errors import after_burn_in
@@ -46,7 +46,7 @@ class Sample:
     fetches: int  # pages asked for, each once
     ending: str  # ess, width, fetches, steps; lost, longest, exhausted, interrupted
     until: SampleGoal
-    in_links: InLinks
+    in_links: InLinkCoverage
     lost: tuple[int, ...] = ()  # walks that never found the topic
     watched: tuple[str, ...] = ()
     about: tuple[str, ...] = ()  # what else should be known

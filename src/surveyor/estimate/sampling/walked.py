@@ -24,7 +24,7 @@ from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
-    from surveyor.estimate.sampling.coverage import Seen
+    from surveyor.estimate.sampling.in_link_coverage import LinkObservations
     from surveyor.web.urls import Urls
 
 
@@ -91,7 +91,7 @@ class WalkResult:
     where: str
     how: str  # in-links are known
     unread: tuple[str, ...] = ()  # pages where walks were to begin, and that cannot be read
-    seen: Callable[[], Seen] | None = None  # what walks saw of in-links; None if all are known
+    seen: Callable[[], LinkObservations] | None = None  # what walks saw of in-links; None if all are known
     capped: int = 0  # pages of which as many in-links were told as were asked for
 
     @property
