@@ -26,7 +26,7 @@ from surveyor.crawler.start import cut_back, start
 from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.synthetic.shapes import WebShape
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.survey.survey import Survey
@@ -189,7 +189,7 @@ class Setting:
             hook(folder, before, after)
             self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
             work = run(
-                folder, settings, parse(until), client=self.client, hosts=self.hosts, wait=self.client.wait,
+                folder, settings, parse_rule(until), client=self.client, hosts=self.hosts, wait=self.client.wait,
                 watch=self._see, patience=0.0,
             )  # fmt: skip
             return asyncio.run(work)

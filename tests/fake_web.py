@@ -16,7 +16,7 @@ from surveyor.crawler.domain_budgets import Rank
 from surveyor.crawler.session import Result, Watch, hosts_of, run
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 
 CONTACT = "me@example.org"
@@ -151,4 +151,4 @@ def crawled(
             "patience": 0.0,
             "rank": rank,
         }
-        return asyncio.run(run(folder, chosen, parse(chosen.until), **given))
+        return asyncio.run(run(folder, chosen, parse_rule(chosen.until), **given))

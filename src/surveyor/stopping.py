@@ -1,15 +1,18 @@
-"""Stopping rules of a crawl, as values that are combined with `|` (either) and `&` (both).
+"""Stopping rules: values that are combined with `|` (either) and `&` (both), and the one parser of their text.
 
     >>> rule = Coverage(0.95) | Pages(5_000)
     >>> str(rule), rule.done(Progress(pages=5_000, at_least=0.7))
     ('coverage 95 % or 5,000 pages', True)
-    >>> parse("coverage=95%, pages=5k") == rule
+    >>> parse_rule("coverage=95%, pages=5k") == rule
     True
 
-A rule is *done* when it is fulfilled, and *hopeless* when it cannot be fulfilled any more. Only coverage can become
-hopeless: blocked or lost mass cannot be captured, so once `best_possible` is below the share, the goal is unreachable.
-The crawl still continues towards the best possible coverage until at most `SETTLED` of the mass is in motion; only then
-is the rule hopeless. Limits on pages, requests, minutes and bytes are always reached eventually.
+A rule is *done* when it is fulfilled, and *unreachable* when it cannot be fulfilled any more. Only coverage can become
+unreachable: blocked or lost mass cannot be captured, so the goal is lost once `best_possible` is below the share. The
+crawl still continues towards the best possible coverage until at most `SETTLED` of the mass is in motion; only then is
+the rule unreachable. Limits on pages, requests, minutes and bytes are always reached eventually.
+
+Crawls, simulations, samples and community estimates stop at different quantities, but all of them are written
+`name=value`, with one set of suffixes, and checked by the tables `CRAWL`, `SAMPLE` and `COMMUNITY`.
 """
 
 from __future__ import annotations
@@ -17,23 +20,125 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from surveyor.errors import UsageError
 
 SETTLED = 0.01  # with at most this mass in motion, the best possible coverage is practically reached
-ENDLESS = 2**63 - 1  # pages, if a rule sets no limit
+NO_LIMIT = 2**63 - 1  # pages or requests, if a rule sets no limit
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-KEYS = {  # allowed suffixes of a number, and an example
-    "coverage": ("%", "0.9 or 90%"),
-    "pages": ("kmg", "5000 or 5k"),
-    "requests": ("kmg", "20000 or 20k"),
-    "minutes": ("", "10"),
-    "bytes": ("kmgtb", "2GB"),
+NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([%kmgt]?)(b?)")
+
+
+class Quantity(NamedTuple):
+    """A quantity at which something stops: an example of its value, the suffixes allowed and the range."""
+
+    example: str
+    suffixes: str = ""  # allowed after the number
+    is_count: bool = False  # a whole number of at least 1
+    below: float = math.inf  # values are above 0 and below this
+    reason: str = ""  # why the limit itself is excluded
+
+    @property
+    def range(self) -> str:
+        """The accepted values, for messages."""
+        if self.is_count:
+            return "a whole number of at least 1"
+        return "above 0" if math.isinf(self.below) else f"above 0 and below {self.below:g}"
+
+    def checked(self, name: str, value: object) -> float:
+        """Return a value as a number; raise UsageError if it is out of range."""
+        hint = f"such as {self.example}"
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise UsageError(f"{name} must be a finite number, got {value}", hint=hint)
+        number = float(value)
+        whole = not self.is_count or (number.is_integer() and number >= 1)
+        if not whole or not 0 < number < self.below:
+            if self.below == 1 and 1 < number < 100:
+                hint = f"write {number / 100:g} for {number:g} %"
+            reason = f": {self.reason}" if self.reason and number == self.below else ""
+            raise UsageError(f"{name} must be {self.range}, got {number:g}{reason}", hint=hint)
+        return number
+
+    def parse(self, name: str, text: str) -> float:
+        """Return the value that a text such as `5k` or `90%` states."""
+        match = NUMBER.fullmatch(text.strip().lower())
+        if match is None or not set(match[2] + match[3]) <= set(self.suffixes):
+            raise UsageError(f"{name}={text.strip()} is not a number of {name}", hint=f"such as {name}={self.example}")
+        number = float(match[1]) / 100 if match[2] == "%" else float(match[1]) * SCALES[match[2]]
+        return self.checked(name, round(number, 6) if self.is_count else number)
+
+
+Quantities = Mapping[str, Quantity]
+CRAWL: Quantities = {
+    "coverage": Quantity(
+        "0.9", "%", below=1, reason="100 % cannot be certified, as links that are not followed carry mass"
+    ),
+    "pages": Quantity("5000", "kmg", is_count=True),
+    "requests": Quantity("20k", "kmg", is_count=True),
+    "minutes": Quantity("10"),
+    "bytes": Quantity("2GB", "kmgtb"),
 }
+SAMPLE: Quantities = {
+    "ess": Quantity("400", "km"),
+    "width": Quantity("3%", "%", below=1),
+    "fetches": Quantity("2000", "kmg", is_count=True),
+    "steps": Quantity("100k", "kmg", is_count=True),
+}
+COMMUNITY: Quantities = {"stable": Quantity("0.001", "%", below=2)}
+
+
+def examples(quantities: Quantities) -> str:
+    """Return an example of each quantity, for help texts and hints.
+
+    >>> examples(COMMUNITY), examples(SAMPLE)
+    ('stable=0.001', 'ess=400, width=3%, fetches=2000 or steps=100k')
+    """
+    *most, last = (f"{name}={quantity.example}" for name, quantity in quantities.items())
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def parse_alternatives(text: str, quantities: Quantities) -> list[list[tuple[str, float]]]:
+    """Parse `name=value` terms: a comma, `|` or `or` separates alternatives, `&` or `and` (tighter) joins conditions.
+
+    >>> parse_alternatives("coverage=90% & minutes=10, bytes=2GB", CRAWL)
+    [[('coverage', 0.9), ('minutes', 10.0)], [('bytes', 2000000000.0)]]
+    """
+    return [
+        [_term(term.strip(), quantities) for term in re.split(r"&|\band\b", alternative)]
+        for alternative in re.split(r"[,|]|\bor\b", text)
+    ]
+
+
+def parse_limits(text: str, quantities: Quantities) -> dict[str, float]:
+    """Parse alternatives of one condition each, as limits by name.
+
+    >>> parse_limits("width=3%, fetches=2k", SAMPLE)
+    {'width': 0.03, 'fetches': 2000.0}
+    """
+    limits: dict[str, float] = {}
+    for conditions in parse_alternatives(text, quantities):
+        if len(conditions) > 1 or conditions[0][0] in limits:
+            problem = f"{text.strip()!r} must name each quantity at most once, separated by commas"
+            raise UsageError(problem, hint=f"such as {examples(quantities)}")
+        limits.update(conditions)
+    return limits
+
+
+def _term(text: str, quantities: Quantities) -> tuple[str, float]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise UsageError(f"{text!r} is not a stopping rule", hint=f"write {examples(quantities)}")
+    name = name.lower()
+    if name not in quantities:
+        near = get_close_matches(name, quantities, 1)
+        hint = f"did you mean {near[0]}?" if near else f"write {examples(quantities)}"
+        raise UsageError(f"there is no stopping rule {name!r}", hint=hint)
+    return name, quantities[name].parse(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +155,7 @@ class Progress:
 
 
 class Rule(ABC):
-    """A condition under which a crawl ends."""
+    """A condition under which a crawl stops."""
 
     __slots__ = ()
 
@@ -58,17 +163,13 @@ class Rule(ABC):
     def done(self, progress: Progress) -> bool:
         """Return whether the rule is fulfilled."""
 
-    def reached(self, progress: Progress) -> bool:
-        """Return whether the goal is reached; the same as `done`."""
-        return self.done(progress)
-
-    def hopeless(self, progress: Progress) -> bool:  # noqa: ARG002
+    def unreachable(self, progress: Progress) -> bool:  # noqa: ARG002
         """Return whether the rule cannot be fulfilled any more."""
         return False
 
-    def room(self, progress: Progress) -> int:  # noqa: ARG002
-        """Return how many requests may be in progress without exceeding the rule; ENDLESS if it has no such limit."""
-        return ENDLESS
+    def remaining(self, progress: Progress) -> int:  # noqa: ARG002
+        """Return how many requests may be in progress without exceeding the rule; NO_LIMIT if it limits none."""
+        return NO_LIMIT
 
     def limits(self) -> tuple[float, int] | None:
         """Return the coverage and the pages, either of which ends the crawl; None if the rule has another form."""
@@ -88,27 +189,19 @@ class Coverage(Rule):
     share: float
 
     def __post_init__(self) -> None:
-        share = _number(self.share, "coverage", "it is a share, such as 0.9")
-        if share == 1:
-            problem = "a coverage of 100 % cannot be guaranteed: mass always remains on links not followed"
-            raise UsageError(problem, hint="ask for less, such as 0.99")
-        if share > 1:
-            hint = f"write {share / 100:g} for {share:g} %" if share < 100 else "ask for less than 1, such as 0.99"
-            raise UsageError(f"a coverage of {share:g} is more than the whole", hint=hint)
-        if share <= 0:
-            raise UsageError(f"coverage must be above 0, not {share:g}", hint="it is a share, such as 0.9")
+        CRAWL["coverage"].checked("coverage", self.share)
 
     def done(self, progress: Progress) -> bool:
         """Return whether the lower bound of coverage is large enough."""
         return progress.at_least >= self.share
 
-    def hopeless(self, progress: Progress) -> bool:
+    def unreachable(self, progress: Progress) -> bool:
         """Return whether too much mass is blocked or lost, and nearly all of the rest is captured."""
         return progress.best_possible < self.share and progress.in_motion <= SETTLED
 
     def limits(self) -> tuple[float, int]:
         """Return the share, and no limit on pages."""
-        return self.share, ENDLESS
+        return self.share, NO_LIMIT
 
     def __str__(self) -> str:
         return f"coverage {100 * self.share:.10g} %"
@@ -116,27 +209,25 @@ class Coverage(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Rule):
-    """Done when `count` pages are read."""
+    """Done when `count` pages are fetched."""
 
     count: int
 
     def __post_init__(self) -> None:
-        count = _number(self.count, "pages", "such as 5000")
-        if not count.is_integer() or count < 1:
-            raise UsageError(f"pages must be a whole number of at least 1, not {count:g}", hint="such as 5000")
+        CRAWL["pages"].checked("pages", self.count)
         object.__setattr__(self, "count", int(self.count))
 
     def done(self, progress: Progress) -> bool:
-        """Return whether enough pages are read."""
+        """Return whether enough pages are fetched."""
         return progress.pages >= self.count
 
-    def room(self, progress: Progress) -> int:
+    def remaining(self, progress: Progress) -> int:
         """Return the number of pages left: each needs at least one request."""
         return max(0, self.count - progress.pages)
 
     def limits(self) -> tuple[float, int]:
         """Return the pages, and no limit on coverage."""
-        return math.inf, min(self.count, ENDLESS - 1)
+        return math.inf, min(self.count, NO_LIMIT - 1)
 
     def __str__(self) -> str:
         return f"{self.count:,} page{'s' * (self.count != 1)}"
@@ -149,16 +240,14 @@ class Requests(Rule):
     count: int
 
     def __post_init__(self) -> None:
-        count = _number(self.count, "requests", "such as 20000")
-        if not count.is_integer() or count < 1:
-            raise UsageError(f"requests must be a whole number of at least 1, not {count:g}", hint="such as 20000")
+        CRAWL["requests"].checked("requests", self.count)
         object.__setattr__(self, "count", int(self.count))
 
     def done(self, progress: Progress) -> bool:
         """Return whether enough requests were sent."""
         return progress.requests >= self.count
 
-    def room(self, progress: Progress) -> int:
+    def remaining(self, progress: Progress) -> int:
         """Return the number of requests left."""
         return max(0, self.count - progress.requests)
 
@@ -170,18 +259,17 @@ class Requests(Rule):
 class Minutes(Rule):
     """Done when the crawl has taken this many minutes."""
 
-    minutes: float
+    count: float
 
     def __post_init__(self) -> None:
-        if _number(self.minutes, "minutes", "such as 10") <= 0:
-            raise UsageError(f"minutes must be above 0, not {self.minutes:g}", hint="such as 10")
+        CRAWL["minutes"].checked("minutes", self.count)
 
     def done(self, progress: Progress) -> bool:
         """Return whether the time is up."""
-        return progress.seconds >= 60 * self.minutes
+        return progress.seconds >= 60 * self.count
 
     def __str__(self) -> str:
-        return f"{self.minutes:,.10g} minute{'s' * (self.minutes != 1)}"
+        return f"{self.count:,.10g} minute{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +279,7 @@ class Bytes(Rule):
     count: float
 
     def __post_init__(self) -> None:
-        if _number(self.count, "bytes", "such as 2e9") <= 0:
-            raise UsageError(f"bytes must be above 0, not {self.count:g}", hint="such as 2e9")
+        CRAWL["bytes"].checked("bytes", self.count)
 
     def done(self, progress: Progress) -> bool:
         """Return whether enough bytes were received."""
@@ -207,7 +294,7 @@ class Bytes(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Either(Rule):
-    """Done when any of the rules is done; hopeless when all are."""
+    """Done when any of the rules is done; unreachable when all are."""
 
     rules: tuple[Rule, ...]
 
@@ -215,13 +302,13 @@ class Either(Rule):
         """Return whether any rule is fulfilled."""
         return any(rule.done(progress) for rule in self.rules)
 
-    def hopeless(self, progress: Progress) -> bool:
-        """Return whether every rule is hopeless."""
-        return all(rule.hopeless(progress) for rule in self.rules)
+    def unreachable(self, progress: Progress) -> bool:
+        """Return whether every rule is unreachable."""
+        return all(rule.unreachable(progress) for rule in self.rules)
 
-    def room(self, progress: Progress) -> int:
-        """Return the smallest room of the rules."""
-        return min((rule.room(progress) for rule in self.rules), default=ENDLESS)
+    def remaining(self, progress: Progress) -> int:
+        """Return the fewest requests that any of the rules leaves."""
+        return min((rule.remaining(progress) for rule in self.rules), default=NO_LIMIT)
 
     def limits(self) -> tuple[float, int] | None:
         """Return the smallest limits of the rules."""
@@ -237,7 +324,7 @@ class Either(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Both(Rule):
-    """Done when all of the rules are done; hopeless when any is."""
+    """Done when all of the rules are done; unreachable when any is."""
 
     rules: tuple[Rule, ...]
 
@@ -245,89 +332,72 @@ class Both(Rule):
         """Return whether every rule is fulfilled."""
         return all(rule.done(progress) for rule in self.rules)
 
-    def hopeless(self, progress: Progress) -> bool:
-        """Return whether any rule is hopeless."""
-        return any(rule.hopeless(progress) for rule in self.rules)
+    def unreachable(self, progress: Progress) -> bool:
+        """Return whether any rule is unreachable."""
+        return any(rule.unreachable(progress) for rule in self.rules)
 
-    def room(self, progress: Progress) -> int:
-        """Return the largest room of the rules: all of them must be fulfilled."""
-        return max((rule.room(progress) for rule in self.rules), default=ENDLESS)
+    def remaining(self, progress: Progress) -> int:
+        """Return the most requests that any of the rules leaves: all of them must be fulfilled."""
+        return max((rule.remaining(progress) for rule in self.rules), default=NO_LIMIT)
 
     def __str__(self) -> str:
         return " and ".join(_inner(rule) for rule in self.rules)
 
 
-def uses(rule: Rule, kind: type[Rule]) -> bool:
-    """Return whether a rule, or a part of it, is of a type."""
-    return isinstance(rule, kind) or any(uses(part, kind) for part in getattr(rule, "rules", ()))
+RULES: Mapping[str, type[Coverage | Pages | Requests | Minutes | Bytes]] = {
+    "coverage": Coverage,
+    "pages": Pages,
+    "requests": Requests,
+    "minutes": Minutes,
+    "bytes": Bytes,
+}
 
 
-def goal_of(rule: Rule) -> float | None:
-    """Return the coverage goal of a rule, or None.
+def parse_rule(text: str) -> Rule:
+    """Parse the stopping rule of a crawl; see `parse_alternatives` for the syntax.
 
-    >>> goal_of(Coverage(0.95) | Pages(5_000)), goal_of(Pages(5_000))
-    (0.95, None)
-    """
-    if isinstance(rule, Coverage):
-        return rule.share
-    parts = [goal_of(part) for part in rule.rules] if isinstance(rule, Either) else []
-    return min((part for part in parts if part is not None), default=None)
-
-
-def parse(text: str) -> Rule:
-    """Parse rules in command-line syntax; a comma or `|` means either, `&` (which binds tighter) means both.
-
-    >>> str(parse("coverage=0.9 & minutes=10, bytes=2GB"))
+    >>> str(parse_rule("coverage=0.9 & minutes=10, bytes=2GB"))
     '(coverage 90 % and 10 minutes) or 2 GB'
     """
     either: list[Rule] = []
-    for alternative in re.split(r"[,|]", text):
-        both = [_rule(part.strip()) for part in alternative.split("&")]
+    for conditions in parse_alternatives(text, CRAWL):
+        both: list[Rule] = [RULES[name](value) for name, value in conditions]  # type: ignore[arg-type]  # whole where int
         either.append(both[0] if len(both) == 1 else Both(tuple(both)))
     return either[0] if len(either) == 1 else Either(tuple(either))
 
 
-def rule_of(until: object) -> Rule:
+def as_rule(until: object) -> Rule:
     """Return a rule that is given as a `Rule` or as text; raise for anything else.
 
-    >>> rule_of("pages=5") == rule_of(Pages(5))
+    >>> as_rule("pages=5") == as_rule(Pages(5))
     True
     """
     if isinstance(until, Rule):
         return until
     if isinstance(until, str):
-        return parse(until)
+        return parse_rule(until)
     number = until if isinstance(until, int) and not isinstance(until, bool) and until > 0 else 5
     raise UsageError(
-        f"until must be a stopping rule or its text, not {until!r}",
-        hint=f'such as sv.Pages({number}) or "pages={number}"; also coverage, minutes and bytes',
+        f"until must be a stopping rule or its text, got {until!r}",
+        hint=f'such as sv.Pages({number}) or "pages={number}"; also coverage, requests, minutes and bytes',
     )
 
 
-def _rule(text: str) -> Rule:
-    key, equals, value = (part.strip().lower() for part in text.partition("="))
-    if not equals:
-        raise UsageError(f"{text!r} is not a rule to stop by", hint="write coverage=0.9, pages=5000 or requests=20000")
-    if key not in KEYS:
-        near = get_close_matches(key, KEYS, 1)
-        guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
-        raise UsageError(f"no stopping rule {key!r}", hint=guess)
-    letters, example = KEYS[key]
-    match = re.fullmatch(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(%?)([kmgt]?)(b?)", value)
-    if match is None or not set("".join(match.groups()[1:])) <= set(letters):
-        raise UsageError(f"{value!r} is not a number of {key}", hint=f"write {key}={example}")
-    number = float(match[1]) * SCALES[match[3]]
-    if key == "coverage":
-        return Coverage(number / 100 if match[2] else number)
-    if key in ("pages", "requests"):
-        return (Pages if key == "pages" else Requests)(round(number, 6))  # type: ignore[arg-type]  # raises if not whole
-    return Minutes(number) if key == "minutes" else Bytes(number)
+def contains(rule: Rule, kind: type[Rule]) -> bool:
+    """Return whether a rule, or a part of it, is of a type."""
+    return isinstance(rule, kind) or any(contains(part, kind) for part in getattr(rule, "rules", ()))
 
 
-def _number(value: object, what: str, hint: str) -> float:
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise UsageError(f"{what} must be a finite number, not {value}", hint=hint)
-    return float(value)
+def coverage_goal(rule: Rule) -> float | None:
+    """Return the coverage goal of a rule, or None.
+
+    >>> coverage_goal(Coverage(0.95) | Pages(5_000)), coverage_goal(Pages(5_000))
+    (0.95, None)
+    """
+    if isinstance(rule, Coverage):
+        return rule.share
+    parts = [coverage_goal(part) for part in rule.rules] if isinstance(rule, Either) else []
+    return min((part for part in parts if part is not None), default=None)
 
 
 def _parts(rule: Rule, kind: type[Either | Both]) -> tuple[Rule, ...]:

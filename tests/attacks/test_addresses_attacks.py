@@ -25,7 +25,7 @@ from surveyor.fetch import special_addresses as special
 from surveyor.fetch.addresses import AddressBook, forbidden, named_entry
 from surveyor.fetch.client import HttpClient
 from surveyor.fetch.http import FetchRequest, HttpSettings
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from test_addresses import Recorder
 from test_http import site, within
 
@@ -260,7 +260,7 @@ def crawl_local(tmp_path: Path, pages: dict[str, str], monkeypatch: pytest.Monke
                 chosen, origins = named(Settings(**given), dict.fromkeys(given, "argument"), [f"{root}/"])
                 folder, chosen = start(tmp_path / "a.survey", [f"{root}/"], chosen, origins)
                 with folder:
-                    await run(folder, chosen, parse("pages=50"), patience=0.0)
+                    await run(folder, chosen, parse_rule("pages=50"), patience=0.0)
         result.update(other=other.asked, asked=here.asked, manifest=folder.manifest)
 
     result: dict[str, Any] = {}

@@ -235,7 +235,7 @@ def test_back_links_and_ranks_that_stand_still(capsys: pytest.CaptureFixture[str
     assert shares[1][SITE[2]] > shares[0][SITE[2]]
     assert told["notes"] == ["1 page that was not read is known to link to local ones"]
     assert [mover["name"] for mover in told["movers"]] == ["https://other.example.com/"]
-    still = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "still=1.9").json()
+    still = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
     assert still["ending"] == "still"
     assert still["asked"] < plain["local_pages"] * 2
 

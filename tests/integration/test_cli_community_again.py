@@ -55,7 +55,7 @@ def suggested(said: Said) -> dict[str, list[str]]:
 def test_next_steps_give_the_same_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     web().save(tmp_path / "web.graph")
     (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
-    more = ["--extra", "2", "--select", "random", "--rounds", "2", "--estimator", "crawled", "--until", "still=1e-05"]
+    more = ["--extra", "2", "--select", "random", "--rounds", "2", "--estimator", "crawled", "--until", "stable=1e-05"]
     more += ["--back-links", "back.tsv", "--damping", "0.5", "--rng", "0"]
     said = Said(capsys, "community", "web.graph", "--local", HOST, *more)
     steps = suggested(said)

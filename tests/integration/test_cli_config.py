@@ -278,7 +278,7 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--seed", "ftp://a.org"], "'ftp://a.org' is not the URL of a page"),
         (["--contact", "me"], "contact must be an e-mail address or a URL"),
-        (["--until", "coverage=1"], "100 % cannot be guaranteed"),
+        (["--until", "coverage=1"], "100 % cannot be certified"),
         (["--delay", "-1"], "delay must be at least 0"),
         (["--template", "sites"], "'sites' is not one of"),
     ],

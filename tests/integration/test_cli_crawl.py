@@ -192,7 +192,7 @@ def test_a_certificate_that_nobody_vouches_for(capsys: pytest.CaptureFixture[str
         (["https://a.example", "--contact", "me"], "contact must be an e-mail address or a URL", 2),
         (
             ["https://a.example", "--contact", "me@example.org", "--until", "coverage=1"],
-            "100 % cannot be guaranteed",
+            "100 % cannot be certified",
             2,
         ),
         (["https://a.example", "--contact", "me@example.org", "--strategy", "rankmas"], "did you mean rankmass?", 2),

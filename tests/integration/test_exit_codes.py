@@ -10,7 +10,7 @@ import pytest
 import surveyor as sv
 from console import LINKS, Said
 from loopback import QUICK, SMALL, linked, served
-from surveyor.stopping import rule_of
+from surveyor.stopping import as_rule
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 FORBIDDEN = "User-agent: *\nDisallow: /"
@@ -131,11 +131,11 @@ def test_a_survey_that_holds_pages_has_fetched_something() -> None:
 
 @pytest.mark.parametrize("wrong", [5, 0.9, 0, True, ["pages=5"], b"pages=5"])
 def test_until_is_a_rule(wrong: Any) -> None:
-    with pytest.raises(sv.UsageError, match=r"until must be a stopping rule or its text, not .*") as caught:
+    with pytest.raises(sv.UsageError, match=r"until must be a stopping rule or its text, got .*") as caught:
         sv.crawl("http://127.0.0.1:9/", until=wrong, **PYTHON)
     assert 'sv.Pages(5) or "pages=5"' in caught.value.hint
     assert not list(Path().iterdir())
-    assert rule_of("pages=5") == sv.Pages(5)
+    assert as_rule("pages=5") == sv.Pages(5)
 
 
 @pytest.mark.parametrize("until", ["pages=1", "pages=3", "pages=100", "coverage=0.5", "coverage=0.9999"])

@@ -20,7 +20,7 @@ from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import Event, Visit
-from surveyor.stopping import Minutes, parse
+from surveyor.stopping import Minutes, parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.boundary import LOG_FILE
@@ -95,7 +95,7 @@ def test_what_was_tried_before_a_restart_counts(path: Path) -> None:
 
     async def stopped(retries: int) -> None:
         time, hosts = client.time, Hosts(1.0, clock=client.time, stored=folder.journal.robots)
-        work = run(folder, settings, parse("pages=100"), client=client, hosts=hosts, wait=time.wait, patience=0.0)
+        work = run(folder, settings, parse_rule("pages=100"), client=client, hosts=hosts, wait=time.wait, patience=0.0)
         task = asyncio.ensure_future(work)
         while [event.kind for event in folder.journal.events()].count("retry") < retries:
             await asyncio.sleep(0)
@@ -180,7 +180,7 @@ def test_robots_is_asked_for_first_again_after_failures_and_pages_after_the_dela
 )
 def test_a_robots_file_that_never_comes_forbids_all(path: Path, answer: Fetched, reason: str, asked: int) -> None:
     client = sites({f"{SITE}/robots.txt": answer})
-    assert crawled(path, [HOME], client, until="coverage=0.5") == "hopeless"
+    assert crawled(path, [HOME], client, until="coverage=0.5") == "unreachable"
     assert len(client.log) == asked
     assert told(path)[0][HOME].reason == reason
     with Survey(path) as survey:
@@ -274,7 +274,9 @@ def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Pa
 
     async def interrupted() -> None:
         hosts = Hosts(1.0, clock=client.time)
-        work = run(folder, settings, parse("pages=9"), client=client, hosts=hosts, wait=client.time.wait, patience=0.0)
+        work = run(
+            folder, settings, parse_rule("pages=9"), client=client, hosts=hosts, wait=client.time.wait, patience=0.0
+        )
         task = asyncio.ensure_future(work)
         while not client.times(X):
             await asyncio.sleep(0)

@@ -23,7 +23,7 @@ from fake_web import Answers, Sites, Time, begun, moved, page
 from surveyor.crawler.session import hosts_of, run
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import DAY
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from surveyor.web.urls import domain, host, origin
 
 SLACK = 1e-6  # of sums of seconds since 1970
@@ -131,7 +131,7 @@ def logged(world: World, folder: Path) -> tuple[list[Request], list[float]]:
         opened, chosen = begun(folder, seeds, until=goal, **given)
         with opened:
             hosts = hosts_of(opened, chosen, time)
-            work = run(opened, chosen, parse(goal), client=client, hosts=hosts, wait=time.wait, patience=0.0)
+            work = run(opened, chosen, parse_rule(goal), client=client, hosts=hosts, wait=time.wait, patience=0.0)
             resumes.append(time.now)
             asyncio.run(work)
         time.now += 0.1

@@ -128,7 +128,7 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: ready(of=broken), "has a name"),
         (lambda: ready(walk=3), "nothing called walk"),
         (lambda: sv.sample("https://a.example/", "arts", limit=500), "nothing called limit"),
-        (lambda: sv.sample(GRAPH, "tld:test", until=None), "does not say when"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, "tld:test", until=None), "is not a stopping rule"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, (page for page in range(3))), "a generator is no topic"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, {1, 2}), "a set is no topic"),  # type: ignore[arg-type]
     ],

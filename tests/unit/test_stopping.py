@@ -8,7 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.stopping import ENDLESS, Both, Bytes, Coverage, Either, Minutes, Pages, Progress, Requests, Rule, parse
+from surveyor.stopping import (
+    COMMUNITY,
+    NO_LIMIT,
+    SAMPLE,
+    Both,
+    Bytes,
+    Coverage,
+    Either,
+    Minutes,
+    Pages,
+    Progress,
+    Quantities,
+    Requests,
+    Rule,
+    parse_limits,
+    parse_rule,
+)
 
 SIMPLE: st.SearchStrategy[Rule] = st.one_of(
     st.builds(Coverage, st.floats(0.01, 0.99)),
@@ -21,7 +37,7 @@ RULES: st.SearchStrategy[Rule] = st.recursive(
     lambda inner: st.tuples(inner, inner, st.booleans()).map(lambda t: t[0] | t[1] if t[2] else t[0] & t[1]),
     max_leaves=6,
 )
-STANDINGS = st.builds(
+PROGRESS = st.builds(
     Progress,
     pages=st.integers(0, 100),
     seconds=st.floats(0, 600),
@@ -40,25 +56,23 @@ def test_each_rule_is_done_at_its_limit_and_not_before() -> None:
     for rule in (Coverage(0.9), Pages(10), Minutes(1), Bytes(2000)):
         assert not rule.done(before)
         assert rule.done(at)
-        assert rule.reached(at)
 
 
-def test_coverage_is_hopeless_only_when_little_is_left_in_motion() -> None:
+def test_coverage_is_unreachable_only_when_little_is_left_in_motion() -> None:
     rule = Coverage(0.9)
-    assert not rule.hopeless(Progress(1, best_possible=0.8, in_motion=0.02))
-    assert rule.hopeless(Progress(1, best_possible=0.8, in_motion=0.01))
-    assert not rule.hopeless(Progress(1, best_possible=0.9, in_motion=0.0))
-    assert not (rule | Pages(10)).hopeless(Progress(1, best_possible=0.8, in_motion=0.0))
-    assert (rule & Pages(10)).hopeless(Progress(1, best_possible=0.8, in_motion=0.0))
+    assert not rule.unreachable(Progress(1, best_possible=0.8, in_motion=0.02))
+    assert rule.unreachable(Progress(1, best_possible=0.8, in_motion=0.01))
+    assert not rule.unreachable(Progress(1, best_possible=0.9, in_motion=0.0))
+    assert not (rule | Pages(10)).unreachable(Progress(1, best_possible=0.8, in_motion=0.0))
+    assert (rule & Pages(10)).unreachable(Progress(1, best_possible=0.8, in_motion=0.0))
 
 
-@given(RULES, RULES, STANDINGS)
+@given(RULES, RULES, PROGRESS)
 def test_combined_rules_follow_logic(one: Rule, other: Rule, progress: Progress) -> None:
     assert (one | other).done(progress) == (one.done(progress) or other.done(progress))
     assert (one & other).done(progress) == (one.done(progress) and other.done(progress))
-    assert (one | other).hopeless(progress) == (one.hopeless(progress) and other.hopeless(progress))
-    assert (one & other).hopeless(progress) == (one.hopeless(progress) or other.hopeless(progress))
-    assert (one | other).reached(progress) == (one | other).done(progress)
+    assert (one | other).unreachable(progress) == (one.unreachable(progress) and other.unreachable(progress))
+    assert (one & other).unreachable(progress) == (one.unreachable(progress) or other.unreachable(progress))
 
 
 @given(RULES, RULES, RULES)
@@ -67,19 +81,19 @@ def test_grouping_does_not_matter(one: Rule, two: Rule, three: Rule) -> None:
     assert (one & two) & three == one & (two & three)
 
 
-@given(RULES, STANDINGS)
-def test_limits_say_when_a_rule_is_done(rule: Rule, progress: Progress) -> None:
+@given(RULES, PROGRESS)
+def test_limits_agree_with_done(rule: Rule, progress: Progress) -> None:
     limits = rule.limits()
     if limits is not None:
         assert rule.done(progress) == (progress.at_least >= limits[0] or progress.pages >= limits[1])
 
 
 def test_limits() -> None:
-    assert Coverage(0.9).limits() == (0.9, ENDLESS)
+    assert Coverage(0.9).limits() == (0.9, NO_LIMIT)
     assert Pages(7).limits() == (math.inf, 7)
     assert Requests(7).limits() is None
     assert (Coverage(0.9) | Pages(7) | Coverage(0.8) | Pages(9)).limits() == (0.8, 7)
-    assert Pages(2**70).limits() == (math.inf, ENDLESS - 1)  # ENDLESS itself means no limit
+    assert Pages(2**70).limits() == (math.inf, NO_LIMIT - 1)  # NO_LIMIT itself means no limit
     for rule in (Minutes(1), Bytes(1), Coverage(0.9) & Pages(7), Pages(7) | Minutes(1), Pages(7) & Pages(8) | Pages(9)):
         assert rule.limits() is None
 
@@ -105,28 +119,27 @@ def test_limits() -> None:
         (Coverage(0.95) & (Pages(5000) | Minutes(2)), "coverage 95 % and (5,000 pages or 2 minutes)"),
     ],
 )
-def test_rules_in_words(rule: Rule, words: str) -> None:
+def test_rules_as_text(rule: Rule, words: str) -> None:
     assert str(rule) == words
 
 
 @pytest.mark.parametrize("share", [1, 1.0, np.float64(1)])
-def test_full_coverage_is_refused(share: float) -> None:
+def test_full_coverage_is_rejected(share: float) -> None:
     with pytest.raises(UsageError) as caught:
         Coverage(share)
-    assert caught.value.problem == "a coverage of 100 % cannot be guaranteed: mass always remains on links not followed"
-    assert caught.value.hint == "ask for less, such as 0.99"
+    assert "coverage must be above 0 and below 1, got 1: 100 % cannot be certified" in caught.value.problem
 
 
-def test_percentages_are_noticed() -> None:
+def test_percentages_without_a_sign_get_a_hint() -> None:
     with pytest.raises(UsageError, match=r"hint: write 0\.95 for 95 %"):
         Coverage(95)
-    with pytest.raises(UsageError, match="hint: ask for less"):
+    with pytest.raises(UsageError, match="coverage must be above 0 and below 1, got 100"):
         Coverage(100)
 
 
 @pytest.mark.parametrize("kind", [Coverage, Pages, Minutes, Bytes])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, -math.inf, "0.5", None])
-def test_impossible_values_are_refused(kind: type, value: object) -> None:
+def test_values_out_of_range_are_rejected(kind: type, value: object) -> None:
     with pytest.raises(UsageError, match="hint: "):
         kind(value)
 
@@ -166,11 +179,12 @@ def test_only_rules_combine() -> None:
         ("coverage=0.9,pages=5k", Coverage(0.9) | Pages(5000)),
         ("coverage=0.9 | pages=5k", Coverage(0.9) | Pages(5000)),
         ("coverage=0.9 & pages=5k", Coverage(0.9) & Pages(5000)),
+        ("coverage=0.9 and pages=5k or minutes=1", (Coverage(0.9) & Pages(5000)) | Minutes(1)),
         ("pages=1,coverage=0.9&pages=5k|minutes=1", Either((Pages(1), Both((Coverage(0.9), Pages(5000))), Minutes(1)))),
     ],
 )
-def test_rules_are_read_from_text(text: str, rule: Rule) -> None:
-    assert parse(text) == rule
+def test_rules_are_parsed(text: str, rule: Rule) -> None:
+    assert parse_rule(text) == rule
 
 
 @pytest.mark.parametrize(
@@ -178,12 +192,12 @@ def test_rules_are_read_from_text(text: str, rule: Rule) -> None:
     [
         ("covrage=0.9", "did you mean coverage?"),
         ("page=5", "did you mean pages?"),
-        ("fish=5", "there are coverage, pages, requests, minutes, bytes"),
-        ("5000", "'5000' is not a rule"),
-        ("", "'' is not a rule"),
-        ("pages=5,000", "'000' is not a rule"),
-        ("pages=", "'' is not a number of pages"),
-        ("pages=many", "write pages=5000 or 5k"),
+        ("fish=5", "write coverage=0.9, pages=5000, requests=20k, minutes=10 or bytes=2GB"),
+        ("5000", "'5000' is not a stopping rule"),
+        ("", "'' is not a stopping rule"),
+        ("pages=5,000", "'000' is not a stopping rule"),
+        ("pages=", "pages= is not a number of pages"),
+        ("pages=many", "such as pages=5000"),
         ("pages=2.5", "whole number"),
         ("pages=5GB", "not a number of pages"),
         ("pages=0", "at least 1"),
@@ -191,25 +205,56 @@ def test_rules_are_read_from_text(text: str, rule: Rule) -> None:
         ("minutes=nan", "not a number of minutes"),
         ("minutes=1e999", "finite"),
         ("bytes=-1", "above 0"),
-        ("coverage=100%", "cannot be guaranteed"),
+        ("coverage=100%", "100 % cannot be certified"),
         ("coverage=95", "write 0.95 for 95 %"),
-        ("coverage=9k", "write coverage=0.9 or 90%"),
-        ("coverage=0.9,", "'' is not a rule"),
+        ("coverage=9k", "such as coverage=0.9"),
+        ("coverage=0.9,", "'' is not a stopping rule"),
     ],
 )
-def test_text_that_is_no_rule_is_refused(text: str, message: str) -> None:
+def test_invalid_text_is_rejected(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_rule(text)
     assert message in str(caught.value)
 
 
-def test_room_is_what_may_be_under_way() -> None:
+@pytest.mark.parametrize(
+    ("text", "quantities", "limits"),
+    [
+        ("ess=400", SAMPLE, {"ess": 400}),
+        ("width=3% | fetches=2k or steps=100k", SAMPLE, {"width": 0.03, "fetches": 2000, "steps": 100_000}),
+        ("stable=1e-3", COMMUNITY, {"stable": 0.001}),
+    ],
+)
+def test_limits_are_parsed_by_the_same_rules(text: str, quantities: Quantities, limits: dict[str, float]) -> None:
+    assert parse_limits(text, quantities) == limits
+
+
+@pytest.mark.parametrize(
+    ("text", "quantities", "message"),
+    [
+        ("ess=many", SAMPLE, "ess=many is not a number of ess"),
+        ("ess=40%", SAMPLE, "ess=40% is not a number of ess"),
+        ("fetches=0.5", SAMPLE, "fetches must be a whole number of at least 1, got 0.5"),
+        ("width=3", SAMPLE, "width must be above 0 and below 1, got 3"),
+        ("ess=4, ess=5", SAMPLE, "each quantity at most once"),
+        ("ess=4 & fetches=5", SAMPLE, "separated by commas"),
+        ("pages=5", SAMPLE, "write ess=400, width=3%, fetches=2000 or steps=100k"),
+        ("stable=2", COMMUNITY, "stable must be above 0 and below 2, got 2"),
+    ],
+)
+def test_invalid_limits_are_rejected(text: str, quantities: Quantities, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_limits(text, quantities)
+    assert message in str(caught.value)
+
+
+def test_remaining_requests() -> None:
     now = Progress(pages=3, requests=10)
-    assert Coverage(0.9).room(now) == Minutes(1).room(now) == ENDLESS
-    assert (Pages(5).room(now), Requests(11).room(now), Requests(5).room(now)) == (2, 1, 0)
-    assert (Pages(5) | Requests(11) | Minutes(1)).room(now) == 1
-    assert (Pages(5) & Requests(11)).room(now) == 2
-    assert (Pages(5) & Coverage(0.9)).room(now) == ENDLESS
+    assert Coverage(0.9).remaining(now) == Minutes(1).remaining(now) == NO_LIMIT
+    assert (Pages(5).remaining(now), Requests(11).remaining(now), Requests(5).remaining(now)) == (2, 1, 0)
+    assert (Pages(5) | Requests(11) | Minutes(1)).remaining(now) == 1
+    assert (Pages(5) & Requests(11)).remaining(now) == 2
+    assert (Pages(5) & Coverage(0.9)).remaining(now) == NO_LIMIT
 
 
 def test_requests_must_be_a_whole_number() -> None:

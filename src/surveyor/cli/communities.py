@@ -45,7 +45,7 @@ class Wish:
         valued = {
             "--local": self.local, "--extra": self.extra, "--select": self.select, "--rounds": self.rounds,
             "--estimator": None if self.estimator == "auto" else self.estimator,
-            "--until": None if self.still is None else f"still={self.still!r}", "--start": self.start,
+            "--until": None if self.still is None else f"stable={self.still!r}", "--start": self.start,
             "--back-links": self.back_links, "--into": self.into, "--damping": self.damping, "--rng": self.rng,
         }  # fmt: skip
         words = [word for flag, value in valued.items() if value is not None for word in (flag, str(value))]

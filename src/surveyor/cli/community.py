@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -28,23 +27,21 @@ FETCHING = (
 )  # fmt: skip
 
 
-class Still(click.ParamType[float]):
-    """When ranks stand still: still=0.001."""
+class Stable(click.ParamType[float]):
+    """The stopping rule of a community estimate: stable=0.001."""
 
     name = "rule"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read how far three rounds in a row may move ranks."""
+        """Return the L1 change of ranks below which three successive rounds end the estimate."""
+        from surveyor.stopping import COMMUNITY, parse_limits
+
         if isinstance(value, float):
             return value
-        word, _, number = str(value).partition("=")
         try:
-            still = float(number)
-        except ValueError:
-            still = math.nan
-        if word.strip() != "still" or not 0 < still < 2:
-            self.fail(f"{value!r} is not when to end; write still=0.001.", param, ctx)
-        return still
+            return parse_limits(str(value), COMMUNITY)["stable"]
+        except UsageError as error:
+            self.fail(f"{error.problem}; {error.hint}", param, ctx)
 
 
 @options.command(
@@ -64,7 +61,7 @@ class Still(click.ParamType[float]):
 @click.option("--rounds", type=options.Whole(1), metavar="N", help="In how many parts.  [of 4 % of the local pages]")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="auto", show_default=True,
               help="How to estimate from what was read.")  # fmt: skip
-@click.option("--until", "still", type=Still(), metavar="still=X",
+@click.option("--until", "still", type=Stable(), metavar="stable=X",
               help="End when three rounds in a row move ranks by less (L1).")  # fmt: skip
 @click.option("--start", type=click.Choice(("all", "local")),
               help="Of a survey, begin with all pages read or with local ones.  [all; replayed, local]")  # fmt: skip

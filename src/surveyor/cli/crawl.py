@@ -143,9 +143,9 @@ def _crawl(
     from surveyor.cli.display import Display, forecast_line
     from surveyor.crawler.session import run
     from surveyor.report.numbers import counted, share_at_least
-    from surveyor.stopping import parse
+    from surveyor.stopping import parse_rule
 
-    rule = parse(settings.until)
+    rule = parse_rule(settings.until)
     _introduce(output, folder, settings, origins, is_new=is_new)
     display = Display(silent=output.quiet, color=output.color)
     began = time.monotonic()

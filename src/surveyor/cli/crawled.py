@@ -59,7 +59,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     left = "within the budgets " * bool(larger)
     words = {
         "reached": f"Goal not reached ({rule})" if hollow else f"Goal reached ({rule})",
-        "hopeless": f"The goal ({rule}) cannot be reached",
+        "unreachable": f"The goal ({rule}) cannot be reached",
         "fruitless": f"{fruitless(survey)} requests in a row fetched no page (max_fruitless)",
         "empty": f"No page is left to read {left}before the goal ({rule})",
     }

@@ -15,7 +15,7 @@ from surveyor.cli.drawing import Drawing
 from surveyor.crawler.strategies.strategy import name_of
 from surveyor.report.accounts import bar, by_kind, interval, known_bar
 from surveyor.report.numbers import count, counted, duration, percent, printable, size
-from surveyor.stopping import Coverage, goal_of
+from surveyor.stopping import Coverage, coverage_goal
 
 if TYPE_CHECKING:
     from surveyor.crawler.forecast import Forecast
@@ -143,7 +143,7 @@ class Display:
 
     def _left(self, run: Run) -> str:
         """Guess the time to the goal of coverage: what is missing shrinks by the same part in the same time."""
-        goal = goal_of(run.until)
+        goal = coverage_goal(run.until)
         if goal is None or time.monotonic() - self._began < SURE_AFTER or len(self._past) < 2:
             return ""
         coverage = run.state.crawl.ledger.coverage()
@@ -157,14 +157,14 @@ class Display:
 
     def _warn(self, run: Run) -> None:
         """Say early, and once, that a goal cannot be reached."""
-        goal, coverage = goal_of(run.until), run.state.crawl.ledger.coverage()
+        goal, coverage = coverage_goal(run.until), run.state.crawl.ledger.coverage()
         refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # may have room again
         best = 1 - (coverage.blocked - refused) - coverage.lost
         if goal is None or self._warned or best >= goal:
             return
         self._warned = True
         self.clear()
-        for line in hopeless_lines(goal, best, str(run.folder.folder)):
+        for line in unreachable_lines(goal, best, str(run.folder.folder)):
             self._stream.write(line + "\n")
 
     def _remark(self, run: Run) -> None:
@@ -206,7 +206,7 @@ def forecast_line(ahead: Forecast) -> str:
     return f"{line}; the {counted(ahead.pages, 'page')} that wait take at least {time}"
 
 
-def hopeless_lines(goal: float, best: float, survey: str) -> list[str]:
+def unreachable_lines(goal: float, best: float, survey: str) -> list[str]:
     """Say that a goal cannot be reached, and what to do."""
     behind, possible = math.ceil(1000 * (1 - best)) / 10, math.floor(1000 * best) / 10
     return [

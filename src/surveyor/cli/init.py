@@ -117,12 +117,12 @@ def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
     """Return the settings that options and a template make, checked as a crawl would check them."""
     from surveyor.config import Settings
     from surveyor.crawler.start import clean_seeds
-    from surveyor.stopping import parse
+    from surveyor.stopping import parse_rule
 
     made = {**TEMPLATES[template][1], **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}}
     if made.get("seeds"):
         made["seeds"] = clean_seeds(made["seeds"])
-    parse(Settings(**made).until)
+    parse_rule(Settings(**made).until)
     return {name: made[name] for name in ("seeds", "contact", "scope", "until", "delay") if name in made}
 
 

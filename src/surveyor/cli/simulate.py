@@ -86,11 +86,11 @@ def command(
     from surveyor.cli.ranked import open_graph
     from surveyor.report.scores import check_place
     from surveyor.simulation.simulate import simulate
-    from surveyor.stopping import parse
+    from surveyor.stopping import parse_rule
 
     for path in filter(None, (report, out)):
         check_place(path)
-    racers, rule = chosen(strategies), parse(",".join(until))
+    racers, rule = chosen(strategies), parse_rule(",".join(until))
     opened = open_graph(output, graph)
     start = starts(output, opened, seed, seeds)
     with output.progress() as progress:

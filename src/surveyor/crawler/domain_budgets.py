@@ -250,13 +250,13 @@ class OrRank(Rule):
         """Return whether to stop, for either reason."""
         return self._until.done(progress) or progress.pages >= self.again_at
 
-    def hopeless(self, progress: Progress) -> bool:
+    def unreachable(self, progress: Progress) -> bool:
         """Delegate to the wrapped rule."""
-        return self._until.hopeless(progress)
+        return self._until.unreachable(progress)
 
-    def room(self, progress: Progress) -> int:
+    def remaining(self, progress: Progress) -> int:
         """Delegate to the wrapped rule."""
-        return self._until.room(progress)
+        return self._until.remaining(progress)
 
     def limits(self) -> tuple[float, int] | None:
         """Delegate to the wrapped rule."""

@@ -21,9 +21,9 @@ from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import FetchResults, Outcome, was_asked
-from surveyor.stopping import ENDLESS, Progress, Rule
+from surveyor.stopping import NO_LIMIT, Progress, Rule
 
-Ending = Literal["reached", "hopeless", "empty", "fruitless"]
+Ending = Literal["reached", "unreachable", "empty", "fruitless"]
 Watch = Callable[[Outcome], None]
 
 
@@ -81,7 +81,7 @@ class Crawl:
 
     def can_gain(self, until: Rule) -> bool:
         """Say whether reading on can help: where no page waits, reading again raises no coverage."""
-        only_coverage = (until.limits() or (0.0, 0))[1] == ENDLESS
+        only_coverage = (until.limits() or (0.0, 0))[1] == NO_LIMIT
         return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
 
     def progress(self, tally: Tally) -> Progress:
@@ -133,14 +133,14 @@ async def crawl(
     """
     tally = tally or Tally()
     while not until.done(progress := state.progress(tally)):
-        if until.hopeless(progress):
-            return "hopeless"
+        if until.unreachable(progress):
+            return "unreachable"
         if tally.is_fruitless:
             return "fruitless"
         tally.between()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
-            left = until.room(progress) if tally.exact else ENDLESS
+            left = until.remaining(progress) if tally.exact else NO_LIMIT
             if source.to_begin or source.held:  # they come first, and need a place within the rule as well
                 busy = source.under_way - source.to_begin
                 source.begin(Batch(room=min(left - busy, batch - busy + source.held)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray
 from surveyor.outcome import NO_LINKS, Outcome
-from surveyor.stopping import ENDLESS
+from surveyor.stopping import NO_LIMIT
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
 
@@ -46,7 +46,7 @@ class Batch:
     pages: list[int] = field(default_factory=list)
     refused: list[Outcome] = field(default_factory=list)
     tasks: list[HostTask] = field(default_factory=list)
-    room: int | None = ENDLESS  # requests that the source may start on its own; None if it has started them already
+    room: int | None = NO_LIMIT  # requests that the source may start on its own; None if it has started them already
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.refused or self.tasks)

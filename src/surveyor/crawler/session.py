@@ -35,7 +35,7 @@ from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
-from surveyor.stopping import ENDLESS
+from surveyor.stopping import NO_LIMIT
 from surveyor.store.directory import damaged
 from surveyor.web.boundary import log_to
 from surveyor.web.robots import Robots
@@ -73,7 +73,7 @@ class Run:
 
     def forecast(self) -> Forecast:
         """Return the minimum time to read all queued pages, or the pages of the goal."""
-        share, pages = self.until.limits() or (0.0, ENDLESS)
+        share, pages = self.until.limits() or (0.0, NO_LIMIT)
         most = max(0, pages - self.before) if share == math.inf else math.inf
         return forecast(self.queues.waiting(), [self.hosts[host].delay for host in range(len(self.hosts))], most)
 

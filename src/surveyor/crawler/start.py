@@ -26,7 +26,7 @@ from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
 from surveyor.fetch.politeness.policy import Manners
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from surveyor.store.directory import Manifest, SurveyFolder, explained
 from surveyor.store.files import check_survey
 from surveyor.web.urls import host, normalise
@@ -223,7 +223,7 @@ def _kept(settings: Settings) -> dict[str, Any]:
 
 def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Reject settings that would fail later; return what a replay needs to know of a user-defined strategy."""
-    parse(settings.until)
+    parse_rule(settings.until)
     strategy = by_name(settings.strategy)
     scope_of(manifest)
     http_settings(settings)

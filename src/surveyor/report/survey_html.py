@@ -20,7 +20,7 @@ from surveyor.report.mass_bar import mass_bar
 from surveyor.report.numbers import at_most, count, counted, duration, percent, share_at_least, share_at_most, size
 from surveyor.report.pages import near_ties, order_in_words, top_pages
 from surveyor.report.survey_plots import coverage_plot, rate_plot
-from surveyor.stopping import goal_of, parse
+from surveyor.stopping import coverage_goal, parse_rule
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host
 
@@ -110,7 +110,7 @@ def _title(survey: Survey) -> str:
 
 def _headline(report: SurveyReport, taken: Census, refused: list[dict[str, Any]]) -> list[str]:
     survey, coverage = report.survey, report.survey.coverage
-    goal = goal_of(parse(survey.manifest.setting("until")))
+    goal = coverage_goal(parse_rule(survey.manifest.setting("until")))
     facts = {
         "captured, at least": share_at_least(coverage.at_least),
         "at most": share_at_most(coverage.at_most),
@@ -147,7 +147,7 @@ def _figures(report: SurveyReport, taken: Census) -> list[str]:
     if report.truth is not None:
         truth = report.truth.covered
         about += " The truth, which only a made-up web has, lies between."
-    goal = goal_of(parse(survey.manifest.setting("until")))
+    goal = coverage_goal(parse_rule(survey.manifest.setting("until")))
     figures = [page.figure(coverage_plot(history, goal, truth), "Importance captured.", about)]
     if rate := rate_plot(taken.ended):
         about = "How requests ended. Breaks of more than five minutes are left out."

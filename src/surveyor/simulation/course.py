@@ -17,7 +17,7 @@ from surveyor.rank.compare.order import kendall
 from surveyor.rank.compare.ranks import l1
 from surveyor.simulation.race import Sample
 from surveyor.simulation.scenario import Scenario
-from surveyor.stopping import ENDLESS, ProgressCallback, Rule
+from surveyor.stopping import NO_LIMIT, ProgressCallback, Rule
 
 BEST = 1000  # pages of highest true importance whose order is compared
 FIRST_SAMPLE = 10  # reads before the first comparison
@@ -40,8 +40,8 @@ class Course:
     def most(self) -> int:
         """Maximum number of reads (expected number on a changing web); the last batch may exceed the goal."""
         pages = int(np.count_nonzero(self.scenario.fates == 0))
-        limit = (self.until.limits() or (0, ENDLESS))[1] + self.batch - 1
-        return limit if self.changes and limit < ENDLESS else min(pages, limit)
+        limit = (self.until.limits() or (0, NO_LIMIT))[1] + self.batch - 1
+        return limit if self.changes and limit < NO_LIMIT else min(pages, limit)
 
     def ledger(self, strategy: Strategy, graph: GrowingGraph) -> Ledger:
         """Create a ledger for a strategy, with room for the whole web."""
@@ -75,9 +75,9 @@ class Accuracy:
     def of(cls, course: Course, most: int) -> Accuracy:
         """Schedule the comparisons of a run of at most `most` reads."""
         if not course.samples:
-            return cls(course.truth, np.array([ENDLESS]))
+            return cls(course.truth, np.array([NO_LIMIT]))
         due = np.unique(np.geomspace(min(FIRST_SAMPLE, max(most, 1)), max(most, 1), course.samples).astype(np.int64))
-        return cls(course.truth, np.append(due, ENDLESS))
+        return cls(course.truth, np.append(due, NO_LIMIT))
 
     @property
     def next(self) -> int:
@@ -106,6 +106,6 @@ def in_words(ending: Ending, coverage: CoverageInterval) -> str:
         return "the goal is reached"
     shut = coverage.blocked + coverage.lost
     where = f"{100 * shut:.1f} % of the mass has stopped at pages that cannot be read"
-    if ending == "hopeless":
+    if ending == "unreachable":
         return f"{where}, so at most {100 * (1 - shut):.1f} % can be guaranteed"
     return "no page is left that the strategy names" + (f"; {where}" if shut >= 0.001 else "")

@@ -68,13 +68,13 @@ class Sampled(Rule):
         self._watcher.compare()
         return self._until.done(progress)
 
-    def hopeless(self, progress: Progress) -> bool:
+    def unreachable(self, progress: Progress) -> bool:
         """Delegate to the wrapped rule."""
-        return self._until.hopeless(progress)
+        return self._until.unreachable(progress)
 
-    def room(self, progress: Progress) -> int:
+    def remaining(self, progress: Progress) -> int:
         """Delegate to the wrapped rule."""
-        return self._until.room(progress)
+        return self._until.remaining(progress)
 
     def limits(self) -> tuple[float, int] | None:
         """Delegate to the wrapped rule."""

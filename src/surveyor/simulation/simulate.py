@@ -30,7 +30,7 @@ from surveyor.simulation import objects
 from surveyor.simulation.course import Course
 from surveyor.simulation.race import Race, Run
 from surveyor.simulation.scenario import Scenario, best_order, set_up
-from surveyor.stopping import Bytes, Coverage, Pages, ProgressCallback, Rule, silent, uses
+from surveyor.stopping import Bytes, Coverage, Pages, ProgressCallback, Rule, contains, silent
 
 GOAL = Coverage(0.9)
 CHANGES = ("change", "are born", "go")
@@ -76,7 +76,7 @@ def simulate(
     batch = min(int(batch), max(graph.pages, 1))
     if not isinstance(until, Rule):
         raise UsageError(f"until is {until!r}", hint="give a rule, such as sv.Coverage(0.9) or sv.Pages(5000)")
-    if uses(until, Bytes):
+    if contains(until, Bytes):
         raise UsageError(f"until {until}: a simulation receives no bytes", hint="ask for coverage, pages or minutes")
     if rng is not None and (not isinstance(rng, int | np.integer) or rng < 0):
         raise UsageError(f"rng is {rng}", hint="give a whole number from 0 on")

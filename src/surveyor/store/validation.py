@@ -12,7 +12,7 @@ from typing import Any
 
 from surveyor.config import FIELDS, Settings, names_code
 from surveyor.errors import UsageError
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 from surveyor.web.scope import Scope
 from surveyor.web.urls import domain, host, normalise
 
@@ -57,7 +57,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if any(len(str(pattern)) > LONGEST_PATTERN for pattern in patterns):
             raise ValueError(f"{name} has a pattern of more than {LONGEST_PATTERN:,} characters")
     chosen = Settings(**known)
-    parse(chosen.until)
+    parse_rule(chosen.until)
     if names_code(chosen.strategy) and CLASS.fullmatch(chosen.strategy.strip()) is None:
         raise ValueError(f"strategy must be a name or module:Class, not {chosen.strategy[:200]!r}")
 

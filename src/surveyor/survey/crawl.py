@@ -13,7 +13,7 @@ from surveyor.crawler.nothing_fetched import nothing_fetched
 from surveyor.crawler.session import Watch, run
 from surveyor.crawler.start import check_default, clean_seeds, cut_back, named, start, survey_named
 from surveyor.fetch.http import run_sync
-from surveyor.stopping import Rule, parse, rule_of
+from surveyor.stopping import Rule, as_rule, parse_rule
 from surveyor.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def crawl(
     With `from_last_good`, a damaged journal is first truncated to the commits before the damage; the damaged files are
     kept beside it.
 
-    `survey.goal_reached` is whether a rule of `until` was met, `survey.ending` how the crawl ended: reached, hopeless
-    (too much may not be read), or empty (no page is left). If nothing was fetched in the whole survey,
+    `survey.goal_reached` is whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
+    unreachable (too much mass is blocked), or empty (no page is left). If nothing was fetched in the whole survey,
     `NothingFetched` is raised; its folder remains.
     """
-    asked = None if until is None else rule_of(until)
+    asked = None if until is None else as_rule(until)
     if isinstance(until, str):
         settings["until"] = until
     existing = None if fresh else survey_named(seeds, out)
@@ -62,7 +62,7 @@ def crawl(
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
     with folder:
-        rule = parse(chosen.until) if asked is None else asked
+        rule = parse_rule(chosen.until) if asked is None else asked
         ending = run_sync(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))
     survey = Survey(path)
     survey.ending, survey.goal = ending, rule

@@ -27,7 +27,7 @@ from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.stopping import ProgressCallback, Rule, parse, silent
+from surveyor.stopping import ProgressCallback, Rule, parse_rule, silent
 from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
@@ -62,7 +62,7 @@ class Survey:
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = SurveyFolder.open(Path(folder), write=False)
-        self.ending = ""  # of the crawl, if it ran in this process: reached, hopeless, empty, interrupted
+        self.ending = ""  # of the crawl, if it ran in this process: reached, unreachable, empty, interrupted
         self.goal: Rule | None = None  # of that crawl; by default, the rule stored in the survey
 
     @property
@@ -99,7 +99,7 @@ class Survey:
             return False
         if self.ending:
             return self.ending == "reached"
-        rule = self.goal or parse(self.manifest.setting("until"))
+        rule = self.goal or parse_rule(self.manifest.setting("until"))
         return rule.done(self._derived.crawl.progress(self._derived.tally))
 
     @property

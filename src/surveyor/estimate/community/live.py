@@ -22,7 +22,7 @@ from surveyor.estimate.community.result import Ending
 from surveyor.kernels import mass
 from surveyor.outcome import Outcome, was_asked
 from surveyor.rank.expansion import Expansion
-from surveyor.stopping import parse
+from surveyor.stopping import parse_rule
 
 if TYPE_CHECKING:
     from surveyor.crawler.sources.live import Wait
@@ -94,7 +94,7 @@ async def run(
         watch(now, outcome)
 
     ending = await live.run(
-        folder, community.settings, parse(community.settings.until), client=client, resolver=resolver, hosts=hosts,
+        folder, community.settings, parse_rule(community.settings.until), client=client, resolver=resolver, hosts=hosts,
         wait=wait, watch=both, patience=patience,
     )  # fmt: skip
     state = latest[-1].state

@@ -14,7 +14,6 @@ steps. An interval alone does not end a sample, however narrow: it may be so bec
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,14 +27,13 @@ from surveyor.estimate.sampling.estimates import Estimate, mean, mean_or_share
 from surveyor.estimate.sampling.properties import Pages, Property, property_of
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.estimate.sampling.walking import UNLIMITED
+from surveyor.stopping import SAMPLE, parse_limits
 
 FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
 LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
 AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
 LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
-SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "%": 0.01}
 Say = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
-EXAMPLES = "ess=400, width=3%, fetches=2000 or steps=100k; several with commas: the first that is met ends it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +48,9 @@ class SampleGoal:
     @classmethod
     def parse(cls, text: str) -> SampleGoal:
         """Read a rule such as `ess=400, fetches=2k`."""
-        found: dict[str, float] = {}
-        for part in re.split(r"\s*(?:,|\||\bor\b)\s*", text.strip()):
-            match = re.fullmatch(r"(ess|width|fetches|steps)\s*=\s*([0-9.]+)\s*(%|[km])?", part.strip().lower())
-            number = _number(match[2]) if match else 0.0
-            if match is None or not number > 0 or match[1] in found:
-                raise UsageError(f"{part.strip() or text!r} does not say when a sample is done", hint=EXAMPLES)
-            name, scale = match[1], SCALES[match[3] or ""]
-            if (match[3] == "%") != (name == "width" and match[3] is not None):
-                raise UsageError(f"{part.strip()!r}: only a width is a percentage", hint=EXAMPLES)
-            found[name] = number * scale
-        if found.get("width", 0.0) >= 1:
-            raise UsageError(f"a width of {found['width']:g} is no share", hint="such as width=3% or width=0.03")
-        counts = {name: math.ceil(found.pop(name)) for name in ("fetches", "steps") if name in found}
-        return cls(**found, **counts)  # type: ignore[arg-type]  # names are those of the fields
+        limits = parse_limits(text, SAMPLE)
+        counts = {name: int(limits.pop(name)) for name in ("fetches", "steps") if name in limits}
+        return cls(**limits, **counts)  # type: ignore[arg-type]  # names are those of the fields
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -145,10 +132,3 @@ def check_intervals() -> Iterator[int]:
         more = max(FIRST, done // MORE)
         yield more
         done += more
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
