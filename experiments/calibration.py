@@ -40,8 +40,8 @@ from surveyor.estimate.sampling.estimates import Estimate, mean, share
 from surveyor.estimate.sampling.sample_goals import GoalCheck, SampleGoal, check_intervals
 from surveyor.estimate.sampling.sizes import topic_size
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.kernels.binomial import beta_share
-from surveyor.kernels.crew import cores
+from surveyor.kernels.binomial import regularized_beta
+from surveyor.kernels.thread_pool import cores
 
 LAST = 1 << 14  # rounds at most
 LEVEL, FAMILY = 0.95, 0.999
@@ -84,7 +84,7 @@ def band(runs: int, cells: int) -> tuple[int, int]:
     """
     tail = (1 - FAMILY) / cells / 2
     counts = range(1, runs + 1)
-    at_least = {count: beta_share(float(count), runs - count + 1.0, LEVEL) for count in counts}
+    at_least = {count: regularized_beta(float(count), runs - count + 1.0, LEVEL) for count in counts}
     low = max(count for count in counts if 1 - at_least[count] <= tail)
     high = next((count for count in counts if at_least[count] <= tail), runs + 1) - 1
     return low, high

@@ -27,7 +27,7 @@ from surveyor.arrays import BoolArray
 from surveyor.errors import MissingExtra
 from surveyor.estimate.sampling.page import Said, SampledPage
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 TOPICS = {
     "Science": "words:species,chemical,physics",
@@ -55,7 +55,7 @@ class Judged:
         return asdict(self)
 
 
-def classified(data: Path, runs: int, crew: Crew) -> list[Judged]:
+def classified(data: Path, runs: int, pool: ThreadPool) -> list[Judged]:
     """Judge all articles by keyword and by tree; sample each judge's topic."""
     path = data / "wikispeedia.tar.xz"
     if not path.exists():
@@ -69,7 +69,7 @@ def classified(data: Path, runs: int, crew: Crew) -> list[Judged]:
     for whole in article_topics(wiki, TOPICS):
         for judge, verdicts in _judges(pages, whole.topic, TOPICS[whole.name], linked).items():
             say(f"{whole.name}, {judge}: {int(verdicts.sum()):,} pages")
-            found.append(_sampled(whole, judge, verdicts, runs, crew))
+            found.append(_sampled(whole, judge, verdicts, runs, pool))
     return found
 
 
@@ -89,10 +89,10 @@ def _judges(pages: list[SampledPage], truth: BoolArray, rule: str, linked: Any) 
     return judges
 
 
-def _sampled(whole: TopicWeb, judge: str, verdicts: BoolArray, runs: int, crew: Crew) -> Judged:
+def _sampled(whole: TopicWeb, judge: str, verdicts: BoolArray, runs: int, pool: ThreadPool) -> Judged:
     """Sample what a judge takes for the topic; the truth stays that of the category."""
     web = replace(whole, name=judge, topic=verdicts)
-    done = measured(web, "trial", WALKS, FETCHES, runs, crew)
+    done = measured(web, "trial", WALKS, FETCHES, runs, pool)
     told = {}
     for what in ("subtopic", "log out-degree"):
         values, true = done.values[what], float(np.mean(whole.numbers[what][whole.topic]))

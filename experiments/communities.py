@@ -30,7 +30,7 @@ from experiments.community_plots import plot
 from experiments.community_tables import Found
 from experiments.local_domains import Domain
 from surveyor.errors import MissingExtra
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.compare.order import tie_share
 from surveyor.report.svg import alone
 
@@ -66,8 +66,8 @@ def measured(web: Web, domain: Domain, seeds: int) -> Found:
     truth = web.truth(domain)
     tasks = [(web, domain, select, SEED + seed, seed == 0) for select in SELECTORS for seed in range(seeds)]
     runs: list[Run] = []
-    with Crew() as crew:
-        for one in crew.each(run, tasks):
+    with ThreadPool() as pool:
+        for one in pool.imap(run, tasks):
             say(f"  {domain.name}: {one.select}, seed {one.seed}: {one.extra:,} pages in {one.seconds:.1f} s")
             runs.append(one)
     return Found(

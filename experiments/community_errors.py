@@ -21,8 +21,8 @@ from experiments.local_domains import Domain
 from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.estimate.community.estimators import Method, estimate
 from surveyor.estimate.community.known_graph import Plan, Round, expand, rows_of
-from surveyor.kernels.known import Known
-from surveyor.kernels.known import known as known_of
+from surveyor.kernels.crawled_graph import CrawledGraph
+from surveyor.kernels.crawled_graph import build_crawled_graph as known_of
 from surveyor.rank.compare.order import kendall_a
 from surveyor.rank.compare.ranks import l1, l_inf
 from surveyor.rank.expansion import Expansion, Select
@@ -75,7 +75,7 @@ class _Watch:
         self.errors: dict[str, dict[int, Errors]] = {}
         self.curve: dict[str, dict[float, float]] = {}
 
-    def __call__(self, _expansion: Expansion, known: Known, _now: Round) -> None:
+    def __call__(self, _expansion: Expansion, known: CrawledGraph, _now: Round) -> None:
         began = time.perf_counter()
         self.number += 1
         self.batch_of[known.pages[self.batch_of[known.pages] < 0]] = self.number
@@ -83,7 +83,7 @@ class _Watch:
             self.look(known)
         self.spent += time.perf_counter() - began
 
-    def look(self, known: Known) -> None:
+    def look(self, known: CrawledGraph) -> None:
         """Estimate the ranks by what is known now; keep the errors."""
         places = np.searchsorted(known.pages, self.local).astype(np.int32)
         for name, scores in estimates(known, places, self.batch_of[known.pages]).items():
@@ -93,7 +93,7 @@ class _Watch:
             self.curve.setdefault(name, {})[known.pages.size / places.size - 1] = found.l1
 
 
-def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002  # a crew passes it by place
+def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002  # a pool passes it by place
     """Let a local domain grow, and measure on the way; `draws` measures more often."""
     local = domain.pages.size
     plan = Plan(extra=int(AT[-1] * local), select=select, damping=DAMPING, seed=seed)
@@ -111,7 +111,7 @@ def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False
     return Run(select, seed, expanded.extra.size, seconds, at, curve)
 
 
-def estimates(known: Known, local: IdArray, batch_of: IntArray) -> dict[str, FloatArray]:
+def estimates(known: CrawledGraph, local: IdArray, batch_of: IntArray) -> dict[str, FloatArray]:
     """Return each estimate of the ranks of the local pages, summing to 1."""
     methods: tuple[Method, ...] = get_args(Method)
     return {

@@ -29,7 +29,7 @@ from surveyor.arrays import FloatArray, IdArray
 from surveyor.estimate.community.estimators import Method, estimate
 from surveyor.estimate.community.known_graph import Plan, expand, rows_of
 from surveyor.graph.csr import Graph
-from surveyor.kernels.known import known
+from surveyor.kernels.crawled_graph import build_crawled_graph
 from surveyor.rank.pagerank import pagerank
 
 STEPS = (0.0, 0.25, 1.0, 2.0)  # extra pages, as multiples of the local ones
@@ -57,7 +57,7 @@ def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[fl
             count = int(np.searchsorted(batch_of, _last_batch(step, local.size), side="right"))
             extra = np.setdiff1d(done.extra[:count], told)
             pages = np.unique(np.concatenate([local, told, extra])).astype(np.int32)
-            read = known(rows, pages)
+            read = build_crawled_graph(rows, pages)
             rounds = np.zeros(pages.size, np.int64)
             order = np.argsort(done.extra)
             rounds[np.searchsorted(pages, extra)] = batch_of[order[np.searchsorted(done.extra, extra, sorter=order)]]

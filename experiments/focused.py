@@ -35,7 +35,7 @@ from experiments.sampled_runs import SETTINGS, measured
 from experiments.topic_data import real
 from experiments.topic_webs import PAGES, QUICK, TopicWeb, made_up
 from surveyor.errors import MissingExtra
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.report.svg import alone
 
 
@@ -45,16 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs, out = options.runs or (20 if options.quick else 100), sys.stderr if options.json else sys.stdout
     found: list[Compared] = []
     fits: list[Fitted] = []
-    with Crew() as crew:
+    with ThreadPool() as pool:
         print(f"# Errors at equal fetches, {runs} runs\n", file=out, flush=True)
         for web in _webs(options):
             topic = f"{int(web.topic.sum()):,} of {web.graph.pages:,} pages on topic ({web.topic.mean():.1%})"
             parts = f"{web.target.sum() / web.topic.sum():.0%} in one part, {_hard(web):.0%} for hard focus"
             print(f"## {web.name}: {topic}, {parts}\n", file=out, flush=True)
             for fetches in web.fetches[-1:] if options.quick else web.fetches:
-                found.append(compared(web, fetches, runs, crew))
+                found.append(compared(web, fetches, runs, pool))
                 print(tables.error_table(found[-1]), file=out, flush=True)
-            fits += fitted(web, max(runs // 2, 10), crew)
+            fits += fitted(web, max(runs // 2, 10), pool)
             say(f"{web.name}: distributions done")
         for ours in ("trial", "mixture"):
             title = f"# RMSE of {ours} as a part of the least of the paper's methods"
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         if options.plots is not None:
             _draw(options.plots, fits, found)
-        judged = classified(options.data, max(runs // 3, 10), crew) if options.data else []
+        judged = classified(options.data, max(runs // 3, 10), pool) if options.data else []
     if judged:
         print(f"# Judges of the topic\n\n{judge_table(judged)}", file=out, flush=True)
     if options.json:
@@ -80,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps({"schema": 1, "runs": runs, **plain}, indent=1))
 
 
-def compared(web: TopicWeb, fetches: int, runs: int, crew: Crew) -> Compared:
+def compared(web: TopicWeb, fetches: int, runs: int, pool: ThreadPool) -> Compared:
     """Run every method on one topic."""
     began, done = time.monotonic(), []
     for method, walks in SETTINGS:
-        done.append(measured(web, method, walks, fetches, runs, crew))
+        done.append(measured(web, method, walks, fetches, runs, pool))
     say(f"{web.name}, {fetches:,} fetches: {len(done)} methods in {time.monotonic() - began:.1f} s")
     return Compared(web, fetches, tuple(done))
 

@@ -18,7 +18,7 @@ from experiments.topic_webs import EDGES, TopicWeb
 from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.goodness_of_fit import goodness_of_fit
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 METHODS = ("trial", "mixture", "hard", *PAPERS)
 LEVEL, DEVIATION = 0.05, 0.16
@@ -60,7 +60,7 @@ class Fitted:
         }  # fmt: skip
 
 
-def fitted(web: TopicWeb, runs: int, crew: Crew) -> list[Fitted]:
+def fitted(web: TopicWeb, runs: int, pool: ThreadPool) -> list[Fitted]:
     """Sample a topic with each method, and compare distributions."""
     asked = {"out-degree": web.out_degree_bins, "domain": web.labels}
     known = {what: np.unique(labels[web.target], return_counts=True) for what, labels in asked.items()}
@@ -85,7 +85,7 @@ def fitted(web: TopicWeb, runs: int, crew: Crew) -> list[Fitted]:
             told[what] = weight / weight.sum(), p_value
         return told
 
-    found = {method: list(crew.each(one, ((method, seed) for seed in range(runs)))) for method in METHODS}
+    found = {method: list(pool.imap(one, ((method, seed) for seed in range(runs)))) for method in METHODS}
     told = []
     for what, (names, counts) in known.items():
         kept = {method: [each[what] for each in several if what in each] for method, several in found.items()}

@@ -37,7 +37,7 @@ from surveyor.crawler.strategies.tracking import pace
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.synthetic.generate import PRESETS, rmat, synthetic_web
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.pagerank import pagerank
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def opic_curve(strategy: Opic, web: ChangingWeb, truth: FloatArray, reads: Seque
 
 def paper_estimate(strategy: Opic) -> FloatArray:
     """Return (history + cash) / (G + 1), over real pages only."""
-    from surveyor.kernels.opic import BETA
+    from surveyor.kernels.opic_cash import BETA
 
     cash = strategy.cash
     earned: FloatArray = cash.earnings.history + cash.cash + cash.weight * (cash.totals[BETA] - cash.settled)
@@ -123,7 +123,7 @@ def paper_estimate(strategy: Opic) -> FloatArray:
 
 def power_curve(graph: Graph, truth: FloatArray, reads: Sequence[int]) -> list[float]:
     """Return the errors of the power method after so many sweeps."""
-    from surveyor.kernels.measure import gather_sweep
+    from experiments.kernels import gather_sweep
 
     rows, share, errors = graph.in_links, DAMPING * graph.share_per_link, []
     rank, dangling = np.full(graph.pages, 1 / graph.pages), graph.out_degrees == 0
@@ -177,9 +177,9 @@ def opic_errors(strategy: Opic, history: list[Part]) -> list[float]:
 
 def tracking_errors(history: list[Part]) -> list[float]:
     """Do the same with push tracking."""
+    from experiments.kernels import Seen, track
     from surveyor.kernels.mass import Rows
-    from surveyor.kernels.queue import new_queue, place
-    from surveyor.kernels.tracking import Seen, track
+    from surveyor.kernels.priority_queues import new_queue, set_priority
 
     pages, first = history[0].dead.size, history[0].rows
     ledger = Ledger(
@@ -189,7 +189,7 @@ def tracking_errors(history: list[Part]) -> list[float]:
     seen = Seen(Rows(read_only(first.start), read_only(end), read_only(targets)), end, targets)
     queue, clock, errors = new_queue(pages), np.array([0.0, pace(ledger)]), []
     for page in range(pages):
-        place(queue, page, ledger.residual[page])
+        set_priority(queue, page, ledger.residual[page])
     for part in history:
         rows = Rows(*(read_only(array) for array in part.rows))
         for reads in np.diff(np.linspace(0, part.reads, 3).astype(np.int64)).tolist():
@@ -200,7 +200,7 @@ def tracking_errors(history: list[Part]) -> list[float]:
     return errors
 
 
-def policies(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> Series:
+def policies(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> Series:
     """Print the first experiment; return its curves."""
     methods = {
         "greedy": Opic("greedy", DAMPING, "uniform", 0.0),
@@ -208,7 +208,7 @@ def policies(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> Series:
         "cycle": Opic("cycle", DAMPING, "uniform"),
         "random": Opic("random", DAMPING, "uniform"),
     }
-    curves = _curves(methods, graph, truth, plan, crew)
+    curves = _curves(methods, graph, truth, plan, pool)
     power = power_curve(graph, truth, plan.reads)
     rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
     rows["power method"] = power
@@ -223,22 +223,22 @@ def policies(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> Series:
     return {name: (plan.reads, errors) for name, errors in rows.items()}
 
 
-def windows(graph: Graph, truth: FloatArray, plan: Plan, crew: Crew) -> None:
+def windows(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> None:
     """Print the second experiment."""
     methods = dict(_adaptive(WINDOWS))
-    curves = _curves(methods, graph, truth, plan, crew)
+    curves = _curves(methods, graph, truth, plan, pool)
     rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
     heads = [f"{reads}" for reads in plan.reads]
     _print_table("L1 error of windows after so many reads per page, nothing changes", "window", heads, rows)
 
 
-def changes(graph: Graph, plan: Plan, crew: Crew) -> Series:
+def changes(graph: Graph, plan: Plan, pool: ThreadPool) -> Series:
     """Print the third experiment; return the error by rate of change."""
     rows: dict[str, list[float]] = {}
     for rate in plan.rates:
         history = history_of(graph, rate, plan.epochs)
         methods = {"OPIC": Opic(teleport="uniform"), **dict(_adaptive(ADAPTIVE))}
-        found = dict(zip(methods, crew.each(opic_errors, [(each, history) for each in methods.values()]), strict=True))
+        found = dict(zip(methods, pool.imap(opic_errors, [(each, history) for each in methods.values()]), strict=True))
         found["push tracking"] = tracking_errors(history)
         for name, errors in found.items():
             rows.setdefault(name, []).append(float(np.mean(errors[plan.epochs // 2 :])))
@@ -262,11 +262,11 @@ def _adaptive(sizes: dict[Window, tuple[int, ...]]) -> Iterator[tuple[str, Adapt
 
 
 def _curves(
-    methods: dict[str, Opic] | dict[str, AdaptiveOpic], graph: Graph, truth: FloatArray, plan: Plan, crew: Crew
+    methods: dict[str, Opic] | dict[str, AdaptiveOpic], graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool
 ) -> dict[str, list[Errors]]:
     web = ChangingWeb(graph, np.random.default_rng(RNG), changed=0.0)
     tasks = [(strategy, web, truth, plan.reads) for strategy in methods.values()]
-    return dict(zip(methods, crew.each(opic_curve, tasks), strict=True))
+    return dict(zip(methods, pool.imap(opic_curve, tasks), strict=True))
 
 
 def _print_table(title: str, name: str, heads: Sequence[str], rows: dict[str, list[float]]) -> None:
@@ -309,10 +309,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         graph = rmat(max(plan.pages - 1, 1).bit_length(), 8, rng=RNG)
     print(f"{graph!r} ({given.web}), damping {DAMPING:g}, uniform jumps")
     truth = pagerank(graph, DAMPING, TOLERANCE).scores
-    with Crew(given.threads) as crew:
-        first = policies(graph, truth, plan, crew)
-        windows(graph, truth, plan, crew)
-        third = changes(graph, plan, crew)
+    with ThreadPool(given.threads) as pool:
+        first = policies(graph, truth, plan, pool)
+        windows(graph, truth, plan, pool)
+        third = changes(graph, plan, pool)
     if given.out is None:
         return
     given.out.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.kernels import rankmass_as_printed
 from surveyor.arrays import IdArray
 from surveyor.crawler.strategies.breadth import Breadth, levels_needed
 from surveyor.crawler.strategies.rankmass import RankMass
@@ -30,8 +31,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.kernels.mass import Rows, new_mass
-from surveyor.kernels.paper import rankmass_as_printed
-from surveyor.kernels.queue import new_queue
+from surveyor.kernels.priority_queues import new_queue
 from surveyor.simulation.race import Race, Run
 from surveyor.simulation.simulate import simulate
 from surveyor.stopping import Coverage

@@ -18,7 +18,7 @@ from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import METHODS
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 WALKS = 8
 DISCARDED = 0.1
@@ -92,7 +92,7 @@ def estimate(trace: WalkTrace, values: FloatArray) -> float:
     return float((weight * np.nan_to_num(of_row)).sum() / weight.sum()) if weight.any() else float("nan")
 
 
-def measured(web: TopicWeb, method: str, walks: int, fetches: int, runs: int, crew: Crew) -> Runs:
+def measured(web: TopicWeb, method: str, walks: int, fetches: int, runs: int, pool: ThreadPool) -> Runs:
     """Sample many times."""
     numbers, truth = web.numbers, {name: web.truth(values) for name, values in web.numbers.items()}
 
@@ -105,7 +105,7 @@ def measured(web: TopicWeb, method: str, walks: int, fetches: int, runs: int, cr
         stood = share if method.startswith("trial") else float(trace.on_topic.mean()) if len(trace) else float("nan")
         return told, stood if len(trace) else float("nan"), share, len(trace)
 
-    found = list(crew.each(one, ((seed,) for seed in range(runs))))
+    found = list(pool.imap(one, ((seed,) for seed in range(runs))))
     table = np.array([told for told, *_ in found])
     return Runs(
         method, walks, fetches, dict(zip(numbers, table.T, strict=True)), truth, np.array([one[1] for one in found]),

@@ -54,7 +54,7 @@ def measure(graph: Graph, site: IntArray | None = None) -> Measures:
     Shares of pages: dangling (no links), no in-links. Shares of links: reciprocal (the target links back),
     intra-site, near (ids less than 1,000 apart). Sweeps and ratio: see `convergence`.
     """
-    from surveyor.kernels.measure import count_inside, count_mutual, count_near
+    from experiments.kernels import count_inside, count_mutual, count_near
 
     out, into = graph.out_degrees, graph.in_links.degrees()
     rows, links = graph.in_links, max(graph.links, 1)
@@ -83,7 +83,7 @@ def exponent(degrees: IntArray) -> float | None:
 
 def convergence(graph: Graph) -> tuple[int, float]:
     """Count the power sweeps PageRank needs, and the ratio of successive changes at the end."""
-    from surveyor.kernels.measure import gather_sweep
+    from experiments.kernels import gather_sweep
 
     degrees, rows = graph.out_degrees, graph.in_links
     weight = np.divide(DAMPING, degrees, out=np.zeros(graph.pages), where=degrees > 0)

@@ -196,7 +196,7 @@ class Witness:
                 for share in moment.extremes():
                     self._compare(share, share, "an extreme")
                 urls, ledger = run.state.urls, run.state.crawl.ledger
-                read = np.flatnonzero(ledger.state & mass.LIFE == mass.READ)
+                read = np.flatnonzero(ledger.state & mass.STATUS == mass.FETCHED)
                 plainly = moment.slowly(urls[page] for page in read.tolist())
                 self._check(np.allclose(plainly, (low, high), rtol=0, atol=TINY), f"sum {low} is {plainly[0]}")
         self.thorough += thorough
@@ -227,7 +227,7 @@ class Witness:
                 moment.bury(url)
             elif outcome.kind == "fetched":
                 self._check(moment.read(url, links), f"other links on {url}: {links}")
-        counts = bool(ledger.state[page] & mass.LIFE == mass.READ)
+        counts = bool(ledger.state[page] & mass.STATUS == mass.FETCHED)
         if counts != (page in self._counted):
             self._counted ^= {page}
             for moment in self._moments:

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from oracles import Array, importance_from_each, merged_links
 from surveyor.crawler.ledger import Ledger
 from surveyor.graph.growing import GrowingGraph
-from surveyor.kernels import closure as closing
 from surveyor.kernels import mass as accounts
+from surveyor.kernels import mass as closing
 from surveyor.outcome import Kind, Outcome
 
 LIVES = {
     "unknown": accounts.UNKNOWN,
     "waiting": accounts.WAITING,
-    "fetched": accounts.READ,
+    "fetched": accounts.FETCHED,
     "blocked": accounts.BLOCKED,
-    "dead": accounts.DEAD,
-    "alias": accounts.ALIAS,
+    "dead": accounts.GONE,
+    "alias": accounts.REDIRECTED,
 }
 
 
@@ -120,7 +120,7 @@ def new_crawl(seeds: Sequence[int], **options: float) -> Crawl:
 
 def check_lives(crawl: Crawl, size: int) -> None:
     lives = [crawl.life.get(page, "unknown") for page in range(size)]
-    assert (crawl.ledger.state[:size] & accounts.LIFE).tolist() == [LIVES[life] for life in lives]
+    assert (crawl.ledger.state[:size] & accounts.STATUS).tolist() == [LIVES[life] for life in lives]
     assert crawl.ledger.known == len(crawl.life)
     assert crawl.ledger.read == lives.count("fetched")
     assert crawl.ledger.waiting.tolist() == crawl.pages("waiting")
@@ -206,8 +206,8 @@ def check_touched(crawl: Crawl, before: Array, known: set[int]) -> None:
 
 def check_closed(ledger: Ledger) -> None:
     """Nothing that may be pushed exceeds the threshold that is in force."""
-    mass, state = ledger.mass, ledger.state & accounts.LIFE
-    settled = (state == accounts.READ) | (state == accounts.DEAD)
+    mass, state = ledger.mass, ledger.state & accounts.STATUS
+    settled = (state == accounts.FETCHED) | (state == accounts.GONE)
     threshold = mass.rules[accounts.THRESHOLD]
     assert np.abs(mass.residual[settled]).max(initial=0.0) <= threshold
     assert abs(accounts.total(mass, accounts.POOL)) * ledger.teleport.max() <= threshold

@@ -12,7 +12,7 @@ from surveyor import Graph
 from surveyor.arrays import FloatArray, IdArray
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
 from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
-from surveyor.kernels import opic as kernels
+from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.mass import Rows
 
 POLICIES: tuple[Policy, ...] = ("greedy", "cycle", "random")

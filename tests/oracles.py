@@ -21,6 +21,17 @@ def adjacency(graph: Graph) -> Array:
     return matrix
 
 
+def first_bad_row(indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]) -> int:
+    """Return the first page whose row is not strictly ascending, in range and without the page itself, or -1."""
+    pages = indptr.size - 1
+    for page in range(pages):
+        row = indices[indptr[page] : indptr[page + 1]]
+        ascending = indptr[page] <= indptr[page + 1] and bool((np.diff(row) > 0).all())
+        if not ascending or (row.size and (row[0] < 0 or row[-1] >= pages)) or page in row:
+            return page
+    return -1
+
+
 def dense_pagerank(graph: Graph, damping: float, teleport: Array, stuck_to: Array) -> Array:
     """Solve r = d·Pᵀr + (1 − d)·v with dangling rows of P replaced by stuck_to."""
     matrix = adjacency(graph)

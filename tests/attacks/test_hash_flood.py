@@ -11,7 +11,7 @@ from attack import attack
 
 from surveyor.arrays import KeyArray
 from surveyor.graph.names import Interner, Names
-from surveyor.kernels.intern import rehash
+from surveyor.kernels.string_table import rehash
 from surveyor.web.interning import StringTable
 from surveyor.web.urls import Urls
 

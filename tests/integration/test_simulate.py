@@ -19,7 +19,7 @@ from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.strategies import NAMES, by_name
 from surveyor.crawler.strategies.breadth import levels_needed
 from surveyor.graph.growing import GrowingGraph
-from surveyor.kernels.mass import LIFE, READ
+from surveyor.kernels.mass import FETCHED, STATUS
 from surveyor.simulation.objects import finish
 from surveyor.store.memory import MemoryJournal
 from webs import chain, graphs, random_web
@@ -271,7 +271,7 @@ def test_a_graph_without_pages_is_refused() -> None:
 def test_reads_are_pages_that_were_read() -> None:
     state = fresh("rankmass", [0])
     finish(crawl(state, GraphSource(WEB), MemoryJournal(), Pages(50)))
-    assert int((state.ledger.state & LIFE == READ).sum()) == state.ledger.read == state.graph.read == 50
+    assert int((state.ledger.state & STATUS == FETCHED).sum()) == state.ledger.read == state.graph.read == 50
 
 
 @pytest.mark.compiled

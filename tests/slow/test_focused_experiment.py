@@ -17,7 +17,7 @@ from experiments.topic_webs import TopicWeb, joined, largest_part, made_up, part
 from surveyor.estimate.sampling.compiled_walks import NeighbourLists
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 pytestmark = pytest.mark.compiled  # walks of many steps
 
@@ -95,8 +95,8 @@ def test_samples_cost_what_they_may(webs: dict[str, TopicWeb]) -> None:
 @pytest.mark.slow
 def test_our_walks_are_not_biased_by_degree_and_the_papers_are(webs: dict[str, TopicWeb]) -> None:
     web = webs["sites"]
-    with Crew() as crew:
-        ours, theirs = (measured(web, method, 8, 150, 40, crew) for method in ("trial", "trial-paper"))
+    with ThreadPool() as pool:
+        ours, theirs = (measured(web, method, 8, 150, 40, pool) for method in ("trial", "trial-paper"))
     what = "log out-degree"
     error = ours.errors(what).std() / np.sqrt(40)
     assert abs(ours.bias(what)) < 4 * error + 0.05
@@ -133,9 +133,9 @@ def test_a_method_without_a_sample_does_not_hide_the_others(webs: dict[str, Topi
 @pytest.mark.slow
 def test_tables_tell_all_methods(webs: dict[str, TopicWeb]) -> None:
     web = webs["sites"]
-    with Crew() as crew:
-        found = focused.compared(web, 100, 3, crew)
-        fits = fitted(web, 3, crew)
+    with ThreadPool() as pool:
+        found = focused.compared(web, 100, 3, pool)
+        fits = fitted(web, 3, pool)
     assert isinstance(found, Compared)
     lines = error_table(found).splitlines()
     assert len(lines) == 4 + 11
@@ -150,8 +150,8 @@ def test_tables_tell_all_methods(webs: dict[str, TopicWeb]) -> None:
 def test_figures_are_drawn(webs: dict[str, TopicWeb], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     web = webs["sites"]
-    with Crew() as crew:
-        found, fits = focused.compared(web, web.fetches[-1], 2, crew), fitted(web, 2, crew)
+    with ThreadPool() as pool:
+        found, fits = focused.compared(web, web.fetches[-1], 2, pool), fitted(web, 2, pool)
     focused._draw(tmp_path, fits, [found])
     drawn = sorted(path.name for path in tmp_path.iterdir())
     assert drawn == [

@@ -14,8 +14,8 @@ from surveyor.arrays import FloatArray
 from surveyor.crawler.sources.changing import ChangingWeb
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
 from surveyor.crawler.strategies.opic import Opic, Policy
-from surveyor.kernels import earnings as kept
-from surveyor.kernels import opic as kernels
+from surveyor.kernels import opic_cash as kept
+from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.mass import Rows
 from surveyor.outcome import NO_LINKS, Outcome
 from webs import chain, random_web
@@ -32,7 +32,7 @@ def test_windows_equal_what_the_whole_list_of_reads_says(
     windows = {"fixed": (kept.FIXED, size), "variable": (kept.VARIABLE, float(count))}
     for window, (kind, length) in windows.items():
         state = kept.new_earnings(2, kind, length)
-        kept.start(state, 0, 1.0)
+        kept.start_earnings(state, 0, 1.0)
         pairs, now = [(1.0, 0.0)], 1.0
         for span, moved in reads:
             now += span
@@ -49,22 +49,22 @@ def test_windows_equal_what_the_whole_list_of_reads_says(
         span, earned = now - recent[0][0], cash + sum(moved for _, moved in recent[1:])
         young = (window == "fixed" or len(reads) < count) and span < length / 4
         expected = (earned + length / 4 * 0.1) / (span + length / 4) if young else earned / span
-        assert kept.rate(state, 0, cash, now, 0.1) == pytest.approx(expected)
+        assert kept.earning_rate(state, 0, cash, now, 0.1) == pytest.approx(expected)
 
 
 def record(state: kept.Earnings, moved: float, now: float) -> None:
-    kept.record(state, 0, moved, now)
+    kept.record_earnings(state, 0, moved, now)
 
 
 def test_bao_keeps_one_window_in_one_number() -> None:
     state = kept.new_earnings(1, kept.BAO, 8.0)
-    kept.start(state, 0, 100.0)
+    kept.start_earnings(state, 0, 100.0)
     record(state, 0.4, 103.0)  # the first read, 3 after the discovery: a rate of 0.4 / 3
-    assert kept.rate(state, 0, 0.0, 103.0, 0.01) == pytest.approx(0.4 / 3)
+    assert kept.earning_rate(state, 0, 0.0, 103.0, 0.01) == pytest.approx(0.4 / 3)
     record(state, 0.2, 107.0)
-    assert kept.rate(state, 0, 0.0, 107.0, 0.01) == pytest.approx(0.6 / 7)
+    assert kept.earning_rate(state, 0, 0.0, 107.0, 0.01) == pytest.approx(0.6 / 7)
     record(state, 0.5, 110.0)  # of the 7 units known before, 5 are still in the window of 8
-    assert kept.rate(state, 0, 0.0, 110.0, 0.01) == pytest.approx((0.6 * 5 / 7 + 0.5) / 8)
+    assert kept.earning_rate(state, 0, 0.0, 110.0, 0.01) == pytest.approx((0.6 * 5 / 7 + 0.5) / 8)
     before = state.history[0]
     record(state, 0.1, 112.0)
     assert state.history[0] == pytest.approx(before * 6 / 8 + 0.1)
@@ -74,9 +74,9 @@ def test_bao_keeps_one_window_in_one_number() -> None:
 
 def test_a_first_read_soon_after_the_discovery_is_blended_with_the_average() -> None:
     state = kept.new_earnings(1, kept.BAO, 8.0)
-    kept.start(state, 0, 100.0)
+    kept.start_earnings(state, 0, 100.0)
     record(state, 0.4, 101.0)  # the rule: (c + H·κ) / (Δ/T + κ) in a window T, with H = T·average and κ = 1/4
-    assert 8 * kept.rate(state, 0, 0.0, 101.0, 0.01) == pytest.approx((0.4 + 0.08 * 0.25) / (1 / 8 + 0.25))
+    assert 8 * kept.earning_rate(state, 0, 0.0, 101.0, 0.01) == pytest.approx((0.4 + 0.08 * 0.25) / (1 / 8 + 0.25))
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_cash_given_at_the_beginning_is_not_earned() -> None:
         strategy = begun(AdaptiveOpic(window, 8), beginning([0, 1], 3))
         graph = chain(3)
         strategy.observe(Outcome(0, "fetched", graph.links_of(0)), NO_LINKS)
-        assert kept.rate(strategy.cash.earnings, 0, 0.0, 0.5, 0.0) == 0
-        assert kept.rate(strategy.cash.earnings, 1, 0.5 + 0.425, 0.5, 0.0) == pytest.approx(0.425 / 2.5)
+        assert kept.earning_rate(strategy.cash.earnings, 0, 0.0, 0.5, 0.0) == 0
+        assert kept.earning_rate(strategy.cash.earnings, 1, 0.5 + 0.425, 0.5, 0.0) == pytest.approx(0.425 / 2.5)
 
 
 @pytest.mark.compiled

@@ -17,7 +17,7 @@ from surveyor.estimate.community.estimators import estimate
 from surveyor.estimate.community.known_graph import Plan, expand, rows_of
 from surveyor.graph.back_links import Linking
 from surveyor.graph.synthetic.generate import synthetic_web
-from surveyor.kernels.known import known
+from surveyor.kernels.crawled_graph import build_crawled_graph
 
 WEB = synthetic_web("small")
 LOCAL = np.sort(np.random.default_rng(8).permutation(WEB.graph.pages)[:300]).astype(np.int32)
@@ -36,7 +36,7 @@ def test_all_numbers_are_of_the_local_pages() -> None:
     for scores in (found.local, found.scores, *(one.scores for one in found.estimates.values())):
         assert scores.shape == (300,)
         assert scores.sum() == pytest.approx(1, abs=1e-12)
-    alone = known(rows_of(WEB.graph), LOCAL)
+    alone = build_crawled_graph(rows_of(WEB.graph), LOCAL)
     even = np.full(300, 1 / 300)
     expected = dense_pagerank(sv.Graph(alone.indptr, alone.indices), 0.85, even, even)
     assert np.abs(found.local - expected).sum() < 1e-8
@@ -78,10 +78,12 @@ def test_movers_are_pages_outside_that_link_in() -> None:
 def test_jackknife_is_the_spread_of_answers_with_batches_left_out() -> None:
     done = expand(WEB.graph, LOCAL, Plan(120, batch=30))
     rows = rows_of(WEB.graph)
-    spread = jackknife(done.known, LOCAL, done.batch_of, "crawled", lambda pages: known(rows, pages), 0.85)
+    spread = jackknife(
+        done.known, LOCAL, done.batch_of, "crawled", lambda pages: build_crawled_graph(rows, pages), 0.85
+    )
     answers = []
     for batch in range(1, 5):
-        kept = known(rows, done.known.pages[done.batch_of != batch])
+        kept = build_crawled_graph(rows, done.known.pages[done.batch_of != batch])
         places = np.searchsorted(kept.pages, LOCAL).astype(np.int32)
         answers.append(estimate(kept, places, np.zeros(kept.pages.size, np.int64), "crawled", tolerance=1e-9).scores)
     centre = np.mean(answers, axis=0)
@@ -89,7 +91,12 @@ def test_jackknife_is_the_spread_of_answers_with_batches_left_out() -> None:
     assert spread is not None
     assert np.allclose(spread, expected, atol=1e-6)
     assert spread.sum() > 1e-4
-    assert jackknife(done.known, LOCAL, np.zeros_like(done.batch_of), "crawled", lambda p: known(rows, p), 0.85) is None
+    assert (
+        jackknife(
+            done.known, LOCAL, np.zeros_like(done.batch_of), "crawled", lambda p: build_crawled_graph(rows, p), 0.85
+        )
+        is None
+    )
 
 
 def test_no_extra_pages_is_an_estimate_from_known_links() -> None:
@@ -133,7 +140,7 @@ def test_back_links_of_all_pages_around_are_as_good_as_reading_them(tmp_path: Pa
 
 def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
     rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1, 0]), np.array([1, 0, 2]), 4)), 4
-    found = known(rows, np.array([0, 1], np.int32))
+    found = build_crawled_graph(rows, np.array([0, 1], np.int32))
     back = {
         "two": Linking(("one", "elsewhere"), 3),
         "new": Linking(("zero", "one", "two")),
@@ -143,7 +150,7 @@ def test_a_page_with_back_links_has_the_links_told_and_others() -> None:
     names = {"zero": 0, "one": 1, "two": 2}
     grown, size, new, _ = links.added(rows, web, found, {0, 1}, back, names.get)
     assert (size, new.tolist()) == (6, [2, 5])
-    again = known(grown, np.array([0, 1, 2, 5], np.int32))
+    again = build_crawled_graph(grown, np.array([0, 1, 2, 5], np.int32))
     told = [again.indices[a:b].tolist() for a, b in pairwise(again.indptr)]
     assert told == [[1, 2], [0], [1], [0, 1, 2]]
     assert again.leaving.tolist() == [0, 0, 2, 0]  # of three links one leads to a known page
@@ -188,7 +195,7 @@ def test_a_page_under_two_spellings_is_one_page(tmp_path: Path) -> None:
 
 def test_another_address_of_a_page_is_that_page() -> None:
     rows, web = rows_of(sv.Graph.from_arrays(np.array([0, 1]), np.array([1, 0]), 4)), 4
-    found = known(rows, np.array([0, 1], np.int32))
+    found = build_crawled_graph(rows, np.array([0, 1], np.int32))
     addresses = {"one": 1, "old one": 1, "zero": 0}
     back = {"old one": Linking(("zero",)), "new": Linking(("old one",), 1)}
     grown = links.added(rows, web, found, {0, 1}, back, addresses.get)

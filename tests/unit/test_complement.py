@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surveyor.arrays import read_only
-from surveyor.kernels.known import Known, known
+from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.rank import complement as scores
 
@@ -74,7 +74,7 @@ def test_complement_is_the_change_of_the_dense_chain(block: int) -> None:
     compared = 0
     for number in range(block * 60, block * 60 + 60):
         links, read, local, teleport, newcomer = case(number)
-        found, inner = known(rows_of(links), places(read)), links[np.ix_(read, read)].astype(float)
+        found, inner = build_crawled_graph(rows_of(links), places(read)), links[np.ix_(read, read)].astype(float)
         jumps = np.full(len(inner), 1 / len(inner)) if teleport is None else teleport
         ranks = stationary(inner, jumps)
         given = scores.complement(found, ranks, local, DAMPING, teleport=teleport, newcomer=newcomer)
@@ -91,7 +91,7 @@ def test_complement_is_the_change_of_the_dense_chain(block: int) -> None:
 def test_flow_and_the_others_are_sums_over_parents() -> None:
     for number in range(100):
         links, read, _, _, _ = case(number)
-        found, inner = known(rows_of(links), places(read)), links[np.ix_(read, read)]
+        found, inner = build_crawled_graph(rows_of(links), places(read)), links[np.ix_(read, read)]
         ranks = np.random.default_rng(number).random(len(inner))
         flow, cho, count = scores.flow(found, ranks), scores.flow(found, ranks, plus=0.0), scores.outlinks(found)
         for entry, page in enumerate(found.frontier):
@@ -110,7 +110,7 @@ def test_known_is_what_the_rows_of_pages_read_say() -> None:
         moved = np.flatnonzero(~read & (rng.random(len(links)) < 0.3))
         final[moved] = rng.integers(len(links), size=moved.size)
         final = final[final]
-        found = known(rows_of(links), places(read), None if number % 2 else final)
+        found = build_crawled_graph(rows_of(links), places(read), None if number % 2 else final)
         told = dense(found, len(links))
         expected = np.zeros((len(links), len(links)))
         for page, target in zip(*np.nonzero(links), strict=True):
@@ -122,7 +122,7 @@ def test_known_is_what_the_rows_of_pages_read_say() -> None:
         assert (np.sort(found.frontier) == np.flatnonzero(~read & (expected.sum(axis=0) > 0))).all()
 
 
-def dense(found: Known, size: int) -> np.ndarray:
+def dense(found: CrawledGraph, size: int) -> np.ndarray:
     """All links that are known, by id."""
     links = np.zeros((size, size))
     for place, page in enumerate(found.pages):
@@ -138,13 +138,13 @@ def test_threads_do_not_change_a_byte() -> None:
     rng = np.random.default_rng(5)
     links = rng.random((400, 400)) < 0.02
     np.fill_diagonal(links, val=False)
-    found = known(rows_of(links), places(rng.random(400) < 0.4))
+    found = build_crawled_graph(rows_of(links), places(rng.random(400) < 0.4))
     ranks, local = rng.random(found.pages.size), rng.random(found.pages.size) < 0.5
     one, four = (scores.complement(found, ranks, local, threads=threads) for threads in (1, 4))
     assert one.tobytes() == four.tobytes()
 
 
 def test_nothing_outside_has_no_scores() -> None:
-    found = known(rows_of(np.array([[False, True], [True, False]])), np.arange(2, dtype=np.int32))
+    found = build_crawled_graph(rows_of(np.array([[False, True], [True, False]])), np.arange(2, dtype=np.int32))
     assert scores.complement(found, np.full(2, 0.5), np.ones(2, np.bool_)).size == 0
     assert scores.flow(found, np.full(2, 0.5)).size == 0

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from oracles import first_bad_row
 from surveyor import Graph, InputError, Names, UsageError
 from surveyor.arrays import MAX_PAGES, AnyIntArray
 from surveyor.graph.build import sorted_rows
-from surveyor.kernels.links import check_rows
 from webs import graphs, random_web
 
 
@@ -18,8 +18,8 @@ def test_both_directions_hold_the_same_links(graph: Graph) -> None:
     back = {(int(source), page) for page in range(graph.pages) for source in graph.in_links_of(page)}
     assert there == back
     assert len(there) == graph.links
-    assert check_rows(graph.indptr, graph.indices) == -1
-    assert check_rows(graph.in_links.indptr, graph.in_links.indices) == -1
+    assert first_bad_row(graph.indptr, graph.indices) == -1
+    assert first_bad_row(graph.in_links.indptr, graph.in_links.indices) == -1
     assert graph.reversed().reversed() == graph
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import UNSEEN, estimate
-from surveyor.kernels.known import Known, known
+from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from test_complement import places, rows_of, stationary
 
 DAMPING = 0.85
 
 
-def case(number: int) -> tuple[np.ndarray, Known, np.ndarray, np.ndarray]:
+def case(number: int) -> tuple[np.ndarray, CrawledGraph, np.ndarray, np.ndarray]:
     """A random web, what pages read tell of it, the places of the local ones, and batches."""
     rng = np.random.default_rng(number)
     size = int(rng.integers(4, 30))
@@ -22,7 +22,7 @@ def case(number: int) -> tuple[np.ndarray, Known, np.ndarray, np.ndarray]:
     np.fill_diagonal(links, val=False)
     read = rng.random(size) < rng.uniform(0.4, 1.0)
     read[0] = True
-    found = known(rows_of(links), places(read))
+    found = build_crawled_graph(rows_of(links), places(read))
     local = np.flatnonzero((rng.random(found.pages.size) < 0.5) | (np.arange(found.pages.size) == 0)).astype(np.int32)
     batch_of = rng.integers(0 if number % 3 else 1, 4, found.pages.size) * (number % 5 != 0)
     batch_of[local] = 0
@@ -35,7 +35,7 @@ def shares(ranks: np.ndarray, local: np.ndarray) -> np.ndarray:
 
 
 def dense_returns(
-    links: np.ndarray, found: Known, local: np.ndarray, batch_of: np.ndarray, leaves: float
+    links: np.ndarray, found: CrawledGraph, local: np.ndarray, batch_of: np.ndarray, leaves: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """How much more than parents pages of batches link to local pages, earlier ones, and the rest: all, by parent."""
     pages = found.pages
@@ -56,7 +56,7 @@ def dense_returns(
     return factors, (sums[0] + factors[:, None]) / (sums[1] + 1)
 
 
-def dense_copying(links: np.ndarray, found: Known, local: np.ndarray, factors: np.ndarray) -> np.ndarray:
+def dense_copying(links: np.ndarray, found: CrawledGraph, local: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Ranks where each page of the frontier links like the mean of its parents, by one solve over all known pages."""
     pages, frontier = found.pages, found.frontier
     ids = np.concatenate([pages, frontier])
@@ -119,7 +119,7 @@ def test_returns_by_hand() -> None:
     links = np.zeros((5, 5), np.bool_)
     for source, target in [(0, 1), (1, 0), (0, 2), (1, 3), (2, 0), (2, 4)]:
         links[source, target] = True
-    found = known(rows_of(links), np.array([0, 1, 2], np.int32))
+    found = build_crawled_graph(rows_of(links), np.array([0, 1, 2], np.int32))
     got = estimate(found, np.array([0, 1], np.int32), np.array([0, 0, 1]), "auto")
     # The parent of 2 is 0: half of its links are local, none lead to other pages read, half to the rest. So do those
     # of 2. Of what is assumed, the second and third are 1, and the first is the square of the part that leaves.
@@ -133,7 +133,7 @@ def test_returns_by_hand() -> None:
 def test_without_a_frontier_all_agree() -> None:
     rng = np.random.default_rng(3)
     links = (rng.random((12, 12)) < 0.3) & ~np.eye(12, dtype=bool)
-    found = known(rows_of(links), np.arange(12, dtype=np.int32))
+    found = build_crawled_graph(rows_of(links), np.arange(12, dtype=np.int32))
     local, batch_of = np.array([4, 1, 7], np.int32), np.array([0] * 8 + [1, 1, 2, 2])
     truth = shares(stationary(links, np.full(12, 1 / 12)), local)
     for method in ("auto", "crawled", "frontier"):
@@ -144,7 +144,7 @@ def test_pages_that_link_back_raise_what_they_link_to() -> None:
     """A page that is known only by its links into the local domain counts, though most of its links lead nowhere."""
     links = np.zeros((4, 4), np.bool_)
     links[0, 1] = links[1, 0] = links[3, 1] = True
-    found = known(rows_of(links), np.array([0, 1, 3], np.int32))
+    found = build_crawled_graph(rows_of(links), np.array([0, 1, 3], np.int32))
     found = found._replace(leaving=np.array([0, 0, 9]))
     local, start = np.array([0, 1], np.int32), np.zeros(3, np.int64)
     for method in ("auto", "frontier"):
@@ -153,7 +153,7 @@ def test_pages_that_link_back_raise_what_they_link_to() -> None:
 
 
 def test_nothing_local_and_a_wrong_name() -> None:
-    found = known(rows_of(np.zeros((2, 2), np.bool_)), np.array([0], np.int32))
+    found = build_crawled_graph(rows_of(np.zeros((2, 2), np.bool_)), np.array([0], np.int32))
     assert estimate(found, np.empty(0, np.int32), np.zeros(1, np.int64)).scores.size == 0
     assert estimate(found, np.zeros(1, np.int32), np.zeros(1, np.int64)).scores.tolist() == [1.0]
     with pytest.raises(UsageError, match="no estimator 'best'"):

@@ -12,7 +12,7 @@ from oracles import dense_pagerank
 from surveyor import Graph, UsageError
 from surveyor.estimate.community.known_graph import Plan, expand, rows_of
 from surveyor.graph.synthetic.generate import synthetic_web
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.rank.expansion import Expansion
 
 WEB = synthetic_web("small")
@@ -21,7 +21,7 @@ WEB = synthetic_web("small")
 LOCAL = np.sort(np.random.default_rng(8).permutation(WEB.graph.pages)[:300]).astype(np.int32)
 
 
-def recomputed(found: Known, damping: float = 0.85) -> np.ndarray:
+def recomputed(found: CrawledGraph, damping: float = 0.85) -> np.ndarray:
     """PageRank of the pages read, from nothing."""
     graph = Graph(found.indptr, found.indices)
     even = np.full(graph.pages, 1 / graph.pages)
@@ -33,7 +33,7 @@ def recomputed(found: Known, damping: float = 0.85) -> np.ndarray:
 def test_updated_ranks_are_those_recomputed_within_the_bound(select: str, tolerance: float) -> None:
     errors = []
 
-    def watch(expansion: Expansion, found: Known, _: object) -> None:
+    def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         truth = recomputed(found)
         assert expansion.error <= tolerance
         errors.append(float(np.abs(expansion.ranks(found) - truth).sum()))
@@ -48,14 +48,14 @@ def test_updated_ranks_are_those_recomputed_within_the_bound(select: str, tolera
 
 @pytest.mark.parametrize("damping", [0.0, 0.5, 0.95])
 def test_the_bound_holds_for_any_damping(damping: float) -> None:
-    def watch(expansion: Expansion, found: Known, _: object) -> None:
+    def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         assert np.abs(expansion.ranks(found) - recomputed(found, damping)).sum() <= expansion.error <= 1e-6
 
     expand(WEB.graph, LOCAL, Plan(90, batch=30, damping=damping, tolerance=1e-6), watch=watch)
 
 
 def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
-    def watch(expansion: Expansion, found: Known, _: object) -> None:
+    def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         truth = recomputed(found, 0.9999)
         assert np.abs(expansion.ranks(found) - truth).sum() <= expansion.error
 
@@ -64,9 +64,9 @@ def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
 
 
 def test_what_is_read_is_what_scores_say() -> None:
-    seen: list[tuple[Known, np.ndarray]] = []
+    seen: list[tuple[CrawledGraph, np.ndarray]] = []
 
-    def watch(expansion: Expansion, found: Known, _: object) -> None:
+    def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         seen.append((found, expansion.scores(found)))
 
     found = expand(WEB.graph, LOCAL, Plan(100, "flow", 25), watch=watch)

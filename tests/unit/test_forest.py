@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surveyor.kernels import forest as heaps
-from surveyor.kernels import queue
-from surveyor.kernels.mass import BLOCKED, READ, UNKNOWN, WAITING
+from surveyor.kernels import priority_queues as heaps
+from surveyor.kernels.mass import BLOCKED, FETCHED, UNKNOWN, WAITING
 
 PAGES, HOSTS = 15, 3
 PRIORITIES = st.one_of(
@@ -27,8 +26,8 @@ def best(held: dict[int, float]) -> int:
     return min(held, key=lambda one: (-held[one], one), default=-1)
 
 
-def new_forest(pages: int = PAGES, hosts: int = HOSTS) -> heaps.Forest:
-    forest = heaps.new_forest(pages, hosts)
+def new_forest(pages: int = PAGES, hosts: int = HOSTS) -> heaps.HostHeaps:
+    forest = heaps.new_host_heaps(pages, hosts)
     forest.host[:] = np.arange(pages) % hosts
     return forest
 
@@ -37,8 +36,8 @@ def new_forest(pages: int = PAGES, hosts: int = HOSTS) -> heaps.Forest:
 class Model:
     """What must be so, kept in the most obvious way."""
 
-    forest: heaps.Forest = field(default_factory=new_forest)
-    queue: queue.Queue = field(default_factory=lambda: queue.new_queue(HOSTS))
+    forest: heaps.HostHeaps = field(default_factory=new_forest)
+    queue: heaps.Queue = field(default_factory=lambda: heaps.new_queue(HOSTS))
     waiting: list[dict[int, float]] = field(default_factory=lambda: [{} for _ in range(HOSTS)])
     leased: dict[int, float] = field(default_factory=dict)
     awake: set[int] = field(default_factory=set)
@@ -47,29 +46,29 @@ class Model:
         host = page % HOSTS
         own = self.waiting[host]
         if operation == "put":
-            heaps.put(self.forest, self.queue, page, priority)
+            heaps.set_page_priority(self.forest, self.queue, page, priority)
             (self.leased if page in self.leased else own)[page] = priority
         elif operation == "lease":
             page = best(own)
-            assert heaps.lease(self.forest, self.queue, host) == page
+            assert heaps.lease_from_host(self.forest, self.queue, host) == page
             if own:
                 self.leased[page] = own.pop(page)
         elif operation == "back":
-            heaps.give_back(self.forest, self.queue, page)
+            heaps.return_page(self.forest, self.queue, page)
             if page in self.leased:
                 own[page] = self.leased.pop(page)
         elif operation == "forget":
-            assert heaps.forget(self.forest, self.queue, page) == (page in own)
+            assert heaps.remove_page(self.forest, self.queue, page) == (page in own)
             own.pop(page, None)
             self.leased.pop(page, None)
         elif operation == "wake":
-            heaps.wake(self.forest, self.queue, host)
+            heaps.mark_ready(self.forest, self.queue, host)
             self.awake.add(host)
         elif operation == "rest":
-            heaps.rest(self.forest, self.queue, host)
+            heaps.mark_not_ready(self.forest, self.queue, host)
             self.awake.discard(host)
         else:
-            heaps.show(self.forest, self.queue, host)
+            heaps.update_host(self.forest, self.queue, host)
 
     def check(self) -> None:
         for host, own in enumerate(self.waiting):
@@ -80,24 +79,24 @@ class Model:
             if page in known:
                 assert self.forest.priority[page] == known[page]
             else:
-                assert self.forest.before[page] == heaps.ABSENT
-            assert (self.forest.before[page] == heaps.LEASED) == (page in self.leased)
+                assert self.forest.before[page] == heaps.HEAP_ABSENT
+            assert (self.forest.before[page] == heaps.HEAP_LEASED) == (page in self.leased)
         shown = {host: self.waiting[host][best(self.waiting[host])] for host in self.awake if self.waiting[host]}
         assert self.queue.counts[2] == len(shown)
-        first = queue.lease(self.queue)
+        first = heaps.lease_best(self.queue)
         assert first == best(shown)
         if first >= 0:  # put it back as it was
-            queue.drop(self.queue, first)
-            heaps.show(self.forest, self.queue, first)
+            heaps.remove(self.queue, first)
+            heaps.update_host(self.forest, self.queue, first)
 
 
-def members(forest: heaps.Forest, host: int) -> set[int]:
+def members(forest: heaps.HostHeaps, host: int) -> set[int]:
     """Walk a heap, and check every pointer and the order on the way."""
     found: set[int] = set()
     root = int(forest.root[host])
     if root == heaps.NONE:
         return found
-    assert forest.before[root] == heaps.ROOT
+    assert forest.before[root] == heaps.HEAP_ROOT
     assert forest.sibling[root] == heaps.NONE
     open_ = [root]
     while open_:
@@ -139,27 +138,27 @@ def test_what_was_handed_out_comes_back_with_the_priority_it_has_by_then(first: 
     assert not model.leased
 
 
-def left_in_order(forest: heaps.Forest, hosts: queue.Queue) -> list[int]:
+def left_in_order(forest: heaps.HostHeaps, hosts: heaps.Queue) -> list[int]:
     """Take all pages out as the queues of hosts do: the best page of the best host."""
     taken = []
-    while (host := queue.lease(hosts)) >= 0:
-        heaps.rest(forest, hosts, host)
-        taken.append(heaps.lease(forest, hosts, host))
-        heaps.wake(forest, hosts, host)
+    while (host := heaps.lease_best(hosts)) >= 0:
+        heaps.mark_not_ready(forest, hosts, host)
+        taken.append(heaps.lease_from_host(forest, hosts, host))
+        heaps.mark_ready(forest, hosts, host)
     return taken
 
 
 @pytest.mark.parametrize("pages", [3_000, pytest.param(100_000, marks=pytest.mark.compiled)])
 def test_many_pages_leave_in_order(pages: int) -> None:
     rng, count = np.random.default_rng(3), 50
-    forest, hosts = new_forest(pages, count), queue.new_queue(count)
+    forest, hosts = new_forest(pages, count), heaps.new_queue(count)
     state = np.full(pages, WAITING, np.uint8)
     for host in range(count):
-        heaps.wake(forest, hosts, host)
+        heaps.mark_ready(forest, hosts, host)
     final = np.round(rng.pareto(1.0, pages), 2)  # with ties
     for priorities in (rng.random(pages), rng.random(pages) * 10, final):
         order = rng.permutation(pages).astype(np.int32)
-        assert heaps.reorder(forest, hosts, state, order, priorities[order], READ) == -1
+        assert heaps.update_host_priorities(forest, hosts, state, order, priorities[order], FETCHED) == -1
     taken = left_in_order(forest, hosts)
     expected = np.lexsort((np.arange(pages), np.arange(pages) % count, -final))  # ties: the host, then the page
     assert taken == expected.tolist()
@@ -167,26 +166,26 @@ def test_many_pages_leave_in_order(pages: int) -> None:
 
 def test_one_host_with_priorities_that_only_fall_is_still_in_order() -> None:
     pages = 2_000
-    forest, hosts, state = new_forest(pages, 1), queue.new_queue(1), np.full(pages, WAITING, np.uint8)
-    heaps.wake(forest, hosts, 0)
+    forest, hosts, state = new_forest(pages, 1), heaps.new_queue(1), np.full(pages, WAITING, np.uint8)
+    heaps.mark_ready(forest, hosts, 0)
     ids = np.arange(pages, dtype=np.int32)
     for scale in (1.0, 0.5, 0.25, -1.0):
-        assert heaps.reorder(forest, hosts, state, ids, scale * ids.astype(np.float64), READ) == -1
+        assert heaps.update_host_priorities(forest, hosts, state, ids, scale * ids.astype(np.float64), FETCHED) == -1
         members(forest, 0)
     assert left_in_order(forest, hosts) == ids.tolist()
 
 
 def test_only_pages_that_can_be_read_enter_and_wrong_ones_are_named() -> None:
-    forest, hosts = new_forest(), queue.new_queue(HOSTS)
+    forest, hosts = new_forest(), heaps.new_queue(HOSTS)
     state = np.full(PAGES, WAITING, np.uint8)
-    state[[1, 2, 3]] = UNKNOWN, READ, BLOCKED
+    state[[1, 2, 3]] = UNKNOWN, FETCHED, BLOCKED
 
     def told(pages: list[int], priorities: list[float], also: np.int64 = WAITING) -> int:
-        return heaps.reorder(forest, hosts, state, np.array(pages, np.int32), np.array(priorities), also)
+        return heaps.update_host_priorities(forest, hosts, state, np.array(pages, np.int32), np.array(priorities), also)
 
     assert told([0, 2, 3], [1.0, 2.0, 3.0]) == -1
     assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0}
-    assert told([2, 3], [2.0, 3.0], READ) == -1
+    assert told([2, 3], [2.0, 3.0], FETCHED) == -1
     assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0, 2}
     assert [told([0, page], [0.0, 1.0]) for page in (1, -1, PAGES)] == [1, 1, 1]
     assert told([0], [math.nan]) == 0

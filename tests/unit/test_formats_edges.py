@@ -16,11 +16,11 @@ import pytest
 from attack import attack
 from hypothesis import HealthCheck, given, settings
 
+from oracles import first_bad_row
 from surveyor.errors import GraphError, InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import FORMATS, build_graph, detect, read_graph, write_graph
 from surveyor.graph.names import Names
-from surveyor.kernels.links import check_rows
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TRIANGLE = Graph.from_arrays(np.array([0, 1, 2]), np.array([1, 2, 0]))
@@ -273,7 +273,7 @@ def test_a_damaged_archive_is_refused_or_harmless(tmp_path: Path, data: st.DataO
         graph = read_graph(write_text(tmp_path / "g.npz", bytes(content)))
     except InputError:
         return
-    assert check_rows(graph.indptr, graph.indices) == -1  # what was read can be walked
+    assert first_bad_row(graph.indptr, graph.indices) == -1  # what was read can be walked
 
 
 def test_the_caller_chooses_the_error_of_a_table_of_names(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surveyor import Graph, UsageError, read_graph
-from surveyor.kernels.intern import LAST_ROUNDS, ROUNDS, hash_bytes, sip_hash
+from surveyor.kernels.string_table import LAST_ROUNDS, ROUNDS, hash_bytes, sip_hash
 from surveyor.store.frozen import freeze, thaw
 from surveyor.web.interning import StringTable, key_words, process_key
 from surveyor.web.urls import Urls

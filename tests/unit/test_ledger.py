@@ -26,8 +26,8 @@ from oracles import importance_from_each, merged_links
 from surveyor import Graph
 from surveyor.crawler import ledger as ledger_module
 from surveyor.crawler.ledger import Ledger
-from surveyor.kernels import closure as closing
 from surveyor.kernels import mass as accounts
+from surveyor.kernels import mass as closing
 from webs import graphs
 
 

@@ -166,7 +166,7 @@ def test_a_larger_web_is_accounted_for_exactly() -> None:
         now = ledger.coverage()
         parts = [now.captured, now.moving, now.waiting, now.blocked, now.lost]
         assert abs(math.fsum(parts) - 1.0) <= 1e-12
-        done = (ledger.state & accounts.LIFE == accounts.READ)[: web.pages]
+        done = (ledger.state & accounts.STATUS == accounts.FETCHED)[: web.pages]
         covered = float(exact.scores[done].sum())
         assert now.at_least - 1e-9 <= covered <= now.at_most + 1e-9
         assert now.captured == pytest.approx(math.fsum(ledger.mass.settled), abs=1e-12)

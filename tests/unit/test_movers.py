@@ -15,7 +15,7 @@ from surveyor import pagerank
 from surveyor.errors import UsageError
 from surveyor.estimate.community.movers import Mover, movers
 from surveyor.graph.csr import Graph
-from surveyor.kernels.known import Known, known
+from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from webs import graphs, random_web
 
@@ -23,11 +23,13 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Method = Literal["crawled", "frontier"]
 
 
-def told_by(graph: Graph, read: Array | Any) -> Known:
-    return known(Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices), np.flatnonzero(read).astype(np.int32))
+def told_by(graph: Graph, read: Array | Any) -> CrawledGraph:
+    return build_crawled_graph(
+        Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices), np.flatnonzero(read).astype(np.int32)
+    )
 
 
-def counts(found: Known) -> Array:
+def counts(found: CrawledGraph) -> Array:
     """Links among pages read, by place."""
     matrix = np.zeros((found.pages.size, found.pages.size))
     for place in range(found.pages.size):
@@ -52,7 +54,7 @@ def shares_without(links: Array, leaving: Array, damping: float, inside: Array, 
 
 
 @st.composite
-def domains(draw: st.DrawFn) -> tuple[Known, Array, Array]:
+def domains(draw: st.DrawFn) -> tuple[CrawledGraph, Array, Array]:
     """What is known of a random web, which pages read are local, and links that leave under either method."""
     graph = draw(graphs(max_pages=16))
     kinds = [draw(st.sampled_from(["local", "read", "not read"])) for _ in range(graph.pages)]
@@ -66,7 +68,7 @@ def domains(draw: st.DrawFn) -> tuple[Known, Array, Array]:
 @settings(deadline=None, max_examples=200)
 @given(domains(), st.sampled_from(["crawled", "frontier"]), st.sampled_from([0.5, 0.85, 0.97]), st.data())
 def test_movers_are_those_of_a_dense_solve(
-    domain: tuple[Known, Array, Array], method: Method, damping: float, data: st.DataObject
+    domain: tuple[CrawledGraph, Array, Array], method: Method, damping: float, data: st.DataObject
 ) -> None:
     found, inside, leaving = domain
     leaving = leaving if method == "frontier" else np.zeros_like(leaving)

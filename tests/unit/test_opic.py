@@ -33,9 +33,9 @@ from surveyor.arrays import FloatArray, IdArray
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
 from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
 from surveyor.errors import UsageError
-from surveyor.kernels import opic as kernels
-from surveyor.kernels.queue import drop, new_queue, place, take
-from surveyor.kernels.visits import visit
+from surveyor.kernels import opic_cash as kernels
+from surveyor.kernels.opic_visits import visit
+from surveyor.kernels.priority_queues import new_queue, pop_best, remove, set_priority
 from surveyor.outcome import NO_LINKS, Outcome
 from webs import chain, cycle, graphs, random_web, star
 
@@ -85,7 +85,7 @@ def test_a_link_to_itself_keeps_its_share() -> None:
 def test_an_audit_takes_what_rounding_added_from_the_virtual_page() -> None:
     strategy = begun(Opic(), everywhere(cycle(5)))
     strategy.cash.cash[3] += 1e-9
-    strategy.cash.counts[kernels.READS] = kernels.AUDIT - 1
+    strategy.cash.counts[kernels.FETCHES] = kernels.AUDIT - 1
     strategy.run(rows_of(cycle(5)), 1)
     assert holdings(strategy).sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1, abs=1e-15)
 
@@ -189,8 +189,8 @@ def test_one_visit_at_a_time_equals_the_whole_crawl(make: Maker, policy: Policy,
     reorder = single.begin(beginning([0, 20], 4 if policy == "cycle" else 40), None, np.random.default_rng(1))
     for _ in range(reads):
         for page, priority in zip(reorder.pages, reorder.priorities, strict=True):
-            place(queue, page, priority)
-        page = take(queue)
+            set_priority(queue, page, priority)
+        page = pop_best(queue)
         order.append(page)
         gone = Outcome(page, "gone")
         reorder = single.observe(gone if dead[page] else Outcome(page, "fetched", graph.links_of(page)), NO_LINKS)
@@ -277,7 +277,7 @@ def test_a_crawl_ends_when_nothing_is_left_to_read() -> None:
     rows = rows_of(chain(1))
     assert strategy.run(rows, 2).tolist() == [0, 0]
     assert strategy._queue is not None
-    drop(strategy._queue, 0)
+    remove(strategy._queue, 0)
     assert strategy.run(rows, 2).size == 0
 
 

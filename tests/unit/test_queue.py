@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surveyor.kernels.queue import drop, lease, new_queue, place
+from surveyor.kernels.priority_queues import lease_best, new_queue, remove, set_priority
 
 PRIORITIES = st.one_of(
     st.floats(allow_nan=False),
@@ -28,22 +28,22 @@ def test_gives_the_highest_first_whatever_changes(events: list[tuple[str, int, f
     held: dict[int, float] = {}
     for event, page, priority in events:
         if event == "p":
-            place(queue, page, priority)
+            set_priority(queue, page, priority)
             held[page] = priority
         elif event == "d":
-            drop(queue, page)
+            remove(queue, page)
             held.pop(page, None)
         else:
-            taken = lease(queue)
-            drop(queue, max(taken, 0))
+            taken = lease_best(queue)
+            remove(queue, max(taken, 0))
             assert taken == best(held)
             held.pop(taken, None)
         assert queue.counts[2] == len(held)
     while held:
-        taken = lease(queue)
+        taken = lease_best(queue)
         assert taken == best(held)
         held.pop(taken)
-    assert lease(queue) == -1
+    assert lease_best(queue) == -1
 
 
 def test_many_pages_leave_in_order() -> None:
@@ -51,19 +51,19 @@ def test_many_pages_leave_in_order() -> None:
     queue = new_queue(pages)
     final = np.round(rng.pareto(1.0, pages), 2)  # with ties
     for page in rng.permutation(pages):
-        place(queue, int(page), float(rng.random()))
+        set_priority(queue, int(page), float(rng.random()))
     for page in rng.permutation(pages):
-        place(queue, int(page), float(final[page]))
-    taken = [lease(queue) for _ in range(pages)]
+        set_priority(queue, int(page), float(final[page]))
+    taken = [lease_best(queue) for _ in range(pages)]
     assert taken == np.lexsort((np.arange(pages), -final)).tolist()
 
 
 def test_a_page_handed_out_comes_back_only_when_dropped() -> None:
     queue = new_queue(2)
-    place(queue, 0, 1.0)
-    assert lease(queue) == 0
-    place(queue, 0, 2.0)
-    assert lease(queue) == -1
-    drop(queue, 0)
-    place(queue, 0, 2.0)
-    assert lease(queue) == 0
+    set_priority(queue, 0, 1.0)
+    assert lease_best(queue) == 0
+    set_priority(queue, 0, 2.0)
+    assert lease_best(queue) == -1
+    remove(queue, 0)
+    set_priority(queue, 0, 2.0)
+    assert lease_best(queue) == 0

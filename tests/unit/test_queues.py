@@ -19,7 +19,7 @@ from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.graph.growing import GrowingGraph
-from surveyor.kernels.mass import READ, WAITING
+from surveyor.kernels.mass import FETCHED, WAITING
 from surveyor.outcome import Outcome
 from surveyor.web.robots import Robots
 from surveyor.web.urls import Urls, host
@@ -40,7 +40,7 @@ def allow(_page: int) -> str:
 def put(queues: HostQueues | OneQueue, priorities: dict[int, float]) -> None:
     state = np.full(queues.size, WAITING, np.uint8)
     pages = np.array(list(priorities), np.int32)
-    assert queues.reorder(state, pages, np.array(list(priorities.values())), READ) == -1
+    assert queues.reorder(state, pages, np.array(list(priorities.values())), FETCHED) == -1
 
 
 def taken(queues: HostQueues | OneQueue, count: int = 1, refuse: Callable[[int], str] = allow) -> Batch:

@@ -87,7 +87,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("surveyor.kernels.streamed.count_rows", full)
+    monkeypatch.setattr("surveyor.kernels.supporter_counts.count_level_two", full)
     with pytest.raises(UsageError, match="No space"):
         streamed_supporters(tmp_path / "graph", 0.5, out=tmp_path / "out" / "counts.npy", threads=1)
     assert list((tmp_path / "out").iterdir()) == []

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from experiments.synthetic_fit import exponent, main, measure, table
 
+from oracles import first_bad_row
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic import generate as synthetic
 from surveyor.graph.synthetic.generate import KINDS, PRESETS, SyntheticWeb, WebShape, rmat, synthetic_web
-from surveyor.kernels.links import check_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def test_threads_and_batches_do_not_matter(shape: WebShape, monkeypatch: pytest.
 
 
 def test_rows_rise_without_repeats_or_self_links(labelled: SyntheticWeb) -> None:
-    assert check_rows(labelled.graph.indptr, labelled.graph.indices) == -1
+    assert first_bad_row(labelled.graph.indptr, labelled.graph.indices) == -1
 
 
 def test_a_folder_holds_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.kernels import Seen, track
 
 from oracles import dense_pagerank
 from surveyor import Graph, GrowingGraph, Ledger, Outcome, Tracking, pagerank
@@ -13,8 +14,7 @@ from surveyor.crawler.loop import Crawl
 from surveyor.crawler.sources.changing import ChangingWeb
 from surveyor.crawler.strategies.tracking import pace
 from surveyor.kernels.mass import Rows
-from surveyor.kernels.queue import new_queue, place
-from surveyor.kernels.tracking import Seen, track
+from surveyor.kernels.priority_queues import new_queue, set_priority
 from webs import random_web
 
 PAGES = 400
@@ -50,7 +50,7 @@ def test_one_kernel_takes_the_same_steps() -> None:
     end, targets = web.rows.start.copy(), np.zeros_like(web.rows.targets)
     seen = Seen(Rows(read_only(web.rows.start), read_only(end), read_only(targets)), end, targets)
     for page in range(PAGES):
-        place(queue, page, ledger.residual[page])
+        set_priority(queue, page, ledger.residual[page])
     for _ in range(8):
         track(ledger.mass, seen, Rows(*(read_only(array) for array in web.rows)), queue, clock, 100)
         clock[1] = pace(ledger)

@@ -180,10 +180,10 @@ class Display:
 
 def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:
     """Return how much importance lies on pages, of those that are still blocked: some may have got another try."""
-    from surveyor.kernels.mass import BLOCKED, LIFE
+    from surveyor.kernels.mass import BLOCKED, STATUS
 
     known = np.fromiter(pages, np.int64, len(pages))
-    return float(ledger.residual[known[ledger.state[known] & LIFE == BLOCKED]].sum())
+    return float(ledger.residual[known[ledger.state[known] & STATUS == BLOCKED]].sum())
 
 
 def _padded(bounds: str) -> str:

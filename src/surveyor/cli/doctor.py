@@ -84,7 +84,7 @@ def _examine_folder(path: Path) -> Iterator[Finding]:
 
 def _examine() -> Iterator[Finding]:
     from surveyor.cli.compiled import VARIABLE, writable
-    from surveyor.kernels.crew import cores
+    from surveyor.kernels.thread_pool import cores
     from surveyor.report.numbers import counted, size
 
     yield Finding("surveyor", version("surveyor"))

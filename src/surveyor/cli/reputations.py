@@ -134,7 +134,7 @@ def scored(
     output: Output, place: Graph | str, vouched: list[Labels], plan: Plan | None, listed: list[Labels], **settings: Any
 ) -> Told:
     """Work out the scores and look up the lists; say what was chosen and what it cost."""
-    from surveyor.kernels.crew import cores
+    from surveyor.kernels.thread_pool import cores
     from surveyor.rank.domains.memory import free_memory, needed, size_in_words
     from surveyor.rank.domains.scores import domains
     from surveyor.report.numbers import counted, duration

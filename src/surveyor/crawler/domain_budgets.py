@@ -168,9 +168,9 @@ class Budgeting:
 
 def _with_room(gate: DomainBudgets, folder: SurveyFolder, state: Derived) -> set[str]:
     """Return the domains with pages blocked by their budget that are now below it."""
-    from surveyor.kernels.mass import BLOCKED, LIFE
+    from surveyor.kernels.mass import BLOCKED, STATUS
 
-    life, spent = state.crawl.ledger.state & LIFE, gate.spent(folder)
+    life, spent = state.crawl.ledger.state & STATUS, gate.spent(folder)
     pages = [one.page for one in folder.journal.blocked() if one.reason == REASON and life[one.page] == BLOCKED]
     domains = {gate.domain(page) for page in pages}
     names = gate.names()

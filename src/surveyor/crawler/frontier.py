@@ -103,7 +103,7 @@ class Frontier:
         priorities = np.asarray(change.priorities, np.float64)
         if priorities.shape != pages.shape or pages.ndim != 1:
             raise StrategyError(f"it named {pages.size:,} pages and {priorities.size:,} priorities")
-        also = mass.READ if self._rereads else mass.WAITING
+        also = mass.FETCHED if self._rereads else mass.WAITING
         wrong = self._queues.reorder(self._ledger.mass.state, pages, priorities, also)
         if wrong >= 0:
             page, priority = int(pages[wrong]), float(priorities[wrong])

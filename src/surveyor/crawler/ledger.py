@@ -125,26 +125,26 @@ class Ledger:
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> None:
         """Update the accounts for an outcome; the graph already holds its links, `old_links` are the previous ones."""
-        from surveyor.kernels import closure, mass
+        from surveyor.kernels import mass
 
         self._check(outcome)
         self._make_room(max(outcome.page, outcome.target, self.graph.size - 1))
-        mass.forget_touched(self.mass)
-        page, life = outcome.page, self.mass.state[outcome.page] & mass.LIFE
-        if life == mass.ALIAS:
+        mass.clear_touched(self.mass)
+        page, life = outcome.page, self.mass.state[outcome.page] & mass.STATUS
+        if life == mass.REDIRECTED:
             return  # its mass was merged into another page
         if outcome.kind == "blocked":
             if life in (mass.UNKNOWN, mass.WAITING):
-                mass.turn(self.mass, page, mass.BLOCKED)
+                mass.set_status(self.mass, page, mass.BLOCKED)
             return
-        if life == mass.DEAD and outcome.kind != "gone":
-            mass.undo(self.mass, page, old_links[:0])
-        elif life == mass.READ and not (outcome.kind == "fetched" and _same(old_links, outcome.links)):
-            mass.undo(self.mass, page, old_links)
+        if life == mass.GONE and outcome.kind != "gone":
+            mass.retract(self.mass, page, old_links[:0])
+        elif life == mass.FETCHED and not (outcome.kind == "fetched" and _same(old_links, outcome.links)):
+            mass.retract(self.mass, page, old_links)
         if outcome.kind == "fetched":
-            closure.step(self.mass, self.graph.rows, page)
+            mass.step(self.mass, self.graph.rows, page)
         elif outcome.kind == "gone":
-            closure.bury(self.mass, self.graph.rows, page)
+            mass.record_gone(self.mass, self.graph.rows, page)
         else:
             self._alias(page, outcome.target)
 
@@ -156,26 +156,26 @@ class Ledger:
         mass.discover(self.mass, pages, 0, pages.size)
 
     def _alias(self, page: int, target: int) -> None:
-        from surveyor.kernels import closure, mass
+        from surveyor.kernels import mass
 
         mass.discover(self.mass, np.array([page, target], np.int32), 0, 2)
-        target = int(mass.stands_for(self.mass, target))
+        target = int(mass.redirect_target(self.mass, target))
         if target == page:  # a loop of aliases: there is no page to read
-            mass.turn(self.mass, page, mass.BLOCKED)
+            mass.set_status(self.mass, page, mass.BLOCKED)
         else:
             mass.merge(self.mass, page, target)
         if self.mass.rules[mass.EAGER]:
-            closure.close(self.mass, self.graph.rows)
+            mass.close(self.mass, self.graph.rows)
 
     def close(self) -> None:
         """Push all mass above the threshold on pages already read, without limit of effort."""
-        from surveyor.kernels.closure import settle
+        from surveyor.kernels.mass import settle
 
         settle(self.mass, self.graph.rows)
 
     def sweep(self) -> None:
         """Push the mass of every page read, once."""
-        from surveyor.kernels.closure import sweep
+        from surveyor.kernels.mass import sweep
 
         sweep(self.mass, self.graph.rows)
 
@@ -199,7 +199,7 @@ class Ledger:
         if self.mass.counts[mass.OVERFLOW]:
             return self.waiting
         pages = self.mass.touched[: self.mass.counts[mass.COUNT]]
-        still: IdArray = pages[self.mass.state[pages] & mass.LIFE == mass.WAITING]
+        still: IdArray = pages[self.mass.state[pages] & mass.STATUS == mass.WAITING]
         return still
 
     @property
@@ -207,13 +207,13 @@ class Ledger:
         """All known pages that were not read yet."""
         from surveyor.kernels import mass
 
-        return np.flatnonzero(self.mass.state & mass.LIFE == mass.WAITING).astype(np.int32)
+        return np.flatnonzero(self.mass.state & mass.STATUS == mass.WAITING).astype(np.int32)
 
     def stands_for(self) -> IdArray:
         """Return, for each page, the page it is an alias of, or itself."""
         from surveyor.kernels import mass
 
-        alias = (self.mass.state & mass.LIFE) == mass.ALIAS
+        alias = (self.mass.state & mass.STATUS) == mass.REDIRECTED
         final = np.arange(alias.size, dtype=np.int32)
         final[alias] = self.mass.settled[alias]
         while not np.array_equal(further := final[final], final):
@@ -235,9 +235,9 @@ class Ledger:
     @property
     def read(self) -> int:
         """Number of pages that were read and are not gone."""
-        from surveyor.kernels.mass import READS
+        from surveyor.kernels.mass import FETCHES
 
-        return int(self.mass.counts[READS])
+        return int(self.mass.counts[FETCHES])
 
     @property
     def link_updates(self) -> int:
@@ -262,7 +262,7 @@ class Ledger:
         """Estimate the importance of each page: its lower bound, scaled to sum 1."""
         from surveyor.kernels import mass
 
-        alias = self.mass.state & mass.LIFE == mass.ALIAS
+        alias = self.mass.state & mass.STATUS == mass.REDIRECTED
         sure = np.where(alias, 0.0, self.mass.settled) + (1 - self.damping) * np.maximum(self.mass.residual, 0.0)
         return np.maximum(sure, 0.0) / max(float(np.maximum(sure, 0.0).sum()), 1e-300)
 
@@ -270,7 +270,7 @@ class Ledger:
         """Return a lower bound on the importance of a page."""
         from surveyor.kernels import mass
 
-        if not 0 <= page < self._pages or self.mass.state[page] & mass.LIFE == mass.ALIAS:
+        if not 0 <= page < self._pages or self.mass.state[page] & mass.STATUS == mass.REDIRECTED:
             return 0.0  # the mass of an alias belongs to its target
         return float(self.mass.settled[page] + (1 - self.damping) * max(self.mass.residual[page], 0.0))
 

@@ -24,7 +24,7 @@ from surveyor.web.urls import origin as origin_of
 
 if TYPE_CHECKING:
     from surveyor.fetch.politeness.hosts import Hosts
-    from surveyor.kernels.queue import Queue
+    from surveyor.kernels.priority_queues import Queue
 
 
 ABSENT = -2  # in both kinds of queue: the page is not in it
@@ -56,7 +56,7 @@ class OneQueue:
     """All pages in one queue."""
 
     def __init__(self, pages: int) -> None:
-        from surveyor.kernels.queue import new_queue
+        from surveyor.kernels.priority_queues import new_queue
 
         self._queue = new_queue(pages)
 
@@ -70,15 +70,15 @@ class OneQueue:
 
     def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
         """Set priorities; return the index of an invalid entry, or -1."""
-        from surveyor.kernels import crawl
+        from surveyor.kernels.priority_queues import update_priorities
 
-        return crawl.reorder(self._queue, state, pages, priorities, also)
+        return update_priorities(self._queue, state, pages, priorities, also)
 
     def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
         """Lease the best pages, up to `count` in the batch; pages with a reason from `refuse` are refused."""
-        from surveyor.kernels.queue import lease
+        from surveyor.kernels.priority_queues import lease_best
 
-        while len(batch.pages) < count and (page := lease(self._queue)) >= 0:
+        while len(batch.pages) < count and (page := lease_best(self._queue)) >= 0:
             if reason := refuse(page):
                 batch.refused.append(Outcome(page, "blocked", reason=reason))
             else:
@@ -86,9 +86,9 @@ class OneQueue:
 
     def drop(self, page: int) -> None:
         """Remove a page."""
-        from surveyor.kernels.queue import drop
+        from surveyor.kernels.priority_queues import remove
 
-        drop(self._queue, page)
+        remove(self._queue, page)
 
     again_at = math.inf  # nothing is ever held back
 
@@ -106,11 +106,11 @@ class OneQueue:
 
     def hold(self, page: int, until: float) -> None:  # noqa: ARG002
         """Queue a page again immediately: there is no clock."""
-        from surveyor.kernels.queue import place
+        from surveyor.kernels.priority_queues import set_priority
 
         priority = float(self._queue.priority[page])
         self.drop(page)
-        place(self._queue, page, priority)
+        set_priority(self._queue, page, priority)
 
     def grow(self, pages: int) -> None:
         """Grow to room for `pages` pages."""
@@ -128,12 +128,11 @@ class HostQueues:
         host_ids: Callable[[IdArray], IdArray] | None = None,
     ) -> None:
         """Make room for pages; `url_of` returns their URLs, and `host_ids` is a fast way to group them by host."""
-        from surveyor.kernels.forest import new_forest
-        from surveyor.kernels.queue import new_queue
+        from surveyor.kernels.priority_queues import new_host_heaps, new_queue
 
         self.hosts, self._url_of, self._host_ids = hosts, url_of, host_ids
         self._numbers: dict[int, int] = {}  # host number by host id
-        self._forest, self._awake = new_forest(pages, 64), new_queue(64)
+        self._forest, self._awake = new_host_heaps(pages, 64), new_queue(64)
         self._held: list[tuple[float, int]] = []  # retry times and pages
 
     @property
@@ -146,31 +145,33 @@ class HostQueues:
 
     def reorder(self, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
         """Set priorities; return the index of an invalid entry, or -1."""
-        from surveyor.kernels import forest
-        from surveyor.kernels.mass import LIFE, UNKNOWN
+        from surveyor.kernels import priority_queues
+        from surveyor.kernels.mass import STATUS, UNKNOWN
 
-        while (wrong := forest.reorder(self._forest, self._awake, state, pages, priorities, also)) < -1:
+        while (
+            wrong := priority_queues.update_host_priorities(self._forest, self._awake, state, pages, priorities, also)
+        ) < -1:
             inside = pages[(pages >= 0) & (pages < state.size)]
-            self._settle(inside[state[inside] & LIFE != UNKNOWN])
+            self._settle(inside[state[inside] & STATUS != UNKNOWN])
         return wrong
 
     def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
         """Lease the best pages and host tasks of hosts that may be requested now, up to `count` in the batch."""
-        from surveyor.kernels import forest
-        from surveyor.kernels.queue import best
+        from surveyor.kernels import priority_queues
+        from surveyor.kernels.priority_queues import best_page
 
         now = self.hosts.clock()
         while self._held and self._held[0][0] <= now:
-            forest.give_back(self._forest, self._awake, np.int64(heapq.heappop(self._held)[1]))
+            priority_queues.return_page(self._forest, self._awake, np.int64(heapq.heappop(self._held)[1]))
         if self.hosts.paused_until > now:
             return
         if woken := set(self.hosts.wake()):
             self._make_room(max(woken))
-            forest.wake_all(self._forest, self._awake, np.array([*woken], np.int32))
-        host = best(self._awake)
+            priority_queues.mark_all_ready(self._forest, self._awake, np.array([*woken], np.int32))
+        host = best_page(self._awake)
         while host >= 0 and len(batch.pages) + len(batch.tasks) < count and len(batch.refused) < REFUSALS:
             leases, again = self._ask(host, batch, refuse)
-            host = forest.next_host(self._forest, self._awake, host, leases, not again)
+            host = priority_queues.next_host(self._forest, self._awake, host, leases, not again)
 
     def _ask(self, host: int, batch: Batch, refuse: Callable[[int], str]) -> tuple[bool, bool]:
         """Choose the next request to a host; return whether it is its best page, and whether more may follow now."""
@@ -240,12 +241,12 @@ class HostQueues:
 
     def keep(self, page: int, until: float) -> bool:
         """Hold a queued page back, as before a restart; return False if it is not queued."""
-        from surveyor.kernels import forest
+        from surveyor.kernels import priority_queues
 
-        if self._forest.before[page] in (ABSENT, forest.LEASED):
+        if self._forest.before[page] in (ABSENT, priority_queues.HEAP_LEASED):
             return False
-        forest.forget(self._forest, self._awake, np.int64(page))
-        self._forest.before[page] = forest.LEASED
+        priority_queues.remove_page(self._forest, self._awake, np.int64(page))
+        self._forest.before[page] = priority_queues.HEAP_LEASED
         self.hold(page, until)
         return True
 
@@ -257,16 +258,16 @@ class HostQueues:
 
     def drop(self, page: int) -> None:
         """Remove a page."""
-        from surveyor.kernels import forest
+        from surveyor.kernels import priority_queues
 
-        forest.forget(self._forest, self._awake, np.int64(page))
+        priority_queues.remove_page(self._forest, self._awake, np.int64(page))
 
     def grow(self, pages: int) -> None:
         """Grow to room for `pages` pages."""
-        from surveyor.kernels.forest import new_forest
+        from surveyor.kernels.priority_queues import new_host_heaps
 
         old = self._forest
-        new = new_forest(pages, 0)
+        new = new_host_heaps(pages, 0)
         for name in ("priority", "child", "sibling", "before", "host"):
             getattr(new, name)[: old.priority.size] = getattr(old, name)
         self._forest = new._replace(root=old.root, awake=old.awake)
@@ -286,10 +287,10 @@ class HostQueues:
         self._forest.host[new] = numbers
 
     def _make_room(self, host: int) -> None:
-        from surveyor.kernels.forest import new_forest
+        from surveyor.kernels.priority_queues import new_host_heaps
 
         if host >= self._forest.root.size:
-            more = new_forest(0, 2 * host)
+            more = new_host_heaps(0, 2 * host)
             more.root[: self._forest.root.size] = self._forest.root
             more.awake[: self._forest.awake.size] = self._forest.awake
             self._forest = self._forest._replace(root=more.root, awake=more.awake)
@@ -298,7 +299,7 @@ class HostQueues:
 
 def grown(old: Queue, pages: int) -> Queue:
     """Return a copy of a queue with room for `pages` pages."""
-    from surveyor.kernels.queue import new_queue
+    from surveyor.kernels.priority_queues import new_queue
 
     new = new_queue(pages)
     for name in ("priority", "after", "before", "heap"):

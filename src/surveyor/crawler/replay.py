@@ -276,9 +276,9 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
 
     ledger, growing = state.crawl.ledger, state.crawl.graph
     size = min(len(state.urls), ledger.capacity)  # URLs out of scope have no account
-    life = ledger.state[:size] & mass.LIFE
+    life = ledger.state[:size] & mass.STATUS
     stands_for = ledger.stands_for()[:size]
-    kept = (life == mass.READ) if crawled_only else (life != mass.UNKNOWN) & (life != mass.ALIAS)
+    kept = (life == mass.FETCHED) if crawled_only else (life != mass.UNKNOWN) & (life != mass.REDIRECTED)
     pages = np.flatnonzero(kept).astype(np.int32)
     number = np.full(size, -1, np.int32)
     number[pages] = np.arange(pages.size)
@@ -297,7 +297,7 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     names = Names.of(state.urls[page] for page in pages.tolist())
     if not teleport.any():
         teleport = np.ones(pages.size)  # no seed is in the graph
-    read: BoolArray = life[pages] == mass.READ
+    read: BoolArray = life[pages] == mass.FETCHED
     return Ranked(
         Graph(indptr, indices, names=names), pages, read, teleport / teleport.sum() if pages.size else teleport
     )

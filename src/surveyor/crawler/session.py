@@ -235,8 +235,8 @@ def _is_readable(ledger: Ledger, page: int) -> bool | None:
     """Return whether a page was read; None if it was not fetched yet."""
     from surveyor.kernels import mass
 
-    life = int(ledger.state[page] & mass.LIFE) if page < ledger.state.size else mass.UNKNOWN
-    return None if life in (mass.UNKNOWN, mass.WAITING) else life == mass.READ
+    life = int(ledger.state[page] & mass.STATUS) if page < ledger.state.size else mass.UNKNOWN
+    return None if life in (mass.UNKNOWN, mass.WAITING) else life == mass.FETCHED
 
 
 class Keeper:

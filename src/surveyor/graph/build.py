@@ -1,6 +1,6 @@
 """Build a graph from any stream of links, in bounded memory and on all cores.
 
-Links arrive in batches and become 64-bit keys (`kernels/links.py`). Full runs of keys are sorted in the
+Links arrive in batches and become 64-bit keys (`kernels/edge_lists.py`). Full runs of keys are sorted in the
 background while the next batch is read. When the runs exceed the memory limit they are merged into one
 file of sorted keys. At the end all runs are merged range by range, each range cut at a page boundary, so
 that ranges are independent: gather, sort, drop duplicates, write. Input that is already sorted is not
@@ -22,7 +22,7 @@ from surveyor.arrays import MAX_PAGES, AnyIntArray, IdArray, IntArray, KeyArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.stopping import ProgressCallback, silent
 
 RUN = 1 << 20  # keys sorted at a time: 8 MB, so that the runs of all cores fit their caches
@@ -41,11 +41,11 @@ class Builder:
         threads: int | None = None,
     ) -> None:
         """Use about `memory` bytes for keys (None: no limit); spill the rest to the scratch folder."""
-        self._crew = Crew(threads)
+        self._pool = ThreadPool(threads)
         self._run = RUN if memory is None else max(1 << 10, min(RUN, memory // 64))
         if expected_links:
             self._run = max(
-                1 << 10, expected_links // 64, min(self._run, expected_links // (2 * self._crew.threads) + 1)
+                1 << 10, expected_links // 64, min(self._run, expected_links // (2 * self._pool.threads) + 1)
             )
         self._memory = memory
         self._scratch = scratch
@@ -63,14 +63,14 @@ class Builder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._crew.__exit__()
+        self._pool.__exit__()
         self._sorting, self._spilled = [], []
         if self._spill_folder:
             self._spill_folder.cleanup()
 
     def add(self, sources: AnyIntArray, targets: AnyIntArray) -> None:
         """Add links given as page ids."""
-        from surveyor.kernels.links import pack
+        from surveyor.kernels.edge_lists import pack
 
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources):,} sources but {len(targets):,} targets", hint="give one of each per link")
@@ -142,7 +142,7 @@ class Builder:
     def _close_run(self) -> None:
         if not self._used:
             return
-        self._sorting.append(self._crew.submit(_sorted_run, self._buffer[: self._used]))
+        self._sorting.append(self._pool.submit(_sorted_run, self._buffer[: self._used]))
         self._buffer, self._used = np.empty(self._run, np.uint64), 0
         if self._memory is not None and len(self._sorting) * self._run * 8 > self._memory // 2:
             self._spill()
@@ -166,12 +166,12 @@ class Builder:
             ([run[at[step] : at[step + 1]] for run, at in found if at[step] < at[step + 1]], degrees, self._new_ids)
             for step in range(bounds.size - 1)
         )
-        return self._crew.each(_merged, pieces)
+        return self._pool.imap(_merged, pieces)
 
 
 def sorted_rows(sources: AnyIntArray, targets: AnyIntArray, nodes: int | None) -> Rows | None:
     """Return links as rows without sorting if they are already sorted, distinct and valid; otherwise None."""
-    from surveyor.kernels.links import is_clean, row_starts
+    from surveyor.kernels.edge_lists import is_clean, row_starts
 
     fit = sources.ndim == 1 and sources.shape == targets.shape and sources.size > 0
     if not (fit and sources.dtype == targets.dtype and sources.dtype in (np.int32, np.int64)):
@@ -193,16 +193,16 @@ def transpose(
     threads: int | None = None,
 ) -> Rows:
     """Transpose rows; with `write`, rows are written there, with `at_once` links in memory at a time."""
-    from surveyor.kernels.links import count_range, transpose_range
+    from surveyor.kernels.edge_lists import count_range, transpose_range
 
     pages = indptr.size - 1
     into = np.zeros(pages + 1, np.int64)
-    with Crew(threads) as crew:
-        even = [pages * step // crew.threads for step in range(crew.threads + 1)]
+    with ThreadPool(threads) as pool:
+        even = [pages * step // pool.threads for step in range(pool.threads + 1)]
         ranges = list(pairwise(even))
-        list(crew.each(count_range, [(indices, a, b, into[1 + a : 1 + b]) for a, b in ranges]))
+        list(pool.imap(count_range, [(indices, a, b, into[1 + a : 1 + b]) for a, b in ranges]))
         np.cumsum(into, out=into)
-        share = max(1, (at_once if write else indices.size) // crew.threads)
+        share = max(1, (at_once if write else indices.size) // pool.threads)
         cursor = into[:-1].astype(np.uint64)
         whole = np.empty(0 if write else indices.size, np.int32)
 
@@ -213,7 +213,7 @@ def transpose(
             transpose_range(indptr, indices, first, last, cursor[first:last], out)
             return out
 
-        for rows in crew.each(turn, _row_ranges(into, share)):
+        for rows in pool.imap(turn, _row_ranges(into, share)):
             if write:
                 write(rows)
     return Rows(into, whole)
@@ -238,7 +238,7 @@ def _refuse(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn
 
 
 def _sorted_run(keys: KeyArray) -> KeyArray:
-    from surveyor.kernels.links import is_sorted
+    from surveyor.kernels.edge_lists import is_sorted
 
     if not is_sorted(keys):
         keys.sort()
@@ -247,12 +247,12 @@ def _sorted_run(keys: KeyArray) -> KeyArray:
 
 def _merged(pieces: list[KeyArray], degrees: IntArray | None, new_ids: IdArray) -> KeyArray | IdArray:
     """Merge sorted pieces of the same key range; return distinct keys, or targets while counting degrees."""
-    from surveyor.kernels.links import drop_repeats, unpack
+    from surveyor.kernels.edge_lists import drop_duplicates, unpack
 
     keys = pieces[0] if len(pieces) == 1 else _sorted_run(np.concatenate([np.empty(0, np.uint64), *pieces]))
     if degrees is None:
         keys = np.array(keys)
-        return keys[: drop_repeats(keys)]
+        return keys[: drop_duplicates(keys)]
     targets = np.empty(keys.size, np.int32)
     return targets[: unpack(keys, new_ids, degrees, targets)]
 

@@ -86,7 +86,7 @@ class Names(Sequence[str]):
 
     def find(self, name: str) -> int | None:
         """Return the id of a name, or None."""
-        from surveyor.kernels.intern import hash_all, hash_bytes
+        from surveyor.kernels.string_table import hash_all, hash_bytes
 
         if self._index is None:
             hashes = np.empty(len(self), np.uint64)
@@ -117,10 +117,10 @@ class Names(Sequence[str]):
 
     def repeats(self) -> int:
         """Count the names that are duplicates of earlier ones; empty names are not counted."""
-        from surveyor.kernels.intern import hash_all
-        from surveyor.kernels.text import names_rise
+        from surveyor.kernels.string_table import hash_all
+        from surveyor.kernels.text_parsing import names_are_sorted
 
-        if names_rise(self.blob, self.offsets):
+        if names_are_sorted(self.blob, self.offsets):
             return 0
         hashes = np.empty(len(self), np.uint64)
         hash_all(self.blob, self.offsets, key_words(), hashes)
@@ -130,7 +130,7 @@ class Names(Sequence[str]):
 
     def take(self, pages: IntArray) -> Names:
         """Return the names of some pages, in the given order."""
-        from surveyor.kernels.text import copy_spans
+        from surveyor.kernels.text_parsing import copy_spans
 
         spans = np.column_stack([self.offsets[pages], self.offsets[np.asarray(pages) + 1]])
         offsets = np.zeros(len(pages) + 1, np.int64)
@@ -141,7 +141,7 @@ class Names(Sequence[str]):
 
     def reversed_labels(self) -> Names:
         """Return the names with reversed labels: org.example for example.org."""
-        from surveyor.kernels.text import reverse_labels
+        from surveyor.kernels.text_parsing import reverse_labels
 
         blob = np.empty_like(self.blob)
         reverse_labels(self.blob, self.offsets, blob)

@@ -1,7 +1,7 @@
 """The one decorator that compiles a kernel.
 
 - No signatures: they would compile at import.
-- `nogil`, not `parallel`: threads come from `crew.Crew`, which hands each thread whole blocks. The result
+- `nogil`, not `parallel`: threads come from `thread_pool.ThreadPool`, which gives each thread whole blocks. The result
   does not depend on the number of threads, and a kernel compiles in a fraction of the time.
 - No `fastmath`: a proven error bound forbids it.
 - `boundscheck` follows NUMBA_BOUNDSCHECK; `NUMBA_DISABLE_JIT=1` runs the same code as plain Python.
@@ -27,7 +27,7 @@ def inlined(function: Kernel) -> Kernel:
     return cast("Kernel", numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
 
 
-def bare(function: Kernel) -> Kernel:
+def kernel_without_refcounts(function: Kernel) -> Kernel:
     """Compile a step over many arrays that allocates nothing, without counting references to them.
 
     Counting would take most of its time: each array that is handed on costs two atomic operations. Numba has

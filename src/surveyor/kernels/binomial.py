@@ -12,7 +12,7 @@ STEPS = 20_000  # of a continued fraction, which needs about the root of its lar
 
 
 @kernel
-def beta_share(a: float, b: float, x: float) -> float:
+def regularized_beta(a: float, b: float, x: float) -> float:
     """Return the regularised incomplete beta function: the chance that Binomial(a + b - 1, x) is a or more."""
     if x <= 0:
         return 0.0
@@ -48,14 +48,14 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 @kernel
-def _so_many(count: int, p: float, chance: float) -> tuple[float, float]:
+def _trials_for(count: int, p: float, chance: float) -> tuple[float, float]:
     """Return the number of trials (real numbers, just below and above) of which so many succeed with this chance."""
     low, high = float(count), count / p + 10.0
-    while beta_share(count, high - count + 1, p) < chance:
+    while regularized_beta(count, high - count + 1, p) < chance:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        if beta_share(count, middle - count + 1, p) < chance:
+        if regularized_beta(count, middle - count + 1, p) < chance:
             low = middle
         else:
             high = middle
@@ -65,7 +65,7 @@ def _so_many(count: int, p: float, chance: float) -> tuple[float, float]:
 
 
 @kernel
-def trials(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, high: FloatArray) -> None:
+def trial_intervals(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, high: FloatArray) -> None:
     """Set the ends of the interval of each count; `tail` is the chance to miss on each side, z its normal quantile."""
     for place in range(counts.size):
         count = counts[place]
@@ -74,5 +74,5 @@ def trials(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, h
             low[place], high[place] = (middle - spread) / p, (middle + spread) / p
             continue
         # Below the lower end so many are rarer than `tail`; above the upper end so few are: one more is surer.
-        low[place] = _so_many(count, p, tail)[0] if count > 0 else 0.0
-        high[place] = _so_many(count + 1, p, 1 - tail)[1]
+        low[place] = _trials_for(count, p, tail)[0] if count > 0 else 0.0
+        high[place] = _trials_for(count + 1, p, 1 - tail)[1]

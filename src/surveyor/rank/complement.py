@@ -16,15 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray
-from surveyor.kernels.crew import Crew
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
+from surveyor.kernels.thread_pool import ThreadPool
 
 BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all pages read
 KEYS = 20061  # arbitrary seed of the random keys that distinguish sets of parents
 
 
 def complement(
-    known: Known,
+    known: CrawledGraph,
     ranks: FloatArray,
     local: BoolArray,
     damping: float = 0.85,
@@ -41,13 +41,13 @@ def complement(
     teleport, newcomer : the teleport distribution over the pages read (uniform by default), and the teleport share of
         a newly read page (the uniform share by default).
     """
-    from surveyor.kernels import complement as kernels
+    from surveyor.kernels import crawled_graph as kernels
 
     pages, degrees = known.pages.size, known.degrees
     jumps = np.full(pages, 1.0 / max(pages, 1)) if teleport is None else teleport
     share = 1.0 / (pages + 1) if newcomer is None else newcomer
     flow, stuck = np.empty(known.frontier.size), np.empty(known.frontier.size)
-    kernels.flows(known, ranks, 1.0, flow, stuck)
+    kernels.frontier_inflows(known, ranks, 1.0, flow, stuck)
     dangling = float(ranks[degrees == 0].sum())
     gain = damping * flow + share * ((1 - damping) + damping * (dangling - stuck))  # g: the rank of the new page
     dilution = -share * ((1 - damping) + damping * dangling) - damping * stuck * (1 - share)  # c
@@ -60,12 +60,12 @@ def complement(
     base[own] = _sizes(back[local], jumps[local], gain[own], dilution[own])
     leak = damping * ranks / np.maximum(degrees * (degrees + 1.0), 1.0)
     leak[degrees == 0] = 0.0
-    terms, scores = kernels.Terms(base, dilution, gain, jumps, back), np.zeros(twin.size)
+    terms, scores = kernels.ComplementTerms(local, leak, twin, base, dilution, gain, jumps, back), np.zeros(twin.size)
     edges = _edges(known)
-    with Crew(threads) as crew:
-        for _ in crew.each(
-            lambda first, last: kernels.corrected(
-                known, local, leak, terms, twin, first, last, np.zeros(pages), np.empty(pages, np.int32), scores
+    with ThreadPool(threads) as pool:
+        for _ in pool.imap(
+            lambda first, last: kernels.complement_scores(
+                known, terms, first, last, np.zeros(pages), np.empty(pages, np.int32), scores
             ),
             zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True),
         ):
@@ -73,29 +73,29 @@ def complement(
     return scores[twin]
 
 
-def flow(known: Known, ranks: FloatArray, plus: float = 1.0) -> FloatArray:
+def flow(known: CrawledGraph, ranks: FloatArray, plus: float = 1.0) -> FloatArray:
     """Return the rank that each page of the frontier would get through links; with `plus` 0, as in Cho et al."""
-    from surveyor.kernels import complement as kernels
+    from surveyor.kernels import crawled_graph as kernels
 
     found, stuck = np.empty(known.frontier.size), np.empty(known.frontier.size)
-    kernels.flows(known, ranks, plus, found, stuck)
+    kernels.frontier_inflows(known, ranks, plus, found, stuck)
     return found
 
 
-def outlinks(known: Known) -> FloatArray:
+def outlinks(known: CrawledGraph) -> FloatArray:
     """Return the number of read pages that link to each page of the frontier."""
     return np.diff(known.parents_indptr).astype(np.float64)
 
 
-def _twins(known: Known) -> IdArray:
+def _twins(known: CrawledGraph) -> IdArray:
     """Return, for each page of the frontier, the first one with the same parents."""
-    from surveyor.kernels import complement as kernels
+    from surveyor.kernels import crawled_graph as kernels
 
     size = known.frontier.size
     keys = np.random.default_rng(KEYS).integers(0, 2**64, known.pages.size, np.uint64)
     table = np.full(1 << max(1, (2 * size).bit_length()), -1, np.int32)
     twin = np.empty(size, np.int32)
-    kernels.same_parents(known, keys, table, twin)
+    kernels.find_same_parents(known, keys, table, twin)
     return twin
 
 
@@ -118,7 +118,7 @@ def _sums(values: FloatArray) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
-def _edges(known: Known) -> IdArray:
+def _edges(known: CrawledGraph) -> IdArray:
     """Split the frontier into blocks with about the same number of parents."""
     wanted = np.linspace(0, known.parents.size, BLOCKS + 1)
     return np.unique(np.searchsorted(known.parents_indptr, wanted))

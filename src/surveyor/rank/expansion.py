@@ -19,7 +19,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.kernels.known import Known, known
+from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.rank import complement as scores
 
@@ -58,12 +58,12 @@ class Expansion:
         self.moved = 0.0  # L1 distance between the last two rank vectors of the local pages
         self.followed = 0  # total number of links followed by pushes
 
-    def learn(self, rows: Rows, pages: IdArray, web: int, stands_for: IdArray | None = None) -> Known:
+    def learn(self, rows: Rows, pages: IdArray, web: int, stands_for: IdArray | None = None) -> CrawledGraph:
         """Rank the pages read so far (ascending ids, of `web` known ids); return the graph of what is known."""
         if self._ranks.size < web:
             self._ranks = np.append(self._ranks, np.ones(web - self._ranks.size))
             self._scratch = np.full(web, -1, np.int32)
-        found = known(rows, pages, stands_for, self._scratch)
+        found = build_crawled_graph(rows, pages, stands_for, self._scratch)
         ranks = self._ranks[found.pages]
         self.error = self._push(found, ranks)
         self._ranks[found.pages] = ranks
@@ -77,7 +77,7 @@ class Expansion:
         ranks = self._ranks[self.local]
         return np.asarray(ranks / ranks.sum())
 
-    def ranks(self, found: Known) -> FloatArray:
+    def ranks(self, found: CrawledGraph) -> FloatArray:
         """Return the PageRank of the pages read, by index, summing to 1."""
         ranks = self._ranks[found.pages]
         return np.asarray(ranks / ranks.sum())
@@ -87,7 +87,7 @@ class Expansion:
         ranks = np.append(self._ranks, np.ones(max(0, int(pages.max(initial=-1)) + 1 - self._ranks.size)))[pages]
         return np.asarray(ranks / ranks.sum()) if pages.size else ranks
 
-    def scores(self, found: Known) -> FloatArray:
+    def scores(self, found: CrawledGraph) -> FloatArray:
         """Score the frontier."""
         if self.select == "random":
             return np.zeros(found.frontier.size)
@@ -100,9 +100,9 @@ class Expansion:
             return scores.complement(found, ranks, local, self.damping, threads=self._threads)
         return scores.flow(found, ranks, plus=1.0 if self.select == "flow" else 0.0)
 
-    def best(self, found: Known, count: int, waits: BoolArray | None = None) -> IdArray:
+    def best(self, found: CrawledGraph, count: int, waits: BoolArray | None = None) -> IdArray:
         """Return the ids of the best pages of the frontier, best first; only those that `waits` marks, if given."""
-        from surveyor.kernels.crawl import chances
+        from surveyor.kernels.hash_random import random_units_of_pages
 
         pages, values = found.frontier, _rounded(self.scores(found))
         if waits is not None:
@@ -112,20 +112,20 @@ class Expansion:
             enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
             pages, values = pages[enough], values[enough]
         luck = np.empty(pages.size)
-        chances(self._luck(found), pages, luck)
+        random_units_of_pages(self._luck(found), pages, luck)
         return pages[np.lexsort((luck, -values))[:count]]
 
-    def _luck(self, found: Known) -> np.uint64:
+    def _luck(self, found: CrawledGraph) -> np.uint64:
         """Return the seed of a draw; each round of random selection draws anew, or skipped pages would stay skipped."""
         again = found.pages.size if self.select == "random" else 0
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 
-    def _push(self, found: Known, ranks: FloatArray) -> float:
+    def _push(self, found: CrawledGraph, ranks: FloatArray) -> float:
         """Push residuals until the error is small enough or the work limit is reached; return the proven error."""
-        from surveyor.kernels.push import missing, push_in_order
+        from surveyor.kernels.pagerank_iterations import compute_residual, push_residuals_in_order
 
         residual = np.empty(ranks.size)
-        missing(found.indptr, found.indices, ranks, self.damping, residual)
+        compute_residual(found.indptr, found.indices, ranks, self.damping, residual)
         threshold = FIRST * self.tolerance * (1 - self.damping) * float(ranks.sum()) / max(ranks.size, 1)
         for _ in range(PUSHES):
             error = self._bound(ranks, residual)
@@ -133,7 +133,7 @@ class Expansion:
                 return error
             if np.abs(residual).max() <= threshold:
                 threshold /= FINER
-            self.followed += push_in_order(
+            self.followed += push_residuals_in_order(
                 found.indptr, found.indices, ranks, residual, self.damping, threshold, PASSES
             )
         return self._bound(ranks, residual)

@@ -141,11 +141,12 @@ def _part(graph: Graph, page: int, part: float, times: int = 1) -> Part:
 
 def _chance_to_reach(graph: Graph, damping: float, target: int) -> FloatArray:
     """Return, for each page, the probability to stop on the target before the first jump; low by at most BACK."""
-    from surveyor.kernels.push import push_back
+    from surveyor.kernels.pagerank_iterations import BackwardLinks, push_backward
 
     reached, residual = np.zeros(graph.pages), np.zeros(graph.pages)
     queue = np.full(graph.pages, -1, np.int32)
     residual[target], queue[0] = 1.0, target
     rows = graph.in_links
-    push_back(rows.indptr, rows.indices, graph.share_per_link, reached, residual, damping, BACK, queue)
+    links = BackwardLinks(rows.indptr, rows.indices, graph.share_per_link)
+    push_backward(links, reached, residual, damping, BACK, queue)
     return reached

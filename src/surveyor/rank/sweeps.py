@@ -16,7 +16,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray, let_go
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 BLOCK = 1 << 19  # work of a block: links plus four per page
 BLOCKS = 64  # at most: 32 in parallel
@@ -32,18 +32,22 @@ SUM_ROUNDING = 1e-14  # of a pairwise sum over any number of pages that fits in 
 class Sweeps:
     """Ranks that are improved by sweeps."""
 
-    def __init__(self, graph: Graph, jump: FloatArray, stuck_to: FloatArray | None, damping: float, crew: Crew) -> None:
-        from surveyor.kernels import pagerank as kernels
+    def __init__(
+        self, graph: Graph, jump: FloatArray, stuck_to: FloatArray | None, damping: float, pool: ThreadPool
+    ) -> None:
+        from surveyor.kernels import pagerank_iterations as kernels
 
         rows = graph.in_links
-        self.kernels, self.graph, self.damping, self.crew = kernels, graph, damping, crew
+        self.kernels, self.graph, self.damping, self.pool = kernels, graph, damping, pool
         self.leaky = stuck_to is None or np.array_equal(stuck_to, jump)
         self.jump, self.stuck_to = jump, stuck_to
         self.history: list[float] = []
         self.change = 1.0
         self.followed = 0  # links followed by pushes
         self.inverse = graph.share_per_link
-        self.web = kernels.Web(rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping)
+        self.web = kernels.SweepGraph(
+            rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping
+        )
         self.blocks = blocks(rows.indptr)
         depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
         self.ranks = np.empty((depth + 1, graph.pages))
@@ -125,15 +129,15 @@ class Sweeps:
 
     def push(self, tolerance: float, max_sweeps: int) -> None:
         """Push residuals along links until the error is near the tolerance or the residuals are too spread out."""
-        from surveyor.kernels.push import push
+        from surveyor.kernels.pagerank_iterations import PushLimits, push_residuals
 
         graph, damping = self.graph, self.damping
         leak = (1 - damping) / ((1 - damping) * self.total + damping * self.stuck)
         ranks = self.ranks[self.newest] * leak
         np.multiply(ranks, self.inverse, out=self.shares)
         residual = self.ranks[(self.newest + 1) % self.ranks.shape[0]]
-        arguments = [(self.web, 1 - damping, ranks, residual, self.shares, self.fresh, a, b) for a, b in self.blocks]
-        self._run(self.kernels.power_block, arguments)
+        vectors = self.kernels.SweepVectors(ranks, residual, self.shares, self.fresh)
+        self._run(self.kernels.power_block, [(self.web, 1 - damping, vectors, a, b) for a, b in self.blocks])
         self.history.append(self.error)
         residual -= ranks
         queue = np.empty(graph.pages, np.int32)
@@ -143,8 +147,8 @@ class Sweeps:
             if damping * norm <= 0.8 * tolerance * (1 - damping) * ranks.sum():
                 break
             threshold = 0.3 * float(np.abs(residual).sum()) / max(int(np.count_nonzero(residual)), 1)
-            most = budget - self.followed
-            self.followed += push(graph.indptr, graph.indices, ranks, residual, damping, threshold, most, queue) or 1
+            limits = PushLimits(damping, threshold, budget - self.followed)
+            self.followed += push_residuals(graph.indptr, graph.indices, ranks, residual, limits, queue) or 1
         self.begin(np.maximum(ranks, 0.0))
 
     def _measure(self) -> None:
@@ -161,13 +165,13 @@ class Sweeps:
         if self.stuck_to is not None and not self.leaky:
             jump = (1 - self.damping) * self.total * self.jump + self.damping * self.stuck * self.stuck_to
             web, weight = web._replace(jump=np.broadcast_to(jump, self.graph.pages).copy()), 1.0
-        after = self.ranks[self.newest]
-        return [(web, weight, before, after, self.shares, self.fresh, first, last) for first, last in blocks]
+        vectors = self.kernels.SweepVectors(before, self.ranks[self.newest], self.shares, self.fresh)
+        return [(web, weight, vectors, first, last) for first, last in blocks]
 
     def _run(self, kernel: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         results: list[Any] = []
         pieces = list(arguments)
-        for piece, result in zip(pieces, self.crew.each(kernel, pieces), strict=True):
+        for piece, result in zip(pieces, self.pool.imap(kernel, pieces), strict=True):
             results.append(result)
             if self.graph.links > FAR:
                 rows = self.graph.in_links
@@ -187,7 +191,9 @@ class Sweeps:
         """Replace the ranks by the combination of the last ones whose combined change is smallest."""
         rows = self.ranks.shape[0]
         order = (self.newest + 1 + np.arange(rows)) % rows
-        lower = np.sum(self._run(self.kernels.gram_block, [(self.ranks, order, a, b) for a, b in self.blocks]), axis=0)
+        lower = np.sum(
+            self._run(self.kernels.gram_matrix_block, [(self.ranks, order, a, b) for a, b in self.blocks]), axis=0
+        )
         gram = lower + np.tril(lower, -1).T
         scale = gram[-1, -1]
         self.fresh_rows = 1

@@ -180,13 +180,13 @@ class LocalLinks:
 
 def local_links(found: CommunityRank, entry: int) -> LocalLinks:
     """Look at the local pages that link to one: what they send outside, which local rank does not count, it loses."""
-    from surveyor.kernels.measure import count_into
+    from surveyor.kernels.edge_lists import count_links_into
 
     known, places = found.known, np.searchsorted(found.known.pages, found.pages)
     inside = np.zeros(known.pages.size, np.bool_)
     inside[places] = True
-    into = count_into(known.indptr, known.indices, known.pages == found.pages[entry])[places]
-    among = count_into(known.indptr, known.indices, inside)[places]
+    into = count_links_into(known.indptr, known.indices, known.pages == found.pages[entry])[places]
+    among = count_links_into(known.indptr, known.indices, inside)[places]
     degrees = (known.degrees + known.leaving)[places]
     alone = found.local * into / np.maximum(among, 1)
     sent = float((found.local * into / np.maximum(degrees, 1)).sum())

@@ -31,9 +31,8 @@ def fits(strategy: Strategy, course: Course) -> bool:
 
 def run(strategy: Any, course: Course) -> Run:
     """Run the course; pages, bounds and accounts are the same as with objects."""
-    from surveyor.kernels import crawl as kernels
-    from surveyor.kernels.closure import settle
-    from surveyor.kernels.mass import Rows
+    from surveyor.kernels import compiled_crawl as kernels
+    from surveyor.kernels.mass import Rows, settle
 
     graph, most = course.scenario.graph, course.most
     ledger = course.ledger(strategy, GrowingGraph(1, 1))
@@ -84,40 +83,41 @@ def run(strategy: Any, course: Course) -> Run:
 
 def _stretches(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
     """Crawl until each goal that is sent; yield why it stopped."""
-    from surveyor.kernels import crawl as kernels
-    from surveyor.kernels.queue import new_queue
+    from surveyor.kernels import compiled_crawl as kernels
+    from surveyor.kernels.priority_queues import new_queue, update_priorities
 
     first = strategy.begin(ledger, ledger.graph, course.generator())
     queue = new_queue(ledger.capacity)
-    kernels.reorder(queue, ledger.mass.state, first.pages, first.priorities, np.int64(1))
-    order = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_CHANCE}[ORDERS[type(strategy)]]
-    seed = np.uint64(getattr(strategy, "seed", 0))
+    update_priorities(queue, ledger.mass.state, first.pages, first.priorities, np.int64(1))
+    kind = {"mass": kernels.BY_MASS, "depth": kernels.BY_DEPTH, "chance": kernels.BY_RANDOM}[ORDERS[type(strategy)]]
+    order = kernels.CrawlOrder(kind, np.uint64(getattr(strategy, "seed", 0)))
     goal = yield -1
     while True:
-        goal = yield int(kernels.crawl(ledger.mass, rows, queue, course.scenario.fates, trace, goal, order, seed))
+        goal = yield int(kernels.crawl(ledger.mass, rows, queue, course.scenario.fates, trace, goal, order))
 
 
 def _rounds(strategy: Any, course: Course, ledger: Ledger, rows: Any, trace: Any) -> Any:
     """Crawl in rounds, until each goal that is sent; yield why it stopped."""
-    from surveyor.kernels import crawl as kernels
-    from surveyor.kernels.closure import settle, sweep
-    from surveyor.kernels.mass import bounds
+    from surveyor.kernels import compiled_crawl as kernels
+    from surveyor.kernels.mass import bounds, settle, sweep
 
     goal = yield -1
     pages = strategy.choose(ledger)
     while pages.size:
         done, why = 0, -1
         while done < pages.size:
-            read, why = kernels.crawl_these(ledger.mass, rows, pages[done:], course.scenario.fates, trace, goal)
+            read, why = kernels.crawl_pages(ledger.mass, rows, pages[done:], course.scenario.fates, trace, goal)
             done += read
             if why >= 0:
                 goal = yield int(why)
         (sweep if strategy.sweeps else settle)(ledger.mass, rows)
         strategy.rounds += 1
-        if course.scenario.fates[pages[-1]] == kernels.FINE:  # the bounds after the round are those of its last page
+        if (
+            course.scenario.fates[pages[-1]] == kernels.OUTCOME_FETCHED
+        ):  # the bounds after the round are those of its last page
             last = trace.counts[0] - 1
             trace.at_least[last], trace.at_most[last] = bounds(ledger.mass)
         pages = strategy.choose(ledger)
     while True:
-        why = kernels.ended(ledger.mass, goal, int(trace.counts[0]))
+        why = kernels.stop_reason(ledger.mass, goal, int(trace.counts[0]))
         goal = yield int(kernels.EMPTY) if why < 0 else why

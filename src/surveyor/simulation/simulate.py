@@ -2,7 +2,7 @@
 
 Each strategy crawls the same web from the same seeds through the same loop as a live crawl (`loop.py`), with a
 graph in place of the network. Strategies that need only the ledger run in one kernel on a fixed web
-(`kernels/crawl.py`), which reads the same pages with the same results, hundreds of times faster.
+(`kernels/compiled_crawl.py`), which reads the same pages with the same results, hundreds of times faster.
 
     >>> from surveyor.graph.synthetic.generate import synthetic_web
     >>> race = simulate(synthetic_web("small").graph, ["breadth", "rankmass"], Coverage(0.9), rng=7)

@@ -220,7 +220,7 @@ class Survey:
         """Return the outcomes of pages that are blocked now, without those to be retried."""
         from surveyor.kernels import mass
 
-        life = self._derived.crawl.ledger.state & mass.LIFE
+        life = self._derived.crawl.ledger.state & mass.STATUS
         return [one for one in self._folder.journal.blocked() if life[one.page] not in (mass.UNKNOWN, mass.WAITING)]
 
     @cached_property

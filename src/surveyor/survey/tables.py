@@ -80,9 +80,9 @@ class Tables:
     @cached_property
     def statuses(self) -> IntArray:
         """Status of each page, as an index into `STATUSES`."""
-        from surveyor.kernels.mass import LIFE
+        from surveyor.kernels.mass import STATUS
 
-        known = self._state.crawl.ledger.state[: self.size] & LIFE
+        known = self._state.crawl.ledger.state[: self.size] & STATUS
         return np.concatenate([known, np.zeros(self.size - known.size)]).astype(np.int64)  # others: not in the ledger
 
     def hashes(self) -> dict[int, bytes]:

@@ -1,8 +1,8 @@
 """Intern byte strings: each distinct string has a dense id, in order of first appearance.
 
-Strings that servers send are hashed with a secret key (`kernels/intern.py`). A survey has its own key, so that a replay
-stores the same data; tables that live in one process use the key of the process. Ids and strings do not depend on the
-key.
+Strings that servers send are hashed with a secret key (`kernels/string_table.py`). A survey has its own key, so that a
+replay stores the same data; tables that live in one process use the key of the process. Ids and strings do not depend
+on the key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
-    from surveyor.kernels.intern import Table
+    from surveyor.kernels.string_table import HashTable
 
 KEY_SIZE = 16  # bytes
 
@@ -76,7 +76,7 @@ class StringTable:
 
     def intern(self, text: ByteArray, spans: IntArray) -> IdArray:
         """Return the ids of text[first:last] for each row (first, last) of spans; new ones get the next ids."""
-        from surveyor.kernels.intern import intern_spans
+        from surveyor.kernels.string_table import intern_spans
 
         ids = np.empty(spans.shape[0], np.int32)
         done = 0
@@ -89,19 +89,19 @@ class StringTable:
 
     def find(self, text: bytes) -> int | None:
         """Return the id of a string, or None."""
-        from surveyor.kernels.intern import find_string
+        from surveyor.kernels.string_table import find_string
 
         number = int(find_string(self._table(), np.frombuffer(text, np.uint8)))
         return number if number >= 0 else None
 
-    def _table(self) -> Table:
-        from surveyor.kernels.intern import Table
+    def _table(self) -> HashTable:
+        from surveyor.kernels.string_table import HashTable
 
-        return Table(self._slots, self._hashes, self._offsets, self._blob, self._key)
+        return HashTable(self._slots, self._hashes, self._offsets, self._blob, self._key)
 
     def _grow(self, needed: int) -> None:
         """Reserve space for at least one more string; reserved memory is used only as it is filled."""
-        from surveyor.kernels.intern import rehash
+        from surveyor.kernels.string_table import rehash
 
         if 3 * (self.known + 1) > 2 * self._slots.size:
             self._slots = np.full(self._slots.size * 2, -1, np.int32)

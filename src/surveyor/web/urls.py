@@ -184,7 +184,7 @@ class Urls:
 
     def host_ids(self, pages: IdArray) -> IdArray:
         """Return the host id of each page; hosts are numbered in order of first appearance in these calls."""
-        from surveyor.kernels.intern import host_spans
+        from surveyor.kernels.string_table import host_spans
 
         self._check(pages)
         spans = np.empty((pages.size, 2), np.int64)

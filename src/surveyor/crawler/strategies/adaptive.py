@@ -7,7 +7,7 @@ read and one read of each page on average (greedy and cycle: half). There are th
 - *variable*: the last `size` reads of each page, which covers more time for pages that are read rarely;
 - *bao*: one number per page, its earnings in `size` units of time, interpolated at each read.
 
-`kernels/earnings.py` has the formulas. A small window follows changes faster, a large one has less variance. No bound
+`kernels/opic_cash.py` has the formulas. A small window follows changes faster, a large one has less variance. No bound
 on the error is known, so `certificate` returns the trivial one. A page is measured from its discovery.
 """
 
@@ -19,7 +19,7 @@ from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
-    from surveyor.kernels.earnings import Earnings
+    from surveyor.kernels.opic_cash import Earnings
 
 Window = Literal["fixed", "variable", "bao"]
 SIZES = {"fixed": 8.0, "variable": 4.0, "bao": 8.0}  # default sizes
@@ -51,6 +51,6 @@ class AdaptiveOpic(Opic):
         return 2.0
 
     def _earnings(self, pages: int) -> Earnings:
-        from surveyor.kernels.earnings import BAO, FIXED, VARIABLE, new_earnings
+        from surveyor.kernels.opic_cash import BAO, FIXED, VARIABLE, new_earnings
 
         return new_earnings(pages, {"fixed": FIXED, "variable": VARIABLE, "bao": BAO}[self.window], self.size)

@@ -46,9 +46,9 @@ class Cho:
         return Reorder(links, self._rank[links])
 
     def _rank_all(self) -> Reorder:
-        from surveyor.kernels.mass import LIFE
+        from surveyor.kernels.mass import STATUS
 
-        known = (self._ledger.state & LIFE > 0).astype(np.float64)
+        known = (self._ledger.state & STATUS > 0).astype(np.float64)
         graph = self._graph.to_graph(self._ledger.capacity)
         self._rank = pagerank(graph, self._ledger.damping, TOLERANCE, known / known.sum()).scores.copy()
         self._again = GROWTH * self._graph.read

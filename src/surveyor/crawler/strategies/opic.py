@@ -1,8 +1,8 @@
 """OPIC: importance computed online, while pages are read and without storing links (Abiteboul et al. 2003).
 
 Cash circulates as pages are read: a page distributes its cash over its links, and a part 1 − damping of it through a
-virtual page to the teleport pages. The earnings of a page are proportional to its PageRank. `kernels/opic.py` explains
-how pages that are discovered, gone or moved are handled, and why no cash is ever created or lost.
+virtual page to the teleport pages. The earnings of a page are proportional to its PageRank. `kernels/opic_cash.py`
+explains how pages that are discovered, gone or moved are handled, and why no cash is ever created or lost.
 
 - `policy`: *greedy* reads the page with most cash next, so that pages are re-read in proportion to their
   importance, except a share `fairness` of the reads, which goes to each page in turn; *cycle* reads the page read
@@ -28,11 +28,10 @@ from surveyor.errors import UsageError
 from surveyor.outcome import NO_LINKS, Outcome
 
 if TYPE_CHECKING:
-    from surveyor.kernels.earnings import Earnings
     from surveyor.kernels.mass import Rows
-    from surveyor.kernels.opic import Cash
-    from surveyor.kernels.queue import Queue
-    from surveyor.kernels.visits import Agenda
+    from surveyor.kernels.opic_cash import Cash, Earnings
+    from surveyor.kernels.opic_visits import PriorityChanges
+    from surveyor.kernels.priority_queues import Queue
 
 Policy = Literal["greedy", "cycle", "random"]
 Teleport = Literal["trusted", "uniform"]
@@ -63,7 +62,7 @@ class Opic:
     """Order by cash; the importance of a page is its share of all cash earned."""
 
     cash: Cash
-    agenda: Agenda
+    agenda: PriorityChanges
 
     def __init__(
         self,
@@ -86,28 +85,28 @@ class Opic:
 
     def begin(self, ledger: Seeds, graph: object, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
         """Give all cash to the seeds; the graph is not needed."""
-        from surveyor.kernels import visits
-        from surveyor.kernels.opic import new_cash
+        from surveyor.kernels import opic_visits
+        from surveyor.kernels.opic_cash import new_cash
 
         if math.isnan(self.damping):
             self.damping = ledger.damping
         uniform, pages = self.teleport == "uniform", max(ledger.capacity, int(ledger.seeds.max()) + 1)
         self.cash = new_cash(pages, self.damping, self._earnings(pages), uniform=uniform)
-        policy = (visits.GREEDY, visits.CYCLE, visits.RANDOM)[get_args(Policy).index(self.policy)]
-        self.agenda = visits.new_agenda(pages, policy, self.fairness, int(rng.integers(1 << 63)))
+        policy = (opic_visits.GREEDY, opic_visits.CYCLE, opic_visits.RANDOM)[get_args(Policy).index(self.policy)]
+        self.agenda = opic_visits.new_priority_changes(pages, policy, self.fairness, int(rng.integers(1 << 63)))
         self._alias = np.arange(pages, dtype=np.int32)  # where each page moved to, or itself
         self._aliases = 0
         self._queue: Queue | None = None
         weights = np.ones(ledger.seeds.size) if uniform else np.array(ledger.teleport)
         self._make_pairs(ledger.seeds.size)
         with np.errstate(over="ignore"):  # random numbers wrap on purpose
-            visits.begin(self.cash, self.agenda, np.array(ledger.seeds), weights)
+            opic_visits.start_opic(self.cash, self.agenda, np.array(ledger.seeds), weights)
         return self._reorder()
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
         """Distribute the cash of the page; return the priorities that changed."""
-        from surveyor.kernels import visits
-        from surveyor.kernels.opic import GONE, KNOWN
+        from surveyor.kernels import opic_visits
+        from surveyor.kernels.opic_cash import GONE, KNOWN
 
         links = self._stands_for(outcome.links if outcome.kind == "fetched" else NO_LINKS)
         links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
@@ -120,10 +119,10 @@ class Opic:
         self._alias[page] = target
         with np.errstate(over="ignore"):
             if target != page:
-                visits.relocate(self.cash, self.agenda, page, target)
+                opic_visits.redirect(self.cash, self.agenda, page, target)
             else:  # a page that moved in a loop has no links
                 state = GONE if outcome.kind == "gone" else KNOWN
-                visits.visit(self.cash, self.agenda, page, links, 0, links.size, state)
+                opic_visits.visit(self.cash, self.agenda, page, links, 0, links.size, state)
         return self._reorder()
 
     def run(self, rows: Rows, reads: int, dead: BoolArray | None = None) -> IdArray:
@@ -131,22 +130,22 @@ class Opic:
 
         Pages are read repeatedly. Rows may differ in the next call, for a changing web.
         """
-        from surveyor.kernels import visits
-        from surveyor.kernels.queue import new_queue
+        from surveyor.kernels import opic_visits
+        from surveyor.kernels.priority_queues import new_queue
 
         dead = np.zeros(rows.start.size, np.bool_) if dead is None else dead
         if self._queue is None:
             self._queue = new_queue(self._alias.size)
-            visits.post(self._queue, self.agenda)
+            opic_visits.apply_changes(self._queue, self.agenda)
         self._make_room(rows.start.size)
         if self._queue.priority.size < self._alias.size:
             larger = new_queue(self._alias.size)
-            visits.refill(larger, self._queue)
+            opic_visits.copy_queue(larger, self._queue)
             self._queue = larger
         taken, done = np.empty(reads, np.int32), 0
         while done < reads:
             with np.errstate(over="ignore"):
-                now = visits.run(self.cash, self.agenda, rows, dead, self._queue, taken[done:])
+                now = opic_visits.run_opic(self.cash, self.agenda, rows, dead, self._queue, taken[done:])
             done += now
             if not now and not self._make_pairs(rows.start.size + 2):
                 break
@@ -154,7 +153,7 @@ class Opic:
 
     def importance(self) -> FloatArray:
         """Return the estimated PageRank of each page; it sums to 1."""
-        from surveyor.kernels.opic import estimate
+        from surveyor.kernels.opic_cash import estimate
 
         shares = np.zeros(self._alias.size)
         estimate(self.cash, shares)
@@ -166,32 +165,32 @@ class Opic:
 
     def certificate(self) -> float:
         """Return an upper bound on the L1 distance of `importance` from PageRank, if no page has changed its links."""
-        from surveyor.kernels.opic import FORGOTTEN, READS, TIME, estimate
+        from surveyor.kernels.opic_cash import FETCHES, FORGOTTEN, TIME, estimate
 
         if not self._jumps().any() or self.cash.totals[TIME] == 0:
             return 2.0
         ahead = np.zeros(self._alias.size)
         estimate(self.cash, ahead)
         history = self.cash.earnings.history
-        rounding = ROUNDING * float(self.cash.counts[READS]) * (1 + float(history.max()))
+        rounding = ROUNDING * float(self.cash.counts[FETCHES]) * (1 + float(history.max()))
         apart = self.damping * float(np.abs(ahead - history).sum()) + 2 * float(self.cash.totals[FORGOTTEN]) + rounding
         return min(2.0, apart / ((1 - self.damping) * float(history.sum())))
 
     def _earnings(self, pages: int) -> Earnings:
-        from surveyor.kernels.earnings import new_earnings
+        from surveyor.kernels.opic_cash import new_earnings
 
         return new_earnings(pages)
 
     def _jumps(self) -> FloatArray:
         """Return the current teleport vector."""
-        from surveyor.kernels.opic import LEAST, OUT
+        from surveyor.kernels.opic_cash import LEAST, OUT
 
         weights = np.where(self.cash.state & OUT, 0.0, self.cash.weight)
         total = float(weights.sum())
         return weights / total if total > LEAST else np.zeros(weights.size)
 
     def _reorder(self) -> Reorder:
-        from surveyor.kernels.visits import CHANGED
+        from surveyor.kernels.opic_visits import CHANGED
 
         changed = self.agenda.plan[CHANGED]
         return Reorder(self.agenda.pages[:changed].copy(), self.agenda.priorities[:changed].copy())
@@ -207,7 +206,7 @@ class Opic:
         return pages
 
     def _make_room(self, pages: int) -> None:
-        from surveyor.kernels.visits import with_room
+        from surveyor.kernels.opic_visits import with_room
 
         size = self._alias.size
         if pages > size:
@@ -216,7 +215,7 @@ class Opic:
 
     def _make_pairs(self, needed: int) -> bool:
         """Make room for `needed` pairs of a window, if there is one; return whether it had to grow."""
-        from surveyor.kernels.earnings import lacks_pairs, with_pairs
+        from surveyor.kernels.opic_cash import lacks_pairs, with_pairs
 
         lacking = False
         while lacks_pairs(self.cash.earnings, needed):

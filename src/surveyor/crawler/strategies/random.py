@@ -31,8 +31,8 @@ class Random:
         return self._rank(self._ledger.touched)
 
     def _rank(self, pages: IdArray) -> Reorder:
-        from surveyor.kernels.crawl import chances
+        from surveyor.kernels.hash_random import random_units_of_pages
 
         priorities = np.empty(pages.size)
-        chances(np.uint64(self.seed), pages, priorities)
+        random_units_of_pages(np.uint64(self.seed), pages, priorities)
         return Reorder(pages, priorities)

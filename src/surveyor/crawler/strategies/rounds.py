@@ -97,10 +97,10 @@ class Rounds:
 
     def importance(self) -> FloatArray:
         """Return the ranks of the pages read, 0 for all others."""
-        from surveyor.kernels.mass import LIFE, READ
+        from surveyor.kernels.mass import FETCHED, STATUS
 
         ranks = np.zeros(self._ledger.capacity)
-        read = np.flatnonzero(self._ledger.state & LIFE == READ)
+        read = np.flatnonzero(self._ledger.state & STATUS == FETCHED)
         ranks[read] = self._expansion.by_id(read)
         return ranks
 
@@ -120,9 +120,9 @@ class Rounds:
         return self._if_waits(outcome.target) if outcome.kind == "redirected" else NO_LINKS
 
     def _if_waits(self, page: int) -> IdArray:
-        from surveyor.kernels.mass import LIFE, WAITING
+        from surveyor.kernels.mass import STATUS, WAITING
 
-        waits = self._ledger.state[page] & LIFE == WAITING and page not in self._pending
+        waits = self._ledger.state[page] & STATUS == WAITING and page not in self._pending
         return np.array([page], np.int32) if waits else NO_LINKS
 
     def _release(self, pages: IdArray, place: int) -> Reorder:
@@ -134,10 +134,10 @@ class Rounds:
 
     def _round(self) -> Reorder:
         """Rank the pages read, score the frontier, and release the best."""
-        from surveyor.kernels.mass import DEAD, LIFE, READ, WAITING
+        from surveyor.kernels.mass import FETCHED, GONE, STATUS, WAITING
 
-        life = self._ledger.state & LIFE
-        read = (life == READ) | (life == DEAD)
+        life = self._ledger.state & STATUS
+        read = (life == FETCHED) | (life == GONE)
         final = self._ledger.stands_for()
         if not self.rounds:
             local = np.unique(final[self._expansion.local])

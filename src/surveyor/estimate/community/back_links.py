@@ -16,7 +16,7 @@ from surveyor.arrays import IdArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.back_links import BackLinks, Linking
 from surveyor.graph.csr import Graph
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.kernels.mass import Rows
 from surveyor.web.urls import normalise
 
@@ -45,7 +45,7 @@ class Grown(NamedTuple):
     names: dict[int, str]  # of those that had no id before
 
 
-def added(rows: Rows, web: int, known: Known, local: Container[int], back: BackLinks, find: Find) -> Grown:
+def added(rows: Rows, web: int, known: CrawledGraph, local: Container[int], back: BackLinks, find: Find) -> Grown:
     """Add pages that link to local ones to the rows of a web; `find` knows pages by all their addresses.
 
     Pages that were read are left as they are. Links that lead to no known page lead to one that nobody can read.
@@ -100,7 +100,7 @@ class _Spelt:
         return (normalise(name) or name) if page is None else page
 
 
-def _is_read(known: Known, page: int | None) -> bool:
+def _is_read(known: CrawledGraph, page: int | None) -> bool:
     if page is None:
         return False
     place = int(np.searchsorted(known.pages, page))

@@ -28,7 +28,7 @@ from surveyor.estimate.community.result import CommunityRank, Ending
 from surveyor.graph.back_links import BackLinks, from_file
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
-from surveyor.kernels.known import Known, known
+from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import SELECTORS, Select
 from surveyor.rank.pagerank import pagerank
@@ -126,7 +126,7 @@ def community(
         global_rank = scores / scores.sum()
     errors: list[float] = []
 
-    def watch(expansion: Expansion, _: Known, now: Round) -> None:
+    def watch(expansion: Expansion, _: CrawledGraph, now: Round) -> None:
         progress("reading around", now.asked, most, "pages")
         if global_rank is not None:
             errors.append(float(np.abs(expansion.local_ranks() - global_rank).sum()))
@@ -244,8 +244,8 @@ def conclude(
         if stands_for is not None:
             stands_for = np.append(stands_for, np.arange(stands_for.size, web, dtype=np.int32))
 
-    def retold(pages: IdArray) -> Known:
-        return known(rows, pages, stands_for, scratch)
+    def retold(pages: IdArray) -> CrawledGraph:
+        return build_crawled_graph(rows, pages, stands_for, scratch)
 
     scratch = np.full(web, -1, np.int32)
     if back_links is not None:

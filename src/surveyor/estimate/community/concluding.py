@@ -15,17 +15,17 @@ import numpy as np
 from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import Estimate, Method, estimate
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 
 GROUPS = 8  # of batches, each left out in turn
 ROUGH = 1e-6  # the tolerance of these
 METHODS: tuple[Method, ...] = ("auto", "crawled", "frontier")
 
-Retold = Callable[[IdArray], Known]  # what so many of the pages read tell, by id
+Retold = Callable[[IdArray], CrawledGraph]  # what so many of the pages read tell, by id
 
 
 def all_estimates(
-    known: Known, local: IdArray, batch_of: IntArray, damping: float, tolerance: float
+    known: CrawledGraph, local: IdArray, batch_of: IntArray, damping: float, tolerance: float
 ) -> dict[str, Estimate]:
     """Estimate the global rank of local pages, by id, in all ways."""
     places = _places(known, local)
@@ -42,7 +42,7 @@ def rank_alone(local: IdArray, retold: Retold, damping: float, tolerance: float)
 
 
 def jackknife(
-    known: Known, local: IdArray, batch_of: IntArray, method: Method, retold: Retold, damping: float
+    known: CrawledGraph, local: IdArray, batch_of: IntArray, method: Method, retold: Retold, damping: float
 ) -> FloatArray | None:
     """Return the standard deviation of each local score over what batches are left out; None with less than two."""
     batches = np.unique(batch_of[batch_of > 0])
@@ -60,7 +60,7 @@ def jackknife(
     return spread
 
 
-def _places(known: Known, pages: IdArray) -> IdArray:
+def _places(known: CrawledGraph, pages: IdArray) -> IdArray:
     places = np.searchsorted(known.pages, pages)
     if not np.array_equal(known.pages[np.minimum(places, known.pages.size - 1)], pages):
         raise UsageError("local pages are no longer among the pages read", hint="begin anew with what is there")

@@ -12,9 +12,9 @@ by what they put there:
   leave over them goes over the other links of the same page.
 - *auto*: a page not read is taken to link as the pages that link to it, its parents, do on average. How far that is
   true was seen on the pages read in batches, each of which was such a page before. Over those pages, the shares of
-  their own links (found) and of their parents' links (foretold) are summed up, and where parents pass rank on to
+  their own links (found) and of their parents' links (expected) are summed up, and where parents pass rank on to
 
-      return = (found + PRIOR · before) / (foretold + PRIOR)
+      return = (found + PRIOR · before) / (expected + PRIOR)
 
   times as much comes from pages not read: one factor each for links to local pages, to other pages read, and to pages
   not read. Before any batch they are taken to be φ², 1 and 1, φ the part of the rank of local pages that leaves. Each
@@ -43,10 +43,10 @@ import numpy as np
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.graph.build import transpose
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 
 if TYPE_CHECKING:
-    from surveyor.kernels.returning import Links, Moved
+    from surveyor.kernels.crawled_graph import FrontierLinks, SweepChange
 
 Method = Literal["auto", "crawled", "frontier"]
 
@@ -75,7 +75,7 @@ class _Solved(NamedTuple):
 
 
 def estimate(
-    known: Known,
+    known: CrawledGraph,
     local: IdArray,
     batch_of: IntArray,
     method: Method = "auto",
@@ -119,52 +119,64 @@ def estimate(
     return Estimate(scores, error, "auto", {"copying": 1 - share, "crawled": share}, why, returns)
 
 
-def _returns(web: Links, is_local: BoolArray, batch_of: IntArray, leaves: float) -> tuple[FloatArray, FloatArray]:
+def _returns(
+    web: FrontierLinks, is_local: BoolArray, batch_of: IntArray, leaves: float
+) -> tuple[FloatArray, FloatArray]:
     """Return how much more than parents pages outside link to local, other read, and unread pages: all, by parent."""
-    from surveyor.kernels.returning import compare
+    from surveyor.kernels.crawled_graph import Batches, compare_batches
 
     to_local, to_extra = _counted(web, is_local), _counted(web, ~is_local & (batch_of == 0))
     order = np.argsort(batch_of, kind="stable")
-    found, foretold = np.zeros((3, is_local.size)), np.zeros((3, is_local.size))
-    compare(web, batch_of, is_local, order[batch_of[order] > 0], to_local, to_extra, found, foretold)
+    found, expected = np.zeros((3, is_local.size)), np.zeros((3, is_local.size))
+    compare_batches(web, Batches(batch_of, is_local, order[batch_of[order] > 0]), to_local, to_extra, found, expected)
     before = np.array([leaves**2, 1.0, 1.0])
-    factors = (found.sum(axis=1) + PRIOR * before) / (foretold.sum(axis=1) + PRIOR)
-    return factors, (found + PRIOR * factors[:, None]) / (foretold + PRIOR)
+    factors = (found.sum(axis=1) + PRIOR * before) / (expected.sum(axis=1) + PRIOR)
+    return factors, (found + PRIOR * factors[:, None]) / (expected + PRIOR)
 
 
 def _copying(
-    known: Known, web: Links, local: IdArray, is_local: BoolArray, factors: FloatArray, start: FloatArray,
-    damping: float, tolerance: float,
-) -> _Solved:  # fmt: skip
+    known: CrawledGraph,
+    web: FrontierLinks,
+    local: IdArray,
+    is_local: BoolArray,
+    factors: FloatArray,
+    start: FloatArray,
+    damping: float,
+    tolerance: float,
+) -> _Solved:
     """Solve the system in which pages not read link as their parents do."""
-    from surveyor.kernels.returning import Returns, sweep
+    from surveyor.kernels.crawled_graph import FrontierReturns, frontier_sweep
 
     to_local = _counted(web, is_local)
     passed = (factors * np.stack([to_local, known.degrees - to_local, known.leaving])).sum(axis=0) * web.inverse
     local_part, extra_part, unread_part = factors / np.maximum(passed, 1.0)  # no page passes on more than it has
-    returns = Returns(local_part, extra_part, unread_part, known.leaving.astype(np.float64), UNSEEN)
+    returns = FrontierReturns(local_part, extra_part, unread_part, known.leaving.astype(np.float64), UNSEEN)
     ranks, outer, back = start.copy(), np.full(known.frontier.size, UNSEEN), np.zeros(is_local.size)
-    return _solve(lambda: sweep(web, returns, is_local, damping, ranks, outer, back), ranks, local, damping, tolerance)
+    return _solve(
+        lambda: frontier_sweep(web, returns, is_local, damping, ranks, outer, back), ranks, local, damping, tolerance
+    )
 
 
-def _counted(web: Links, chosen: BoolArray) -> IntArray:
+def _counted(web: FrontierLinks, chosen: BoolArray) -> IntArray:
     """Count the links of each page read to chosen ones."""
-    from surveyor.kernels.returning import links_to
+    from surveyor.kernels.crawled_graph import count_links_to
 
     counts = np.zeros(chosen.size, np.int64)
-    links_to(web, chosen, counts)
+    count_links_to(web, chosen, counts)
     return counts
 
 
-def _leaking(web: Links, local: IdArray, damping: float, tolerance: float) -> _Solved:
+def _leaking(web: FrontierLinks, local: IdArray, damping: float, tolerance: float) -> _Solved:
     """Solve the system in which pages not read send nothing back."""
-    from surveyor.kernels.returning import leaking_sweep
+    from surveyor.kernels.crawled_graph import leaky_sweep
 
     ranks = np.ones(web.inverse.size)
-    return _solve(lambda: leaking_sweep(web, damping, ranks), ranks, local, damping, tolerance)
+    return _solve(lambda: leaky_sweep(web, damping, ranks), ranks, local, damping, tolerance)
 
 
-def _solve(sweep: Callable[[], Moved], ranks: FloatArray, local: IdArray, damping: float, tolerance: float) -> _Solved:
+def _solve(
+    sweep: Callable[[], SweepChange], ranks: FloatArray, local: IdArray, damping: float, tolerance: float
+) -> _Solved:
     """Sweep until the local shares are near enough, or until rounding is all that sweeps still change."""
     error = np.inf
     for _ in range(MOST):
@@ -176,12 +188,12 @@ def _solve(sweep: Callable[[], Moved], ranks: FloatArray, local: IdArray, dampin
     return _Solved(ranks, error)
 
 
-def _links(known: Known, links: IntArray) -> Links:
-    from surveyor.kernels.returning import Links
+def _links(known: CrawledGraph, links: IntArray) -> FrontierLinks:
+    from surveyor.kernels.crawled_graph import FrontierLinks
 
     into = transpose(known.indptr, known.indices)
     inverse = np.divide(1.0, links, out=np.zeros(links.size), where=links > 0)
-    return Links(into.indptr, into.indices, known.parents_indptr, known.parents, inverse)
+    return FrontierLinks(into.indptr, into.indices, known.parents_indptr, known.parents, inverse)
 
 
 def _shares(solved: _Solved, local: IdArray, method: str) -> Estimate:

@@ -16,7 +16,7 @@ import numpy as np
 from surveyor.arrays import BoolArray, IdArray, IntArray, read_only
 from surveyor.crawler.strategies.rounds import PART, SPARE, is_still
 from surveyor.graph.csr import Graph
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import TOLERANCE, Expansion, Select
 
@@ -53,7 +53,7 @@ class Round:
 class Expanded:
     """A local domain and what was read around it."""
 
-    known: Known
+    known: CrawledGraph
     expansion: Expansion
     batch_of: IntArray  # by place: the round in which each page was read, 0 for the start
     extra: IdArray  # pages asked for, in order
@@ -65,7 +65,7 @@ def rows_of(graph: Graph) -> Rows:
     return Rows(read_only(graph.indptr[:-1]), read_only(graph.indptr[1:]), read_only(graph.indices))
 
 
-Watch = Callable[[Expansion, Known, Round], None]
+Watch = Callable[[Expansion, CrawledGraph, Round], None]
 
 
 def expand(

@@ -60,9 +60,9 @@ class Crawled:
     def expanded(self, *, tolerance: float = 1e-6) -> Expanded:
         """Return what the pages read tell, as a simulation would; gone ones count as pages without links."""
         ledger, graph, terms = self.state.crawl.ledger, self.state.crawl.graph, self.terms
-        life = ledger.state & mass.LIFE
+        life = ledger.state & mass.STATUS
         expansion = Expansion(self.local, terms.select, damping=ledger.damping, tolerance=tolerance)
-        pages = np.flatnonzero((life == mass.READ) | (life == mass.DEAD)).astype(np.int32)
+        pages = np.flatnonzero((life == mass.FETCHED) | (life == mass.GONE)).astype(np.int32)
         known = expansion.learn(graph.rows, pages, ledger.capacity, ledger.stands_for())
         strategy = self.state.crawl.strategy
         told = strategy.rounds if isinstance(strategy, Rounds) else []

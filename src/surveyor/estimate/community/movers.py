@@ -24,7 +24,7 @@ from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray, marked
 from surveyor.crawler.ledger import check_damping
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Rows
-from surveyor.kernels.known import Known
+from surveyor.kernels.crawled_graph import CrawledGraph
 
 PRECISION = 1e-6  # of what a page sends to the target: the error asked for
 FIRST, FINER = 0.1, 4.0  # the first threshold of a push, in parts of what is pushed, and by how much it falls
@@ -48,7 +48,7 @@ class Mover:
 
 
 def movers(
-    known: Known,
+    known: CrawledGraph,
     ranks: FloatArray,
     local: AnyIntArray | BoolArray,
     page: int | None = None,
@@ -72,10 +72,10 @@ def movers(
         raise UsageError(f"{count} pages cannot be listed", hint="give 0 or more")
     if method not in ("crawled", "frontier"):
         raise UsageError(f"no method {method!r}", hint="choose crawled or frontier")
-    from surveyor.kernels.measure import count_into
+    from surveyor.kernels.edge_lists import count_links_into
 
     target = inside if page is None else np.arange(inside.size) == page
-    links = count_into(known.indptr, known.indices, target)
+    links = count_links_into(known.indptr, known.indices, target)
     degrees = known.degrees + (known.leaving if method == "frontier" else 0)
     flow = damping * scores * links / np.maximum(degrees, 1)
     flow[inside] = 0.0
@@ -113,17 +113,17 @@ def _moves(
 
 def _pushed(rows: Rows, change: FloatArray, damping: float, enough: float) -> tuple[FloatArray, float]:
     """Return where a change of one row leads, (I − d·Pᵀ)⁻¹ δ, and how far that is off in all."""
-    from surveyor.kernels.push import push
+    from surveyor.kernels.pagerank_iterations import PushLimits, push_residuals
 
     residual, after, queue = change.copy(), np.zeros(change.size), np.empty(change.size, np.int32)
     threshold = FIRST
     while (off := float(np.abs(residual).sum()) / (1 - damping)) > max(enough, ROUNDING):
         threshold /= FINER
-        push(rows.indptr, rows.indices, after, residual, damping, threshold, MOST, queue)
+        push_residuals(rows.indptr, rows.indices, after, residual, PushLimits(damping, threshold, MOST), queue)
     return after, off + ROUNDING
 
 
-def _rows(known: Known, degrees: IntArray) -> Rows:
+def _rows(known: CrawledGraph, degrees: IntArray) -> Rows:
     """Return links among pages read; those that leave, if `degrees` count them, lead to one more page, a dead end."""
     if np.array_equal(degrees, known.degrees):
         return Rows(known.indptr, known.indices)
@@ -134,7 +134,7 @@ def _rows(known: Known, degrees: IntArray) -> Rows:
     return Rows(np.concatenate([[0], ends, ends[-1:]]), indices)
 
 
-def _checked(known: Known, ranks: FloatArray, inside: BoolArray, page: int | None) -> FloatArray:
+def _checked(known: CrawledGraph, ranks: FloatArray, inside: BoolArray, page: int | None) -> FloatArray:
     scores = np.asarray(ranks, np.float64)
     if scores.shape != known.pages.shape:
         raise UsageError(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from surveyor.estimate.community.movers import Mover
     from surveyor.graph.names import Names
-    from surveyor.kernels.known import Known
+    from surveyor.kernels.crawled_graph import CrawledGraph
     from surveyor.rank.compare.ranks import Comparison
 
 DIGITS = 1 << 20  # of scores that order pages
@@ -43,7 +43,7 @@ class CommunityRank:
     select: str
     damping: float
     rng: int
-    known: Known
+    known: CrawledGraph
     batch_of: IntArray
     names: Names | None = None
     other_names: Mapping[int, str] = field(default_factory=dict)  # of pages that are known by back-links alone

@@ -35,15 +35,15 @@ class NeighbourLists:
         ----------
         told : which in-links a source of back-links tells: a share of them, chosen by a hash, or the links of a graph.
         """
-        from surveyor.kernels.undirected import merge
+        from surveyor.kernels.random_walks import merge_directions
 
         starts: IntArray = np.zeros(graph.pages + 1, np.int64)
         back = graph.in_links
         rows = graph.indptr, graph.indices, back.indptr, back.indices
-        merge(*rows, starts, np.empty(0, np.int32), np.empty(0, np.uint8))
+        merge_directions(*rows, starts, np.empty(0, np.int32), np.empty(0, np.uint8))
         pages, links = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint8)
         if pages.size:
-            merge(*rows, starts, pages, links)
+            merge_directions(*rows, starts, pages, links)
         complete = not isinstance(told, Graph) and told >= 1
         links[_told(graph, starts, pages, links, told, rng)] |= 4
         return cls(starts, pages, links, complete)
@@ -93,33 +93,42 @@ class CompiledWalks:
         free : the topic is told by the URL: pages off topic need no fetch.
         hosts, window : the host of each page, and the steps in which none may have more than half; 0 for any.
         """
-        from surveyor.kernels import footing, walks
+        from surveyor.kernels import random_walks
 
         size, count = neighbours.starts.size - 1, len(starts)
         chosen = method_named(method)
-        kind = topic if topic.dtype == np.uint8 else marked(topic, size).astype(np.uint8)
+        kind: ByteArray = (topic if topic.dtype == np.uint8 else marked(topic, size)).astype(np.uint8, copy=False)
         marked(np.asarray(starts, np.int64), size)  # refuses ids that are none
         if window and hosts is None:
             raise UsageError("a window needs the hosts of pages", hint="give hosts, or window=0")
         reach = chosen.reach if reach is None else reach
-        self._land = footing.Land(
+        self._land = random_walks.UndirectedGraph(
             neighbours.starts, neighbours.pages, neighbours.links, kind,
             np.empty(0, np.int32) if hosts is None else hosts,
         )  # fmt: skip
-        self._plan = footing.Plan(chosen.code, rng, reach, int(free), window, HOSTS, patience)
+        self._plan = random_walks.WalkParameters(chosen.code, rng, reach, int(free), window, HOSTS, patience)
 
         def each(value: int) -> IntArray:
             return np.full(count, value, np.int64)
 
-        self._walkers = footing.Walkers(
-            mode=each(walks.SEARCH), here=each(-1), at=np.array(starts, np.int64), via=each(-1), count=each(0),
-            wants=each(walks.PAGE), segment=each(0), basis=each(1), moves=each(0),
-            probes=np.zeros((count, max(reach, 1)), np.int32), recent=np.full((count, max(window, 1)), -1, np.int32),
-            last_host=np.full((count, HOSTS), -1, np.int32), last_page=np.full((count, HOSTS), -1, np.int32),
-        )  # fmt: skip
+        self._walkers = random_walks.WalkStates(
+            mode=each(random_walks.SEARCH),
+            current=each(-1),
+            candidate=np.array(starts, np.int64),
+            via=each(-1),
+            steps=each(0),
+            request=each(random_walks.PAGE),
+            segment=each(0),
+            weight=each(1),
+            moves=each(0),
+            probes=np.zeros((count, max(reach, 1)), np.int32),
+            recent=np.full((count, max(window, 1)), -1, np.int32),
+            last_host=np.full((count, HOSTS), -1, np.int32),
+            last_page=np.full((count, HOSTS), -1, np.int32),
+        )
         degree = np.diff(neighbours.starts).astype(np.int32) if neighbours.complete else np.full(size, -1, np.int32)
         lists = neighbours.pages if neighbours.complete else np.empty_like(neighbours.pages)
-        self._memory = footing.Memory(
+        self._memory = random_walks.SharedState(
             np.zeros(size, np.uint8), degree, lists, np.full(size, -1, np.int32), np.zeros(2, np.int64)
         )
         self._parts: list[WalkTrace] = []
@@ -143,9 +152,9 @@ class CompiledWalks:
     @property
     def lost(self) -> IntArray:
         """The walks that never found the topic."""
-        from surveyor.kernels import walks
+        from surveyor.kernels import random_walks
 
-        return np.flatnonzero(self._walkers.mode == walks.LOST)
+        return np.flatnonzero(self._walkers.mode == random_walks.LOST)
 
     @property
     def degrees(self) -> IdArray:
@@ -161,15 +170,15 @@ class CompiledWalks:
 
     def advance(self, rounds: int, fetches: int = 1 << 62) -> bool:
         """Walk so many rounds; true if the limit of fetches ended them early."""
-        from surveyor.kernels import footing, walks
+        from surveyor.kernels import random_walks
 
         room = rounds * self.count
-        rows = footing.Rows(
+        rows = random_walks.StepRows(
             np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.bool_),
             np.empty(room, np.float64), np.empty(room, np.int64),
         )  # fmt: skip
-        written, full = walks.advance(self._land, self._plan, self._walkers, self._memory, rows, rounds, fetches)
-        self._parts.append(WalkTrace(*(column[:written].copy() for column in rows)))
+        written, full = random_walks.advance(self._land, self._plan, self._walkers, self._memory, rows, rounds, fetches)
+        self._parts.append(WalkTrace(**{name: column[:written].copy() for name, column in rows._asdict().items()}))
         return bool(full)
 
     def trace(self) -> WalkTrace:

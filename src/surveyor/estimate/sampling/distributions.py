@@ -57,11 +57,11 @@ def hall_quantile(quantile: float, skewness: float) -> float:
 @lru_cache(maxsize=4096)
 def beta_quantile(probability: float, a: float, b: float) -> float:
     """Return a quantile of Beta(a, b), which is a point mass at 0 if a is 0, and at 1 if b is 0."""
-    from surveyor.kernels.binomial import beta_share
+    from surveyor.kernels.binomial import regularized_beta
 
     if a <= 0 or b <= 0:
         return 0.0 if a <= 0 else 1.0
-    return _bisect(lambda x: beta_share(a, b, x), probability, 0.0, 1.0)
+    return _bisect(lambda x: regularized_beta(a, b, x), probability, 0.0, 1.0)
 
 
 def clopper_pearson(share: float, trials: float, level: float) -> tuple[float, float]:
@@ -123,14 +123,14 @@ def chi_square_tail(x: float, df: float) -> float:
 
 def f_tail(x: float, numerator_df: float, denominator_df: float) -> float:
     """Return the probability that an F variable exceeds x."""
-    from surveyor.kernels.binomial import beta_share
+    from surveyor.kernels.binomial import regularized_beta
 
     if x <= 0:
         return 1.0
     if denominator_df >= NORMAL_FROM_DF:
         return chi_square_tail(x * numerator_df, numerator_df)
     ratio = denominator_df / (denominator_df + numerator_df * x)
-    return float(beta_share(denominator_df / 2, numerator_df / 2, ratio))
+    return float(regularized_beta(denominator_df / 2, numerator_df / 2, ratio))
 
 
 def normal_scores(values: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-OFF, ON, DEAD = 0, 1, 2  # kinds of pages: off topic, on topic, cannot be read (as in kernels/footing.py)
+OFF, ON, DEAD = 0, 1, 2  # kinds of pages: off topic, on topic, cannot be read (as in kernels/random_walks.py)
 
 
 def _by_id(page: int) -> int | str:

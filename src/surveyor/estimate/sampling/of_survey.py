@@ -23,7 +23,7 @@ from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walked import Done, SurveyPages, WalkResult, ground_of, is_on, walked
 from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.graph.csr import Graph
-from surveyor.kernels.mass import LIFE, READ
+from surveyor.kernels.mass import FETCHED, STATUS
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import normalise
 
@@ -40,9 +40,9 @@ class Stored:
             self.seeds = survey.manifest.seeds
             archived = bool(survey.manifest.settings.get("archive", True))
             moved = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "redirected"}
-        life = self.state.crawl.ledger.state & LIFE
-        self.read: IdArray = np.flatnonzero(life == READ).astype(np.int32)
-        self._is_read = life == READ
+        life = self.state.crawl.ledger.state & STATUS
+        self.read: IdArray = np.flatnonzero(life == FETCHED).astype(np.int32)
+        self._is_read = life == FETCHED
         self._moved = {page: target for page, target in moved.items() if not self._is_read[page]}
         self._topic, self._graph = topic, self.state.crawl.graph
         self._into = self._backwards().in_links

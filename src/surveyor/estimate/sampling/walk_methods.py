@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surveyor.errors import UsageError
-from surveyor.kernels import walks
+from surveyor.kernels import random_walks
 
 WALKS, HOSTS = 8, 50  # side by side, and hosts that one that is trapped may jump back to
 PATIENCE = 1000  # steps that a walk takes to find the topic
@@ -22,7 +22,7 @@ class Method:
     """One way to walk."""
 
     name: str
-    code: int  # in kernels/walks.py
+    code: int  # in kernels/random_walks.py
     about: str
     exact: bool = True  # the law on the topic is known
     reach: int = 0  # default: steps off topic, draws from a page between, or probes
@@ -31,19 +31,24 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
-        Method("trial", walks.TRIAL, "wander off topic for a few steps, then return; returns count", reach=2),
-        Method("mixture", walks.MIXTURE, "one hop within the topic, or two hops by any page between", reach=4),
-        Method("hard", walks.HARD, "one hop within the topic, or stay (lazy hard focus)"),
-        Method("nonbacktracking", walks.NONBACKTRACKING, "as hard, and never straight back"),
-        Method("webwalker", walks.WEBWALKER, "unfocused: all pages, those on topic are kept"),
-        Method("hard-paper", walks.HARD_PAPER, "hard focus that judges all neighbours, as published", exact=False),
+        Method("trial", random_walks.TRIAL, "wander off topic for a few steps, then return; returns count", reach=2),
+        Method("mixture", random_walks.MIXTURE, "one hop within the topic, or two hops by any page between", reach=4),
+        Method("hard", random_walks.HARD, "one hop within the topic, or stay (lazy hard focus)"),
+        Method("nonbacktracking", random_walks.NONBACKTRACKING, "as hard, and never straight back"),
+        Method("webwalker", random_walks.WEBWALKER, "unfocused: all pages, those on topic are kept"),
         Method(
-            "neighbourhood-paper", walks.NEIGHBOURHOOD_PAPER, "topic and pages near it, as published", exact=False,
+            "hard-paper", random_walks.HARD_PAPER, "hard focus that judges all neighbours, as published", exact=False
+        ),
+        Method(
+            "neighbourhood-paper",
+            random_walks.NEIGHBOURHOOD_PAPER,
+            "topic and pages near it, as published",
+            exact=False,
             reach=10,
         ),
-        Method("trial-paper", walks.TRIAL_PAPER, "trial and error, as published", exact=False, reach=2),
+        Method("trial-paper", random_walks.TRIAL_PAPER, "trial and error, as published", exact=False, reach=2),
     )
-}  # fmt: skip
+}
 
 DEFAULT_METHOD = "trial"
 

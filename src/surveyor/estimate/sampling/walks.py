@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 
 from surveyor.estimate.sampling.ground import DEAD, ON, WalkGraph
 from surveyor.estimate.sampling.walk_methods import Method, WalkPlan, method_named
-from surveyor.kernels.footing import JUMP, below
-from surveyor.kernels.walks import COIN
+from surveyor.kernels.random_walks import COIN_DRAW, JUMP_DRAW, random_below
 
 Needs = Generator[list[int], None, None]
 Row = tuple[int, int, int, bool, int]  # walk, segment, page, on topic, degree
@@ -95,7 +94,7 @@ class Walk:
             while True:
                 self._step()
                 at = self._pick(self.here)
-                if self._below(2, COIN) == 0:
+                if self._below(2, COIN_DRAW) == 0:
                     yield self._look(at)
                     break
                 yield [at]
@@ -156,7 +155,7 @@ class Walk:
 
     def _below(self, count: int, index: int) -> int:
         """Return a random number below count."""
-        return int(below(count, self.plan.rng, self.number, self.ground.round, index))
+        return int(random_below(count, self.plan.rng, self.number, self.ground.round, index))
 
     def _pick(self, page: int, index: int = 0, but: int = -1) -> int:
         """Choose a neighbour of a frozen page, not `but` if there are others; a page without any is its own."""
@@ -184,7 +183,7 @@ class Walk:
             host = self.ground.host(page)
             if 2 * (self.recent.count(host) + 1) > self.plan.window and len(self.last) > 1:
                 latest_first = list(reversed(self.last.values()))
-                self.here = latest_first[self._below(len(latest_first), JUMP)]
+                self.here = latest_first[self._below(len(latest_first), JUMP_DRAW)]
                 self.segment += 1
                 return True
             self.recent.append(host)

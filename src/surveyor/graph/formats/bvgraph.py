@@ -99,7 +99,7 @@ def read_properties(path: Path) -> tuple[IntArray, int]:
 
 def _decode(path: Path, bits: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], plan: IntArray, intake: Intake) -> int:
     """Pass on all links; return how many there were."""
-    from surveyor.kernels import bvgraph as bv
+    from surveyor.kernels import bv_decoder as bv
 
     state = np.zeros(4, np.int64)
     window, nodes = int(plan[bv.WINDOW]), int(plan[bv.NODES])
@@ -109,7 +109,7 @@ def _decode(path: Path, bits: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], p
     while end != bv.DONE:
         kept = int(state[bv.ROWS])
         end = bv.decode_rows(bits, plan, state, starts, targets, scratch)
-        if end in (bv.TRUNCATED, bv.WRONG):
+        if end in (bv.TRUNCATED, bv.CORRUPT):
             state_of = "ends too early" if end == bv.TRUNCATED else "makes no sense"
             raise InputError(
                 f"{path} {state_of} at page {state[bv.PAGE]:,} of {nodes:,}",
@@ -151,7 +151,7 @@ def _urls(base: Path, nodes: int) -> Names | None:
 
 def read_lines(path: Path) -> Names:
     """Read a file of names, one a line."""
-    from surveyor.kernels.text import copy_spans, line_spans
+    from surveyor.kernels.text_parsing import copy_spans, line_spans
 
     blobs, lengths = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
     for block in line_blocks(path):

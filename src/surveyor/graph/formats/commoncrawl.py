@@ -97,7 +97,7 @@ def _parts(path: Path) -> Iterator[Path]:
 
 
 def _read_names(parts: list[Path], intake: Intake) -> Names:
-    from surveyor.kernels.text import copy_spans, names_rise, reverse_labels
+    from surveyor.kernels.text_parsing import copy_spans, names_are_sorted, reverse_labels
 
     blobs, lengths, count = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)], 0
     for part in parts:
@@ -119,7 +119,7 @@ def _read_names(parts: list[Path], intake: Intake) -> Names:
     offsets = np.cumsum(np.concatenate(lengths))
     reversed_blob = np.concatenate(blobs)
     del blobs
-    if not names_rise(reversed_blob, offsets):
+    if not names_are_sorted(reversed_blob, offsets):
         intake.note("vertices were not sorted")
         intake.note_repeats(Names(offsets, reversed_blob))
     blob = np.empty_like(reversed_blob)
@@ -139,7 +139,7 @@ def _starts_with(blob: ByteArray, offsets: IntArray, text: bytes) -> int:
 
 
 def _find_vertices(text: ByteArray) -> Block:
-    from surveyor.kernels.text import parse_vertices
+    from surveyor.kernels.text_parsing import parse_vertices
 
     rows = np.count_nonzero(text == 10)
     ids, spans, bad = np.empty(rows, np.int64), np.empty((rows, 2), np.int64), np.empty((SHOWN, 3), np.int64)
@@ -149,8 +149,8 @@ def _find_vertices(text: ByteArray) -> Block:
 
 def write_commoncrawl(graph: Graph, path: Path) -> None:
     """Write both files, into a folder or beside each other, numbered in the order of the reversed names."""
-    from surveyor.kernels.lines import write_vertices
-    from surveyor.kernels.text import names_rise, reverse_labels
+    from surveyor.kernels.text_parsing import names_are_sorted, reverse_labels
+    from surveyor.kernels.text_writing import write_vertices
 
     if graph.names is None:
         raise UsageError("Common Crawl's format names every page, and this graph has no names", hint="write SNAP")
@@ -164,7 +164,7 @@ def write_commoncrawl(graph: Graph, path: Path) -> None:
     reverse_labels(graph.names.blob, offsets, blob)
     if {9, 10, 13} & set(np.unique(blob).tolist()) or not np.diff(offsets).all():
         raise UsageError("a name is empty or has a tab or line end in it", hint="write Parquet or npz instead")
-    if not names_rise(blob, offsets):
+    if not names_are_sorted(blob, offsets):
         graph, offsets, blob = _sorted(graph, Names(offsets, blob))
     with aside(folder / f"{prefix}vertices.txt{ending}") as draft, packing(draft) as write:
         for first in range(0, graph.pages, AT_ONCE):

@@ -183,7 +183,7 @@ class Intake:
         return self._interner.intern(text, spans)
 
     def _mark(self, sources: AnyIntArray, targets: AnyIntArray, largest: int) -> None:
-        from surveyor.kernels.text import mark_ids
+        from surveyor.kernels.text_parsing import mark_ids
 
         used = np.zeros(1 << 16, np.bool_) if self._used is None else self._used
         if largest >= used.size:
@@ -260,7 +260,7 @@ class Intake:
 
 def numbered(ids: IntArray) -> Names:
     """Return names that are numbers."""
-    from surveyor.kernels.lines import write_numbers
+    from surveyor.kernels.text_writing import write_numbers
 
     powers = 10 ** np.arange(1, 19, dtype=np.int64)
     offsets = np.zeros(ids.size + 1, np.int64)

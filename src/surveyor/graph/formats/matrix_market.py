@@ -24,7 +24,7 @@ from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import aside, library, line_blocks, packing, unpacked
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 2, "double": 2, "complex": 3}
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -96,15 +96,17 @@ def read_header(path: Path) -> Header:
 
 def _entries(path: Path, header: Header, intake: Intake) -> Iterator[tuple[Any, Any, Any]]:
     """Yield (rows, columns, whether not zero) of a block of lines after the other."""
-    from surveyor.kernels.entries import FINE, OUTSIDE
+    from surveyor.kernels.text_parsing import OUT_OF_RANGE, PARSED
 
     line, found = header.lines, 0
-    with Crew(intake.threads) as crew:
+    with ThreadPool(intake.threads) as pool:
         blocks = line_blocks(path, skip=header.skip, progress=intake.progress)
-        for text, arrays, lines, end in crew.each(_parsed, ((header, block) for block in blocks)):
-            if end != FINE:
+        for text, arrays, lines, end in pool.imap(_parsed, ((header, block) for block in blocks)):
+            if end != PARSED:
                 shown = bytes(text).split(b"\n", lines)[lines - 1][:80].decode("utf-8", "replace").strip()
-                outside = f"an index is not in 1..{header.pages:,}" if end == OUTSIDE else f"no {header.field} entry"
+                outside = (
+                    f"an index is not in 1..{header.pages:,}" if end == OUT_OF_RANGE else f"no {header.field} entry"
+                )
                 raise _wrong(path, f"line {line + lines:,} is {shown!r}, {outside}")
             line += lines
             present = arrays[-1]
@@ -117,7 +119,7 @@ def _entries(path: Path, header: Header, intake: Intake) -> Iterator[tuple[Any, 
 
 def _parsed(header: Header, text: ByteArray) -> tuple[ByteArray, tuple[Any, ...], int, int]:
     """Parse a block of lines; return it with its arrays, the lines read and how it ended."""
-    from surveyor.kernels.entries import parse_entries, parse_values
+    from surveyor.kernels.text_parsing import parse_entries, parse_values
 
     most = np.count_nonzero(text == 10)
     present = np.empty(most, np.bool_)

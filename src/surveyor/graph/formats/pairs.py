@@ -20,7 +20,7 @@ from surveyor.graph.formats.detection import BYTE_ORDER_MARK, NAMES_FOLLOW, Begi
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.streams import aside, line_blocks, packing
 from surveyor.graph.names import Names
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 
 AT_ONCE = 1 << 18  # links written at a time
 
@@ -87,9 +87,9 @@ def read_ids(path: Path, intake: Intake, first: Beginning) -> None:
 def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], first: Beginning) -> Iterator[Block]:
     """Parse a file on all cores, block by block in order; pass on its malformed lines."""
     line = first.lines
-    with Crew(intake.threads) as crew:
+    with ThreadPool(intake.threads) as pool:
         blocks = line_blocks(path, skip=first.skip, progress=intake.progress)
-        for block in crew.each(task, ((block,) for block in blocks)):
+        for block in pool.imap(task, ((block,) for block in blocks)):
             if block.opened:
                 raise InputError(
                     f"{path}:{line + block.opened}: a quote is still open at the end of the line",
@@ -106,7 +106,7 @@ def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], first
 
 def find_numbers(quoting: int, limit: int, fits: int, dtype: Any, text: ByteArray) -> Block:
     """Find the pairs of numbers in the first two columns of a block."""
-    from surveyor.kernels.text import parse_pairs
+    from surveyor.kernels.text_parsing import parse_pairs
 
     sources, targets = np.empty((2, text.size // 4 + 1), dtype)
     bad = np.empty((SHOWN, 3), np.int64)
@@ -116,7 +116,7 @@ def find_numbers(quoting: int, limit: int, fits: int, dtype: Any, text: ByteArra
 
 def find_numbers_in(first: Beginning, limit: int, dtype: Any, text: ByteArray) -> Block:
     """Find the pairs of numbers in other columns of a block: as names, which are then read as numbers."""
-    from surveyor.kernels.text import number_spans
+    from surveyor.kernels.text_parsing import number_spans
 
     block = find_names(first.separator, first.columns, text)
     spans = block.found[0]
@@ -142,7 +142,7 @@ def find_numbers_in(first: Beginning, limit: int, dtype: Any, text: ByteArray) -
 
 def find_names(separator: int, columns: tuple[int, int], text: ByteArray) -> Block:
     """Find the pairs of names in two columns of a block."""
-    from surveyor.kernels.text import find_pairs
+    from surveyor.kernels.text_parsing import find_pairs
 
     text = text.copy()  # doubled quotes are mended in place
     spans = np.empty((2 * (np.count_nonzero(text == 10) + 1), 2), np.int64)
@@ -231,7 +231,7 @@ def _quoted(name: str) -> str:
 
 def write_lines(graph: Graph, path: Path, start: bytes, separator: int, names: Names | None) -> None:
     """Write all links of a graph as text."""
-    from surveyor.kernels.lines import write_named, write_pairs
+    from surveyor.kernels.text_writing import write_named, write_pairs
 
     with aside(path) as draft, packing(draft) as write:
         write(start)

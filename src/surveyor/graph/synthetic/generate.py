@@ -29,13 +29,13 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.shapes import PRESETS, WebShape
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from surveyor.kernels.synthetic import Rates, Sites
+    from surveyor.kernels.synthetic_web import Rates, Sites
 
 __all__ = ["KINDS", "PRESETS", "SyntheticWeb", "WebShape", "rmat", "synthetic_web"]
 
@@ -100,7 +100,7 @@ def synthetic_web(
     pages.
     """
     from surveyor.graph.synthetic.sites import urls
-    from surveyor.kernels.synthetic import IN_FARM
+    from surveyor.kernels.synthetic_web import IN_FARM
 
     shape = _shape(preset)
     seed = np.uint64(np.random.SeedSequence(rng).generate_state(1, np.uint64)[0])
@@ -140,7 +140,7 @@ def rmat(scale: int, links_per_page: int, *, rng: int = 7, threads: int | None =
 
     Probabilities are 0.57, 0.19, 0.19 and 0.05 (Graph 500); ids are shuffled; duplicates are merged.
     """
-    from surveyor.kernels.rmat import rmat_links
+    from surveyor.kernels.synthetic_web import rmat_links
 
     if not 1 <= scale <= 30:
         raise UsageError(f"an R-MAT graph of scale {scale}", hint="choose a scale from 1 to 30: 2 ** scale pages")
@@ -167,19 +167,19 @@ def _shape(preset: str | WebShape) -> WebShape:
 def _plan(shape: WebShape, seed: Any) -> tuple[Sites, IntArray, Rates]:
     """Generate the sites, their domains, and the rates at which links are drawn."""
     from surveyor.graph.synthetic.sites import lay_out
-    from surveyor.kernels.synthetic import Rates, mark_quiet
+    from surveyor.kernels.synthetic_web import Rates, mark_without_back_links
 
     sites, domain = lay_out(shape, int(seed))
     # All floats: the kernels are compiled once for all webs.
     rates = Rates(*(float(getattr(shape, name)) for name in Rates._fields))
     with np.errstate(over="ignore"):  # hashes wrap on purpose; only uncompiled kernels would warn
-        mark_quiet(seed, sites, rates)
+        mark_without_back_links(seed, sites, rates)
     return sites, domain, rates
 
 
 def _scaled(shape: WebShape, links: int, seed: Any) -> WebShape:
     """Adjust the number of pages until a sample of them predicts this many links."""
-    from surveyor.kernels.synthetic_links import count_links
+    from surveyor.kernels.synthetic_web import count_links
 
     one_site = shape.smallest_site == shape.pages
     shape = replace(shape, pages=max(1, min(shape.pages, links // 10)))  # a small web needs no large sample
@@ -208,14 +208,14 @@ def _batches(
     seed: Any, sites: Sites, rates: Rates, ranges: list[tuple[int, int]], kind: ByteArray, threads: int | None
 ) -> Iterator[tuple[IntArray, IdArray]]:
     """Yield (degrees, targets) of each range of pages, in order."""
-    with Crew(threads) as crew:
-        yield from crew.each(partial(_write_range, seed, sites, rates, kind), ranges)
+    with ThreadPool(threads) as pool:
+        yield from pool.imap(partial(_write_range, seed, sites, rates, kind), ranges)
 
 
 def _write_range(
     seed: Any, sites: Sites, rates: Rates, kind: ByteArray, page: int, last: int
 ) -> tuple[IntArray, IdArray]:
-    from surveyor.kernels.synthetic_links import write_pages
+    from surveyor.kernels.synthetic_web import PageRows, write_pages
 
     degrees: list[IntArray] = []
     targets: list[IdArray] = []
@@ -223,7 +223,7 @@ def _write_range(
         out = np.empty(sites.longest + 24 * (last - page), np.int32)
         ends = np.empty(last - page, np.int64)
         with np.errstate(over="ignore"):
-            stop = write_pages(seed, sites, rates, page, last, kind[page:last], ends, out)
+            stop = int(write_pages(seed, sites, rates, page, last, PageRows(kind[page:last], ends, out)))
         degrees.append(np.diff(ends[: stop - page], prepend=0))
         targets.append(out[: ends[stop - page - 1]].copy())
         page = stop

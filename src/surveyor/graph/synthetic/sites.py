@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import BoolArray, FloatArray, IntArray
     from surveyor.graph.synthetic.shapes import WebShape
-    from surveyor.kernels.synthetic import Sites
+    from surveyor.kernels.synthetic_web import Sites
 
 # Purpose of a draw per site; the seed is changed first, so that page draws and site draws never coincide.
 SIZE, DOMAIN, TOPIC, FAME, CHAPTER, MENU, MEMBER, GROUP = range(1, 9)
@@ -31,7 +31,7 @@ HOSTS = ("www", "blog", "docs", "shop", "forum", "wiki", "news", "mail")
 
 def lay_out(shape: WebShape, seed: int) -> tuple[Sites, IntArray]:
     """Draw the sites of a web; return them and the domain of each."""
-    from surveyor.kernels.synthetic import WIDEST_SIDEBAR, Sites
+    from surveyor.kernels.synthetic_web import WIDEST_SIDEBAR, Sites
 
     sizes = _sizes(shape, seed)
     count = sizes.size
@@ -95,11 +95,11 @@ def urls(sites: Sites, domain: IntArray, *, whole_domains: bool) -> Iterator[str
 
 
 def _luck(seed: int, purpose: int, count: int) -> FloatArray:
-    from surveyor.kernels.synthetic import chances
+    from surveyor.kernels.hash_random import fill_random_units
 
     luck = np.empty(count)
     with np.errstate(over="ignore"):  # hashes wrap on purpose; only uncompiled kernels would warn
-        chances(np.uint64(seed ^ SITE_DRAWS), purpose, luck)
+        fill_random_units(np.uint64(seed ^ SITE_DRAWS), purpose, luck)
     return luck
 
 
@@ -134,7 +134,7 @@ def _domains(shape: WebShape, seed: int, count: int) -> IntArray:
 
 def _groups(shape: WebShape, seed: int, sizes: IntArray, domain: IntArray) -> tuple[list[IntArray], list[int]]:
     """Choose the members of farms and exchanges among small sites, one per domain."""
-    from surveyor.kernels.synthetic import IN_EXCHANGE, IN_FARM
+    from surveyor.kernels.synthetic_web import IN_EXCHANGE, IN_FARM
 
     starts: BoolArray = np.diff(domain, prepend=-1) > 0
     free = np.flatnonzero((sizes <= SMALL) & starts)

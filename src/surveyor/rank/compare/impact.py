@@ -22,7 +22,7 @@ def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -
     >>> impact(graph, [0.25, 0.5, 0.25], np.array([0])).tolist()
     [0.0, 0.25, 0.0]
     """
-    from surveyor.kernels.measure import count_into
+    from surveyor.kernels.edge_lists import count_links_into
 
     scores = np.asarray(ranks, np.float64)
     if scores.shape != (graph.pages,):
@@ -30,6 +30,6 @@ def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -
     if not np.isfinite(scores).all():
         raise UsageError("ranks must be finite", hint="rank the whole graph first")
     inside = marked(local, graph.pages)
-    impacts: FloatArray = scores * graph.share_per_link * count_into(graph.indptr, graph.indices, inside)
+    impacts: FloatArray = scores * graph.share_per_link * count_links_into(graph.indptr, graph.indices, inside)
     impacts[inside] = 0.0
     return impacts

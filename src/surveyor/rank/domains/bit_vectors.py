@@ -9,7 +9,7 @@ never better at the same density: its variance is larger by (exp(p · in-degree)
 **Rounds.** Densities halve from 1/2 to about 1 / domains; exactly, p = 1 - 2^-(2^-k). A single round has the
 relative variance (1 - q) / (64 q ln² q) where a bit stays clear with probability q: at best 1.544 / 64, a standard
 deviation of 15.5 %. The paper uses for each domain the first round with fewer than 0.89 · 64 ones. As all rounds have
-been computed anyway, all of them are used here, by maximum likelihood (`kernels/likelihood.py`): the information of
+been computed anyway, all of them are used here, by maximum likelihood (`kernels/sketches.py`): the information of
 halving densities sums to π² / (6 ln 2) = 2.37 per bit, a standard deviation of 8.1 %. It is larger where the in-degree
 is not small relative to S, where S is below 4, or within a factor of 4 of all domains: there some rounds are missing.
 
@@ -30,7 +30,7 @@ import numpy as np
 from surveyor.arrays import KeyArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.hyperball import counters
 from surveyor.rank.domains.intervals import Grained
 from surveyor.rank.domains.reputation import Reputation
@@ -38,7 +38,7 @@ from surveyor.rank.sweeps import blocks
 from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
-    from surveyor.kernels.hyperball import Links
+    from surveyor.kernels.sketches import InLinks
 
 BEST = 1.59  # expected ones per bit at which a round has most information
 
@@ -71,8 +71,8 @@ def bit_vectors(
             raise UsageError(f"{name} {value} is below 1", hint=f"give {name} as a whole number from 1")
     densities = max(graph.pages - 1, 1).bit_length() + 1
     chosen = [level for level in range(densities - 1, -1, -1)[:rounds] for _ in range(words)]
-    with Crew(threads) as crew:
-        vectors = _Vectors(graph, densities, rng, crew)
+    with ThreadPool(threads) as pool:
+        vectors = _Vectors(graph, densities, rng, pool)
         done = 0
         while done < len(chosen):
             progress("bit vectors", done, len(chosen), "rounds")
@@ -92,13 +92,13 @@ def bit_vectors(
 class _Vectors:
     """The bit vectors of all domains, and the counts of the rounds so far."""
 
-    def __init__(self, graph: Graph, densities: int, rng: int, crew: Crew) -> None:
-        from surveyor.kernels import bits as kernels
-        from surveyor.kernels.hyperball import Links
+    def __init__(self, graph: Graph, densities: int, rng: int, pool: ThreadPool) -> None:
+        from surveyor.kernels import sketches as kernels
+        from surveyor.kernels.sketches import InLinks
 
         rows, domains = graph.in_links, graph.pages
-        self.kernels, self.crew, self.lanes = kernels, crew, kernels.LANES
-        self.links: Links = Links(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
+        self.kernels, self.pool, self.lanes = kernels, pool, kernels.LANES
+        self.links: InLinks = InLinks(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self.seed, self.turn = np.uint64(rng % 2**64), 0
         self.blocks = blocks(rows.indptr)
         size = domains * self.lanes * 8
@@ -108,17 +108,17 @@ class _Vectors:
 
     def run(self, levels: list[int], depth: int) -> None:
         """Run a round in each lane; its level determines its density."""
-        self._each(self.kernels.sow, self.seed, self._digits(levels), self.turn, self.outer)
+        self._each(self.kernels.init_bit_vectors, self.seed, self._digits(levels), self.turn, self.outer)
         for _ in range(depth):
             self.inner, self.outer = self.outer, self.inner
-            self._each(self.kernels.spread_block, self.links, self.inner, self.outer)
+            self._each(self.kernels.grow_bit_vectors, self.links, self.inner, self.outer)
         lanes = np.array(levels, np.int64)
-        self._each(self.kernels.count_block, self.inner, self.outer, lanes, self.counts, self.slope)
+        self._each(self.kernels.count_new_bits, self.inner, self.outer, lanes, self.counts, self.slope)
         self.turn += 1
 
     def solve(self) -> None:
         """Estimate from all rounds so far."""
-        self._each(self.kernels.solve_block, self.counts, self.slope, self.estimate, self.grain)
+        self._each(self.kernels.estimate_from_bits, self.counts, self.slope, self.estimate, self.grain)
 
     def settled(self, top: int, level: int) -> bool:
         """Return whether `top` domains have had their best round, `level` being the densest."""
@@ -133,5 +133,5 @@ class _Vectors:
         return np.array(digits + [0] * (self.lanes - len(levels)), np.uint64)
 
     def _each(self, kernel: Any, *arguments: Any) -> None:
-        for _ in self.crew.each(kernel, [(*arguments, first, last) for first, last in self.blocks]):
+        for _ in self.pool.imap(kernel, [(*arguments, first, last) for first, last in self.blocks]):
             pass

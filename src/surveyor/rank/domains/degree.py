@@ -18,7 +18,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.intervals import Within
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.sweeps import blocks
@@ -49,11 +49,11 @@ def paths(graph: Graph, *, threads: int | None = None) -> Reputation:
 
 def gathered(graph: Graph, weights: FloatArray, threads: int | None = None) -> FloatArray:
     """Sum a weight over the in-neighbours of each domain."""
-    from surveyor.kernels.supporters import gather
+    from surveyor.kernels.supporter_counts import Adjacency, sum_in_neighbours
 
     rows = graph.in_links
-    indptr, indices, sums = rows.indptr.view(np.uint64), rows.indices.view(np.uint32), np.empty(graph.pages)
-    with Crew(threads) as crew:
-        pieces = [(indptr, indices, weights, first, last, sums) for first, last in blocks(rows.indptr)]
-        list(crew.each(gather, pieces))
+    links, sums = Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32)), np.empty(graph.pages)
+    with ThreadPool(threads) as pool:
+        pieces = [(links, weights, first, last, sums) for first, last in blocks(rows.indptr)]
+        list(pool.imap(sum_in_neighbours, pieces))
     return sums

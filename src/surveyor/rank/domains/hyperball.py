@@ -7,7 +7,7 @@ domains that reach it, is the sum of S_t / t where S_t domains are at exactly le
 
 **Estimate.** S_1 is the in-degree: exact. HyperBall takes each further S_t as the difference of two estimated balls,
 each with a standard error of 1.04 / √m of the whole ball. Here S_t is estimated from the registers that changed, given
-the previous ones (`kernels/likelihood.py`), so the known part of the ball adds no noise. The errors of different levels
+the previous ones (`kernels/sketches.py`), so the known part of the ball adds no noise. The errors of different levels
 are then uncorrelated, and their variances add up; the sd of S_t is about √(1.39 S_t · B_t / m) while S_t is a
 small part of the ball B_t, and 1.04 / √m of S_t where it is nearly all of it.
 
@@ -28,14 +28,14 @@ import numpy.typing as npt
 from surveyor.arrays import ByteArray, FloatArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.intervals import Grained
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.sweeps import blocks
 from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
-    from surveyor.kernels.hyperball import Found, Links
+    from surveyor.kernels.sketches import InLinks, LevelEstimates
 
 Estimates = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]  # and their grains
 LEAST, MOST = 16, 1024  # registers
@@ -116,8 +116,8 @@ def hyperball(
     if wrong := [level for level in keep if level < 1 or (depth is not None and level > depth)]:
         raise UsageError(f"level {wrong[0]} cannot be kept", hint=f"levels go from 1 to {depth or 'the last'}")
     kept = {}
-    with Crew(threads) as crew:
-        growing = _Growing(graph, registers, rng, crew)
+    with ThreadPool(threads) as pool:
+        growing = _Growing(graph, registers, rng, pool)
         while growing.moved and (depth is None or growing.level < depth):
             progress("growing balls", growing.level, depth or 0, "levels")
             growing.grow()
@@ -178,23 +178,25 @@ def ball_supporters(
 class _Growing:
     """The counters of all domains, double-buffered."""
 
-    def __init__(self, graph: Graph, registers: int, rng: int, crew: Crew) -> None:
-        from surveyor.kernels import hyperball as kernels
+    def __init__(self, graph: Graph, registers: int, rng: int, pool: ThreadPool) -> None:
+        from surveyor.kernels import sketches as kernels
 
         rows, domains = graph.in_links, graph.pages
-        self.kernels, self.crew = kernels, crew
-        self.links: Links = kernels.Links(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
+        self.kernels, self.pool = kernels, pool
+        self.links: InLinks = kernels.InLinks(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self.blocks = blocks(rows.indptr)
         seed, bits = np.uint64(rng % 2**64), registers.bit_length() - 1
-        place, value = np.empty(domains, np.uint16), np.empty(domains, np.uint8)
+        hashes = kernels.DomainHashes(np.empty(domains, np.uint16), np.empty(domains, np.uint8))
         self.before, self.after = counters(domains * registers), counters(domains * registers)
         self.changed, self.fresh = np.zeros(domains, np.uint8), np.zeros(domains, np.uint8)
-        self._each(kernels.sow, seed, place, value, bits=bits)
+        self._each(kernels.init_registers, seed, hashes, bits=bits)
         self.level = 1
-        self.moved = self._each(kernels.first_block, self.links, place, value, self.before, self.changed, registers)
+        self.moved = self._each(kernels.first_level, self.links, hashes, self.before, self.changed, registers)
         degrees = rows.degrees()
         none = np.zeros(domains, np.float32)
-        self.found: Found = kernels.Found(none, none.copy(), degrees.astype(np.float64), np.zeros(domains))
+        self.found: LevelEstimates = kernels.LevelEstimates(
+            none, none.copy(), degrees.astype(np.float64), np.zeros(domains)
+        )
         self.reach = [float(domains), float(degrees.sum())]
 
     def grow(self) -> None:
@@ -202,17 +204,15 @@ class _Growing:
         self.level += 1
         self.found.newest.fill(0)
         self.found.grain.fill(-1)
-        self.moved = self._each(
-            self.kernels.grow_block, self.links, self.before, self.after, self.changed, self.fresh, self.found,
-            self.level,
-        )  # fmt: skip
+        buffers = self.kernels.CounterBuffers(self.before, self.after, self.changed, self.fresh)
+        self.moved = self._each(self.kernels.grow_counters, self.links, buffers, self.found, self.level)
         self.before, self.after = self.after, self.before
         self.changed, self.fresh = self.fresh, self.changed
         self.reach.append(float(self.found.newest.sum(dtype=np.float64)))
 
     def newest(self) -> Estimates:
         """Return the estimates of the last level."""
-        self._each(self.kernels.slack_block, self.links, self.before, self.found.grain, self.level)
+        self._each(self.kernels.bound_unseen_growth, self.links, self.before, self.found.grain, self.level)
         return self.found.newest.copy(), self.found.grain.copy()
 
     def nothing(self, level: int) -> Estimates:
@@ -223,7 +223,7 @@ class _Growing:
         return self.newest()
 
     def _each(self, kernel: Any, *arguments: Any, **last: Any) -> int:
-        results = self.crew.each(kernel, [(*arguments, a, b, *last.values()) for a, b in self.blocks])
+        results = self.pool.imap(kernel, [(*arguments, a, b, *last.values()) for a, b in self.blocks])
         return sum(result or 0 for result in results)
 
 

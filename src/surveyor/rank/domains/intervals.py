@@ -88,14 +88,14 @@ class Counted:
 
     def intervals(self, scores: FloatArray) -> Interval:
         """Return the bounds, computed once for each distinct count."""
-        from surveyor.kernels.binomial import trials
+        from surveyor.kernels.binomial import trial_intervals
 
         if self.p >= 1:
             return scores, scores
         counts, place = np.unique(np.rint(scores * self.p).astype(np.int64), return_inverse=True)
         z = NormalDist().inv_cdf(0.5 + self.confidence / 2)
         low, high = np.empty(counts.size), np.empty(counts.size)
-        trials(counts, self.p, (1 - self.confidence) / 2, z, low, high)
+        trial_intervals(counts, self.p, (1 - self.confidence) / 2, z, low, high)
         return low[place], high[place]
 
     def relative(self, score: float) -> float:

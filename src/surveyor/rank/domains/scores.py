@@ -31,7 +31,7 @@ from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
 from surveyor.graph.formats import build_graph, read_graph
-from surveyor.kernels.crew import cores
+from surveyor.kernels.thread_pool import cores
 from surveyor.rank.domains.bit_vectors import bit_vectors
 from surveyor.rank.domains.degree import in_degree, paths, weighted_in_degree
 from surveyor.rank.domains.hyperball import harmonic

@@ -28,7 +28,7 @@ from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import aside
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.intervals import Counted
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.domains.tse import (
@@ -136,7 +136,7 @@ def _further(p: float, found: float, error: float) -> float:
 
 def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: ProgressCallback) -> int:
     """Write the counts of all domains; return the number of sampled domains."""
-    from surveyor.kernels.streamed import count_rows
+    from surveyor.kernels.supporter_counts import count_level_two
 
     with ExitStack() as stack:
         names = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
@@ -144,22 +144,22 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
         domains = rows.size - 1
         sample = drawn_by(domains, rng, 0.0, p)
         linked = _linked(domains, sample, rows, links, progress)
-        crew = stack.enter_context(Crew(threads))
+        pool = stack.enter_context(ThreadPool(threads))
         free: SimpleQueue[Ids] = SimpleQueue()
-        for _ in range(crew.threads + 1):
+        for _ in range(pool.threads + 1):
             free.put(np.zeros(max(sample.size, 1), np.uint32))
 
         def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
             _check(piece.view(np.uint32), domains)
             seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
             hits = np.empty(piece.size + 1, np.uint32)
-            count_rows(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
+            count_level_two(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
             free.put(seen)
             return counts
 
         write = stack.enter_context(_counts_file(out, domains))
         done = 0
-        for counts in crew.each(count, _pieces(in_rows, in_links)):
+        for counts in pool.imap(count, _pieces(in_rows, in_links)):
             write(counts)
             done += counts.size
             progress("counting supporters", done, domains, "domains")
@@ -168,7 +168,7 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
 
 def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: ProgressCallback) -> Any:
     """Read the links of the sampled domains and transpose them."""
-    from surveyor.kernels.streamed import Linked, count_bits, gathered, places, set_bits
+    from surveyor.kernels.supporter_counts import SampledLinks, bit_ranks, count_bits, counting_sort, set_bits
 
     numbers: list[Ids] = []
     targets: list[Ids] = []
@@ -189,25 +189,25 @@ def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: Pr
     set_bits(sample, bits)
     matter = count_bits(bits, before)
     sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
-    places(goals, bits, before, goals)
+    bit_ranks(goals, bits, before, goals)
     first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
-    gathered(goals, owners, first, sampled)
+    counting_sort(goals, owners, first, sampled)
     own = np.full(matter, -1, np.int32)
-    places(sample, bits, before, home := np.empty_like(sample))
+    bit_ranks(sample, bits, before, home := np.empty_like(sample))
     own[home] = np.arange(sample.size, dtype=np.int32)
-    return Linked(bits, before, first, own, sampled, sieve, factor, shift)
+    return SampledLinks(bits, before, first, own, sampled, sieve, factor, shift)
 
 
 def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
     """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
-    from surveyor.kernels.streamed import sieve_of
+    from surveyor.kernels.supporter_counts import fill_sieve
 
     size = max((SIEVE * matter).bit_length(), 15)
     if size >= bits.size.bit_length() + 5:
         return bits, np.uint32(1), np.uint32(0)
     sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
     for some in nodes:
-        sieve_of(some, sieve, factor, shift)
+        fill_sieve(some, sieve, factor, shift)
     return sieve, factor, shift
 
 

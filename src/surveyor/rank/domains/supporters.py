@@ -27,7 +27,7 @@ import numpy.typing as npt
 from surveyor.arrays import AnyIntArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph, Rows
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.stopping import ProgressCallback, silent
 
@@ -58,7 +58,7 @@ def supporters_of(
     progress: ProgressCallback = silent,
 ) -> IntArray:
     """Count the level-`depth` supporters of some domains."""
-    from surveyor.kernels.supporters import supported
+    from surveyor.kernels.supporter_counts import count_supporters
 
     check_depth(depth)
     check_ids(domains, graph.pages)
@@ -70,24 +70,24 @@ def supporters_of(
 
     def count(first: int, last: int) -> int:
         with walk.marks() as (seen, queue):
-            supported(walk.indptr, walk.indices, nodes[first:last], depth, first + 1, seen, queue, counts[first:last])
+            count_supporters(walk.links, nodes[first:last], depth, first + 1, seen, queue, counts[first:last])
         return last
 
-    with Crew(threads) as crew:
-        for done in crew.each(count, cuts(work)):
+    with ThreadPool(threads) as pool:
+        for done in pool.imap(count, cuts(work)):
             progress("counting supporters", float(work[done - 1]), float(work[-1]), "paths")
     return counts
 
 
 def _paths(walk: Walks, nodes: npt.NDArray[np.uint32], threads: int | None) -> IntArray:
     """Count the paths of two links that end at these domains: the cost of counting their supporters."""
-    from surveyor.kernels.supporters import count_paths
+    from surveyor.kernels.supporter_counts import count_paths
 
     counts = np.empty(nodes.size, np.int64)
     steps = [*range(0, nodes.size, STEP), nodes.size]
-    with Crew(threads) as crew:
-        pieces = ((walk.indptr, walk.indices, nodes[a:b], counts[a:b]) for a, b in pairwise(steps))
-        list(crew.each(count_paths, pieces))
+    with ThreadPool(threads) as pool:
+        pieces = ((walk.links, nodes[a:b], counts[a:b]) for a, b in pairwise(steps))
+        list(pool.imap(count_paths, pieces))
     return counts
 
 
@@ -95,13 +95,15 @@ class Walks:
     """One direction of a graph, and the visit marks of walks over it: each thread uses its own set."""
 
     def __init__(self, rows: Rows) -> None:
-        self.indptr, self.indices = rows.indptr.view(np.uint64), rows.indices.view(np.uint32)
+        from surveyor.kernels.supporter_counts import Adjacency
+
+        self.links = Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self._free: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     @contextmanager
     def marks(self) -> Iterator[tuple[Any, Any]]:
         """Lend visit marks and a queue; all walks over them must have distinct numbers."""
-        size = self.indptr.size
+        size = self.links.indptr.size
         try:
             pair = self._free.get_nowait()
         except Empty:

@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph, Rows
-from surveyor.kernels.crew import Crew
+from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.intervals import Certainty, Counted, Exact
 from surveyor.rank.domains.reputation import Reputation
 from surveyor.rank.domains.supporters import Walks, check_depth
@@ -76,7 +76,7 @@ class Sample:
 
     def grow(self, p: float) -> None:
         """Count over the domains that a larger sample adds."""
-        from surveyor.kernels.supporters import sponsor
+        from surveyor.kernels.supporter_counts import credit_supported
 
         walks = Walks(Rows(self.graph.indptr, self.graph.indices))
         nodes = drawn_by(self.graph.pages, self.rng, self.p, p)
@@ -93,15 +93,15 @@ class Sample:
             except Empty:
                 more.append(counts := np.zeros_like(self.counts))
             with walks.marks() as (seen, queue):
-                numbered = walks.indptr, walks.indices, sources[first:last], self.depth, first + 1
-                followed = int(sponsor(*numbered, seen, queue, counts))
+                numbered = walks.links, sources[first:last], self.depth, first + 1
+                followed = int(credit_supported(*numbered, seen, queue, counts))
             free.put(counts)
             return followed
 
-        with Crew(1 if few else self.threads) as crew:
-            step = max(1, -(-sources.size // (8 * crew.threads)))
+        with ThreadPool(1 if few else self.threads) as pool:
+            step = max(1, -(-sources.size // (8 * pool.threads)))
             edges = [*range(0, sources.size, step), sources.size]
-            for done, followed in enumerate(crew.each(count, pairwise(edges)), 1):
+            for done, followed in enumerate(pool.imap(count, pairwise(edges)), 1):
                 self.followed += followed
                 self.progress("counting supporters", min(done * step, sources.size), sources.size, "domains")
         for counts in more:
@@ -185,7 +185,7 @@ def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | st
     """
     if estimate.kind != "tse":
         raise UsageError(f"a {estimate.kind} score has no sample to compare in", hint="estimate with TSE")
-    from surveyor.kernels.supporters import level
+    from surveyor.kernels.supporter_counts import domains_at_depth
 
     p, depth, seed = (estimate.method[key] for key in ("p", "depth", "seed"))
     sampled = np.zeros(graph.pages, np.bool_)
@@ -195,7 +195,7 @@ def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | st
     with walks.marks() as (seen, queue):
         for stamp, domain in enumerate((one, other), 1):
             node = estimate.id_of(domain)
-            first, last = level(walks.indptr, walks.indices, node, depth, stamp, seen, queue)
+            first, last = domains_at_depth(walks.links, node, depth, stamp, seen, queue)
             found.append(queue[first:last][sampled[queue[first:last]]].copy())
     apart = np.setxor1d(found[0], found[1], assume_unique=True).size
     lead = found[0].size - found[1].size
@@ -206,7 +206,7 @@ def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | st
 
 def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
     """Return the domains that are in a sample of p but not in one of `above`, ascending."""
-    from surveyor.kernels.supporters import sample
+    from surveyor.kernels.supporter_counts import sample_domains
 
     seed = np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0]
     least, most = threshold(above), threshold(p)
@@ -214,7 +214,7 @@ def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
         return np.empty(0, np.uint32)
     found = np.empty(min(domains, int(domains * (p - above) * 1.2) + 1000), np.uint32)
     with np.errstate(over="ignore"):  # hashes wrap on purpose; only uncompiled kernels would warn
-        count = sample(0, domains, seed, np.uint64(least), np.uint64(most - 1), found)
+        count = sample_domains(0, domains, seed, np.uint64(least), np.uint64(most - 1), found)
     return found[:count]
 
 

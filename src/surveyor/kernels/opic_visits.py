@@ -1,16 +1,16 @@
-"""One visit after another: which page OPIC reads next, and a whole crawl in one kernel.
+"""OPIC visits: which page OPIC fetches next, and a whole crawl in one kernel.
 
-`visit` and `relocate` account for one event (see `opic.py`) and note on the agenda whose priority it changed. The
-strategies call them for each outcome and hand the agenda to the crawl; `run` does the same with a queue of its own.
+`visit` and `redirect` account for one event (see `opic_cash.py`) and record whose priority it changed. The strategies
+call them for each outcome and pass the changes to the crawl; `run_opic` does the same with its own queue.
 
-- *greedy* reads the page with most cash; a share `fairness` of the reads goes to each page in turn, since cash
-  alone may take for ever to come round. Jumps give alike to pages of equal weight: with uniform weights,
-  priorities leave out what jumps gave since all were last renewed, which is done when that makes up half of all
-  cash, so that it costs O(1) per read. (Pages that lost their weight may meanwhile come a little early.) With
+- *greedy* fetches the page with most cash; a share `fairness` of the fetches goes to each page in turn, since cash
+  alone may take arbitrarily long to reach a page. Jumps give the same to pages of equal weight: with uniform weights,
+  priorities leave out what jumps gave since all were last renewed, which happens when that makes up half of all
+  cash, so that it costs O(1) per fetch. (Pages that lost their weight may meanwhile come a little early.) With
   trusted seeds, the priorities of the seeds are renewed at each jump.
-- *cycle* reads the page that was read or discovered longest ago.
-- *random* reads any known page with equal chance: each is due an exponential time after it was read or
-  discovered. Such times forget the past, so that each page is equally likely to be due first.
+- *cycle* fetches the page that was fetched or discovered longest ago.
+- *random* fetches any known page with equal probability: each is due an exponential time after it was fetched or
+  discovered. The exponential distribution is memoryless, so each page is equally likely to be due first.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from typing import NamedTuple
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray, KeyArray
-from surveyor.kernels._jit import bare
-from surveyor.kernels.earnings import lacks_pairs, owe, with_pages
+from surveyor.kernels._jit import kernel_without_refcounts
+from surveyor.kernels.hash_random import random_unit
 from surveyor.kernels.mass import Rows
-from surveyor.kernels.opic import (
+from surveyor.kernels.opic_cash import (
     BASE,
     BETA,
+    FETCHES,
     GONE,
     JUMPS,
     KNOWN,
     OUT,
     PAGES,
-    READS,
     UNIFORM,
     WEIGHTED,
     WEIGHTS,
     Cash,
     cash_of,
     discover,
-    forget,
+    distribute,
+    forget_half,
     jump,
+    lacks_pairs,
     merge,
-    read,
     retire,
+    set_debt,
     settle,
+    with_pages,
 )
-from surveyor.kernels.queue import ABSENT, Queue, place, take
-from surveyor.kernels.synthetic import chance
+from surveyor.kernels.priority_queues import ABSENT, Queue, pop_best, set_priority
 
 GREEDY, CYCLE, RANDOM = map(np.int64, range(3))
 POLICY, CHANGED, TURN, TICKET, PLANS = map(np.int64, range(5))
@@ -55,7 +57,7 @@ FAIRNESS, CLOCK, PACES = map(np.int64, range(3))
 STALE = 0.5  # priorities are renewed when jumps have given so much since
 
 
-class Agenda(NamedTuple):
+class PriorityChanges(NamedTuple):
     """Whose priority the last event changed, and what priorities depend on."""
 
     pages: IdArray
@@ -66,16 +68,16 @@ class Agenda(NamedTuple):
     seed: KeyArray
 
 
-def new_agenda(pages: int, policy: np.int64, fairness: float, seed: int) -> Agenda:
+def new_priority_changes(pages: int, policy: np.int64, fairness: float, seed: int) -> PriorityChanges:
     """Make room for as many changes as one event can bring."""
     plan, pace = np.zeros(PLANS, np.int64), np.zeros(PACES)
     plan[POLICY], pace[FAIRNESS] = policy, fairness
     due = np.zeros(pages if policy == RANDOM else 0)
     room = 2 * pages + 2
-    return Agenda(np.empty(room, np.int32), np.empty(room), due, plan, pace, np.array([seed], np.uint64))
+    return PriorityChanges(np.empty(room, np.int32), np.empty(room), due, plan, pace, np.array([seed], np.uint64))
 
 
-def with_room(cash: Cash, agenda: Agenda, pages: int) -> tuple[Cash, Agenda]:
+def with_room(cash: Cash, agenda: PriorityChanges, pages: int) -> tuple[Cash, PriorityChanges]:
     """Return the same with room for so many pages."""
     more = pages - cash.state.size
     columns = {name: np.pad(getattr(cash, name), (0, more)) for name in cash._fields[:6]}
@@ -87,22 +89,24 @@ def with_room(cash: Cash, agenda: Agenda, pages: int) -> tuple[Cash, Agenda]:
     )
 
 
-@bare
-def begin(cash: Cash, agenda: Agenda, seeds: IdArray, weights: FloatArray) -> None:
+@kernel_without_refcounts
+def start_opic(cash: Cash, agenda: PriorityChanges, seeds: IdArray, weights: FloatArray) -> None:
     """Give all cash to the seeds and note them."""
     for spot in range(seeds.shape[0]):
         discover(cash, seeds[spot], weights[spot])
         agenda.pages[spot] = seeds[spot]
     jump(cash)
     for spot in range(seeds.shape[0]):
-        owe(cash.earnings, seeds[spot], cash_of(cash, seeds[spot]))
+        set_debt(cash.earnings, seeds[spot], cash_of(cash, seeds[spot]))
     cash.totals[BASE] = cash.totals[BETA]
     agenda.plan[CHANGED] = seeds.shape[0]
-    rank(cash, agenda)
+    compute_priorities(cash, agenda)
 
 
-@bare
-def visit(cash: Cash, agenda: Agenda, page: int, targets: IdArray, first: int, last: int, fate: np.uint8) -> None:
+@kernel_without_refcounts
+def visit(
+    cash: Cash, agenda: PriorityChanges, page: int, targets: IdArray, first: int, last: int, fate: np.uint8
+) -> None:
     """Account for a page that was read (with these links) or is GONE; note whose priority changed."""
     known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
     if cash.state[page] == 0:
@@ -115,9 +119,9 @@ def visit(cash: Cash, agenda: Agenda, page: int, targets: IdArray, first: int, l
         settle(cash, page)
         cash.state[page] = KNOWN
         cash.totals[WEIGHTS] += cash.weight[page]
-    read(cash, page, targets, first, last)
+    distribute(cash, page, targets, first, last)
     if again:
-        forget(cash, page)
+        forget_half(cash, page)
     changed = 0
     if agenda.plan[POLICY] == GREEDY:
         noted = agenda.pages
@@ -128,8 +132,8 @@ def visit(cash: Cash, agenda: Agenda, page: int, targets: IdArray, first: int, l
     finish(cash, agenda, page, known, jumps)
 
 
-@bare
-def relocate(cash: Cash, agenda: Agenda, page: int, target: int) -> None:
+@kernel_without_refcounts
+def redirect(cash: Cash, agenda: PriorityChanges, page: int, target: int) -> None:
     """Account for a page that turned out to stand for another one; note whose priority changed."""
     known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
     for new in (page, target):
@@ -141,8 +145,8 @@ def relocate(cash: Cash, agenda: Agenda, page: int, target: int) -> None:
     finish(cash, agenda, page, known, jumps)
 
 
-@bare
-def finish(cash: Cash, agenda: Agenda, page: int, known: int, jumps: int) -> None:
+@kernel_without_refcounts
+def finish(cash: Cash, agenda: PriorityChanges, page: int, known: int, jumps: int) -> None:
     """Note the page itself, pages discovered, pages that jumps gave to, and the page whose turn it is."""
     noted, plan, order, counts, totals = agenda.pages, agenda.plan, cash.order, cash.counts, cash.totals
     changed, greedy, turn = plan[CHANGED], plan[POLICY] == GREEDY, False
@@ -155,7 +159,7 @@ def finish(cash: Cash, agenda: Agenda, page: int, known: int, jumps: int) -> Non
             for spot in range(counts[WEIGHTED]):
                 noted[changed] = order[spot]
                 changed += 1
-        if np.int64(agenda.pace[FAIRNESS] * counts[READS]) > plan[TURN]:
+        if np.int64(agenda.pace[FAIRNESS] * counts[FETCHES]) > plan[TURN]:
             noted[changed] = order[plan[TURN] % counts[PAGES]]
             changed += 1
             plan[TURN] += 1
@@ -167,13 +171,13 @@ def finish(cash: Cash, agenda: Agenda, page: int, known: int, jumps: int) -> Non
         if plan[POLICY] == RANDOM:
             agenda.pace[CLOCK] = max(agenda.pace[CLOCK], agenda.due[page])
     plan[CHANGED] = changed
-    rank(cash, agenda)
+    compute_priorities(cash, agenda)
     if turn:
         agenda.priorities[changed - 1] = inf
 
 
-@bare
-def rank(cash: Cash, agenda: Agenda) -> None:
+@kernel_without_refcounts
+def compute_priorities(cash: Cash, agenda: PriorityChanges) -> None:
     """Work out the priorities that the pages noted have from now on."""
     noted, priorities, plan, due = agenda.pages, agenda.priorities, agenda.plan, agenda.due
     held, weight, settled, state = cash.cash, cash.weight, cash.settled, cash.state
@@ -191,42 +195,42 @@ def rank(cash: Cash, agenda: Agenda) -> None:
             priorities[change] = -float(ticket)
         else:
             ticket += 1
-            due[page] = clock - log(chance(seed, ticket, 0))
+            due[page] = clock - log(random_unit(seed, ticket, 0))
             priorities[change] = -due[page]
     plan[TICKET] = ticket
 
 
-@bare
-def run(cash: Cash, agenda: Agenda, rows: Rows, dead: BoolArray, queue: Queue, taken: IdArray) -> int:
+@kernel_without_refcounts
+def run_opic(cash: Cash, agenda: PriorityChanges, rows: Rows, dead: BoolArray, queue: Queue, taken: IdArray) -> int:
     """Read as many pages as `taken` has room for, the same ones again and again; write which.
 
     Returns how many were read: fewer if the queue is empty, or if the pool of pairs must grow first.
     """
     for done in range(taken.shape[0]):
-        page = take(queue)
+        page = pop_best(queue)
         if page < 0:
             return done
         first, last = rows.start[page], rows.end[page]
         if lacks_pairs(cash.earnings, last - first + 2):
-            place(queue, page, inf)
+            set_priority(queue, page, inf)
             return done
         visit(cash, agenda, page, rows.targets, first, last, GONE if dead[page] else KNOWN)
-        post(queue, agenda)
+        apply_changes(queue, agenda)
         taken[done] = page
     return int(taken.shape[0])
 
 
-@bare
-def post(queue: Queue, agenda: Agenda) -> None:
+@kernel_without_refcounts
+def apply_changes(queue: Queue, agenda: PriorityChanges) -> None:
     """Tell a queue what is on the agenda."""
     pages, priorities = agenda.pages, agenda.priorities
     for change in range(agenda.plan[CHANGED]):
-        place(queue, pages[change], priorities[change])
+        set_priority(queue, pages[change], priorities[change])
 
 
-@bare
-def refill(larger: Queue, queue: Queue) -> None:
+@kernel_without_refcounts
+def copy_queue(larger: Queue, queue: Queue) -> None:
     """Fill a larger queue with all pages of this one."""
     for page in range(queue.priority.shape[0]):
         if queue.before[page] != ABSENT:
-            place(larger, page, queue.priority[page])
+            set_priority(larger, page, queue.priority[page])

@@ -1,29 +1,27 @@
-"""Successor lists in the BV format of the WebGraph framework (Boldi & Vigna, WWW 2004).
+"""Decoder of successor lists in the BV format of the WebGraph framework (Boldi & Vigna, WWW 2004).
 
-A graph is one stream of bits, most significant first. A page has its out-degree; then, copied from one of
-the lists before it: which one, and alternating runs of links taken and left; then intervals of consecutive
-ids; then the gaps of the residual ids. Every number is written in an instantaneous code:
+A graph is one stream of bits, most significant first. A page has its out-degree; then, copied from one of the previous
+lists: which one, and alternating runs of links copied and skipped; then intervals of consecutive ids; then the gaps of
+the residual ids. Every number is written in an instantaneous code:
 
     unary x    x zeros and a one
     gamma x    the length of x + 1 in unary, then its bits after the first
     delta x    the length in gamma instead
     zeta_k x   the length in blocks of k bits in unary, then the bits
-    nibble x   groups of three bits, each after a bit that says whether it is the last
+    nibble x   groups of three bits, each after a bit that marks the last group
 
-Nothing in the stream is trusted: a number out of range or a stream that ends early stops the decoder.
+The stream is untrusted: a number out of range or a truncated stream stops the decoder.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from surveyor.arrays import ByteArray, IdArray, IntArray
+from surveyor.arrays import AnyInt, ByteArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel
 
 UNARY, GAMMA, DELTA, ZETA, NIBBLE = range(5)
-MORE, DONE, FULL, TRUNCATED, WRONG = range(5)  # how a call ends
+MORE, DONE, FULL, TRUNCATED, CORRUPT = range(5)  # how a call ends
 # places in `plan`: the codes, the parameters of the stream
 DEGREES, REFERENCES, BLOCK_COUNTS, BLOCKS, RESIDUALS, ZETA_K, WINDOW, MIN_INTERVAL, NODES = range(9)
 # places in `state`: where the decoder stands
@@ -31,10 +29,10 @@ POSITION, PAGE, ROWS, NEEDED = range(4)
 
 
 @kernel
-def peek(bits: ByteArray, at: int) -> Any:
+def peek(bits: ByteArray, at: int) -> np.uint64:
     """Return the 64 bits from bit `at` on, zeros beyond the end (at least 57 of them are valid)."""
     byte = at >> 3
-    value: Any = np.uint64(0)
+    value = np.uint64(0)
     if byte + 8 <= bits.shape[0]:
         for step in range(8):
             value = value << np.uint64(8) | np.uint64(bits[byte + step])
@@ -61,7 +59,7 @@ def read_unary(bits: ByteArray, at: int) -> tuple[int, int]:
     end = 8 * bits.shape[0]
     start = at
     while at < end:
-        value: Any = peek(bits, at)
+        value = peek(bits, at)
         if value >> np.uint64(8):
             while not value >> np.uint64(56):
                 value <<= np.uint64(8)
@@ -78,13 +76,13 @@ def read_unary(bits: ByteArray, at: int) -> tuple[int, int]:
 def read_code(bits: ByteArray, at: int, code: int, width: int) -> tuple[int, int]:
     """Read a number in some code; return (number, next bit), number -1 if there is none."""
     if code == NIBBLE:
-        value: Any = np.int64(0)
+        value: AnyInt = np.int64(0)
         for _ in range(20):
             group = read_bits(bits, at, 4)
             value = value << 3 | (group & 7)
             at += 4
             if group & 8:
-                return (value, at) if at <= 8 * bits.shape[0] else (-1, at)
+                return (int(value), at) if at <= 8 * bits.shape[0] else (-1, at)
         return -1, at
     length, at = read_unary(bits, at)
     if code == UNARY or length < 0:
@@ -95,7 +93,7 @@ def read_code(bits: ByteArray, at: int, code: int, width: int) -> tuple[int, int
             return -1, at
         value = read_bits(bits, at, size)
         at += size
-        least: Any = np.int64(1) << (length * width)
+        least: AnyInt = np.int64(1) << (length * width)
         if value < least:
             value += least - 1
         else:
@@ -156,7 +154,7 @@ def read_extra(bits: ByteArray, plan: IntArray, at: int, page: int, count: int, 
         intervals, at = read_code(bits, at, GAMMA, 0)
         if intervals < 0 or intervals > count:
             return -1
-        right: Any = np.int64(0)
+        right: AnyInt = np.int64(0)
         for interval in range(intervals):
             gap, at = read_code(bits, at, GAMMA, 0)
             length, after = read_code(bits, at, GAMMA, 0)
@@ -169,7 +167,7 @@ def read_extra(bits: ByteArray, plan: IntArray, at: int, page: int, count: int, 
             size += length
             right, at = left + length, after
     residuals = count - size
-    before: Any = np.int64(-1)
+    before: AnyInt = np.int64(-1)
     place, written = 0, 0
     for residual in range(residuals):
         gap, at = read_code(bits, at, plan[RESIDUALS], plan[ZETA_K])
@@ -220,7 +218,7 @@ def decode_rows(
         if degree < 0:
             return TRUNCATED
         if degree > plan[NODES]:
-            return WRONG
+            return CORRUPT
         first = starts[rows]
         state[NEEDED] = degree
         if first + degree > targets.shape[0] or degree > scratch.shape[1]:
@@ -230,16 +228,16 @@ def decode_rows(
         if degree > 0 and plan[WINDOW] > 0:
             back, at = read_code(bits, at, plan[REFERENCES], plan[ZETA_K])
             if back < 0 or back > min(plan[WINDOW], page):
-                return TRUNCATED if back < 0 else WRONG
+                return TRUNCATED if back < 0 else CORRUPT
             if back > 0:
                 model = targets[starts[rows - back] : starts[rows - back + 1]]
                 copied, at = read_copied(bits, plan, at, model, degree, scratch[0])
                 if copied < 0:
-                    return TRUNCATED if at >= 8 * bits.shape[0] - 64 else WRONG
+                    return TRUNCATED if at >= 8 * bits.shape[0] - 64 else CORRUPT
         if copied < degree:
             at = read_extra(bits, plan, at, page, degree - copied, scratch[1], scratch[2])
             if at < 0:
-                return WRONG
+                return CORRUPT
         merge(scratch[0, :copied], scratch[1, : degree - copied], out)
         starts[rows + 1] = first + degree
         state[PAGE], state[ROWS], state[POSITION] = page + 1, rows + 1, at

@@ -1,4 +1,4 @@
-"""Links as sorted 64-bit keys, and back: the core of building and turning round a graph.
+"""Edge lists as sorted 64-bit keys: building, transposing and counting the links of a graph.
 
 A link is one key, `source << 32 | target`, so that sorting keys sorts links by source and target.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surveyor.arrays import AnyIntArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import AnyIntArray, BoolArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 
 CHUNK = 4096  # keys compared at a time
@@ -74,7 +74,7 @@ def is_sorted(keys: KeyArray) -> bool:
 
 
 @kernel
-def drop_repeats(keys: KeyArray) -> int:
+def drop_duplicates(keys: KeyArray) -> int:
     """Move the distinct ones of sorted keys to the front; return how many there are."""
     if keys.shape[0] == 0:
         return 0
@@ -143,16 +143,10 @@ def transpose_range(indptr: IntArray, indices: IdArray, first: int, last: int, c
 
 
 @kernel
-def check_rows(indptr: IntArray, indices: IdArray) -> int:
-    """Return the first page whose row is not strictly rising, in range and free of itself; -1 if all are fine."""
-    pages = indptr.shape[0] - 1
-    for page in range(pages):
-        if indptr[page] > indptr[page + 1]:
-            return page
-        before = -1
+def count_links_into(indptr: IntArray, indices: IdArray, inside: BoolArray) -> IntArray:
+    """Count the links of each page to pages that are inside."""
+    counts = np.zeros(indptr.shape[0] - 1, np.int64)
+    for page in range(counts.shape[0]):
         for link in range(indptr[page], indptr[page + 1]):
-            target = indices[link]
-            if target <= before or target >= pages or target == page:
-                return page
-            before = target
-    return -1
+            counts[page] += inside[indices[link]]
+    return counts

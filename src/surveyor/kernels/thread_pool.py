@@ -1,7 +1,7 @@
-"""A few threads that run kernels over blocks.
+"""A thread pool that runs kernels over blocks.
 
-Kernels release the GIL, so plain threads use all cores. Each task writes only what it owns; the answer is
-therefore the same on one thread and on sixty-four.
+Kernels release the GIL, so plain threads use all cores. Each task writes only its own block, so the result is the same
+for any number of threads.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Args = ParamSpec("Args")
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Crew:
-    """Threads for one piece of work; use it in a `with` statement."""
+class ThreadPool:
+    """Threads for one job; use it in a `with` statement."""
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = max(1, threads or cores())
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> ThreadPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,15 +35,15 @@ class Crew:
             self._pool.shutdown(cancel_futures=True)
 
     def submit(self, task: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Future[Result]:
-        """Run one task in the background (at once when there is a single thread)."""
+        """Run one task in the background (immediately when there is a single thread)."""
         if self._pool:
             return self._pool.submit(task, *args, **kwargs)
         done: Future[Result] = Future()
         done.set_result(task(*args, **kwargs))
         return done
 
-    def each(self, task: Callable[..., Result], items: Iterable[tuple[object, ...]]) -> Iterator[Result]:
-        """Yield `task(*item)` in the order of the items, a few of them ahead of the reader."""
+    def imap(self, task: Callable[..., Result], items: Iterable[tuple[object, ...]]) -> Iterator[Result]:
+        """Yield `task(*item)` in the order of the items, computing a few ahead."""
         waiting: list[Future[Result]] = []
         for item in items:
             waiting.append(self.submit(task, *item))

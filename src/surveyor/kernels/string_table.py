@@ -1,11 +1,11 @@
-"""Give each distinct byte string a number, in the order of first appearance.
+"""String interning: each distinct byte string gets a number, in the order of first appearance.
 
-An open-addressing table holds ids; the strings lie in one blob with offsets. Both grow in the caller: the
-kernel stops when either is full and says how far it came.
+An open-addressing table contains ids; the strings are in one blob with offsets. The caller grows both: the kernel stops
+when either is full and returns its progress.
 
 Strings come from servers, which may choose them. The hash is SipHash-1-3 with a secret key (Aumasson and Bernstein,
-"SipHash: a fast short-input PRF", 2012): who does not know the key cannot find strings that meet in one slot.
-Numbers follow from the order of the strings alone, never from the key.
+"SipHash: a fast short-input PRF", 2012): without the key, colliding strings cannot be constructed. Numbers depend
+on the order of the strings only, never on the key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from surveyor.kernels._jit import kernel
 ROUNDS, LAST_ROUNDS = 1, 3  # after each eight bytes, and at the end
 
 
-class Table(NamedTuple):
+class HashTable(NamedTuple):
     """What is known: ids by slot (a power of two of them, -1 where empty), and each string with its hash."""
 
     slots: IdArray
@@ -95,7 +95,7 @@ def same_bytes(a: ByteArray, a_first: int, a_last: int, b: ByteArray, b_first: i
 
 
 @kernel
-def find_slot(table: Table, text: ByteArray, first: int, last: int, value: int) -> int:
+def find_slot(table: HashTable, text: ByteArray, first: int, last: int, value: int) -> int:
     """Return the slot of a string with this hash: the one that holds its id, or the empty one where it would go."""
     mask = np.uint64(table.slots.shape[0] - 1)
     slot = np.int64(np.uint64(value) & mask)
@@ -110,14 +110,14 @@ def find_slot(table: Table, text: ByteArray, first: int, last: int, value: int) 
 
 
 @kernel
-def find_string(table: Table, text: ByteArray) -> int:
+def find_string(table: HashTable, text: ByteArray) -> int:
     """Return the id of a string, or -1."""
     value = hash_bytes(text, 0, text.shape[0], table.key)
     return table.slots[find_slot(table, text, 0, text.shape[0], value)]  # type: ignore[no-any-return]
 
 
 @kernel
-def intern_spans(table: Table, known: int, text: ByteArray, spans: IntArray, ids: IdArray) -> tuple[int, int]:
+def intern_spans(table: HashTable, known: int, text: ByteArray, spans: IntArray, ids: IdArray) -> tuple[int, int]:
     """Number the strings text[spans[i, 0]:spans[i, 1]]; return (spans done, ids known).
 
     Stops early when the table is two thirds full or the blob or offsets have no room for the next string; the caller

@@ -1,4 +1,4 @@
-"""Links, numbers and vertices written as lines of text: each kernel fills a buffer and says how far it came."""
+"""Links, numbers and vertices as lines of text: each kernel fills a buffer and returns the bytes written."""
 
 from __future__ import annotations
 

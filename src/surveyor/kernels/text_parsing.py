@@ -1,21 +1,20 @@
-"""Links in text: numbers and names found in blocks of whole lines.
+"""Links and matrix entries in text: numbers and names parsed from blocks of whole lines.
 
-Every block ends with a newline, so that the inner loops need no bounds: a newline is neither a digit nor a
-blank. A line that is no link is reported by number and place, never dropped: `bad` takes the first ones as
-rows (line of the block, first byte, last byte), and the count goes on beyond them.
+Every block ends with a newline, so that the inner loops need no bounds checks: a newline is neither a digit nor a
+blank. A malformed line is reported by number and position, never dropped: `bad` receives the first ones as rows (line
+of the block, first byte, last byte), and the count continues beyond them. Matrix entries are
+`row column [value [imaginary part]]`, or one value per line; the first malformed line ends the parsing.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IntArray
+from surveyor.arrays import AnyInt, AnyIntArray, BoolArray, ByteArray, IdArray, IntArray
 from surveyor.kernels._jit import inlined, kernel
 
 NEWLINE, RETURN, TAB, SPACE, QUOTE, HASH, COMMA, DOT, ZERO, NINE, SEMICOLON, PERCENT = b'\n\r\t "#,.09;%'
-MOST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 WHITESPACE = 0  # the separator that means: any run of blanks
 
 
@@ -26,7 +25,7 @@ def is_blank(byte: int) -> bool:
 
 
 @kernel
-def note_bad(text: ByteArray, start: int, line: int, count: int, bad: IntArray) -> tuple[int, int]:
+def record_malformed(text: ByteArray, start: int, line: int, count: int, bad: IntArray) -> tuple[int, int]:
     """Judge a line that is no link; return (count of malformed lines, start of the next line)."""
     last = start
     while text[last] != NEWLINE:
@@ -58,14 +57,14 @@ def ends_open(text: ByteArray, at: int, separator: int) -> bool:
 def parse_number(text: ByteArray, at: int) -> tuple[int, int]:
     """Read a number; return (number, where it ends), number -1 if there is none below 2**63."""
     first = at
-    value: Any = np.int64(0)
+    value: AnyInt = np.int64(0)
     while ZERO <= text[at] <= NINE:
         digit = np.int64(text[at]) - ZERO
-        if value > (MOST - digit) // 10:
+        if value > (MAX_INT64 - digit) // 10:
             return -1, at
         value = value * 10 + digit
         at += 1
-    return (value, at) if at > first else (-1, at)
+    return (int(value), at) if at > first else (-1, at)
 
 
 @kernel
@@ -107,13 +106,9 @@ def parse_pairs(
     whose last quote is not closed (0: none).
     """
     links, lines, count, longer, opened = 0, 0, 0, 0, 0
-    largest: Any = np.int64(-1)
-    at, one, zero, ten = (
-        np.uint64(0),
-        np.uint64(1),
-        np.uint64(ZERO),
-        np.uint64(10),
-    )  # unsigned: no index from the end
+    largest: AnyInt = np.int64(-1)
+    # Unsigned indices avoid the check for negative ones.
+    at, one, zero, ten = np.uint64(0), np.uint64(1), np.uint64(ZERO), np.uint64(10)
     size, short = np.uint64(text.shape[0]), np.uint64(18)
     while at < size:
         start = at
@@ -132,9 +127,9 @@ def parse_pairs(
             at += one
             digit = np.uint64(text[at]) - zero
         plain = text[at] == NEWLINE and mark in (TAB, SPACE, COMMA)
-        first: Any
-        second: Any
-        begin: Any = np.int64(start)
+        first: AnyInt
+        second: AnyInt
+        begin = int(np.int64(start))
         if plain and gap > start and gap - start <= short and gap + one < at and at - gap <= short:
             first, second = np.int64(source), np.int64(target)
             at += one
@@ -146,15 +141,15 @@ def parse_pairs(
                 opened = lines
         larger = max(first, second)
         if first < 0 or larger >= limit:
-            count, following = note_bad(text, begin, lines, count, bad)
+            count, following = record_malformed(text, begin, lines, count, bad)
             at = np.uint64(following)
         else:
             if larger >= fits:
-                return links, lines, larger, count, longer, opened
+                return links, lines, int(larger), count, longer, opened
             largest = max(largest, larger)
             sources[links], targets[links] = first, second
             links += 1
-    return links, lines, largest, count, longer, opened
+    return links, lines, int(largest), count, longer, opened
 
 
 @kernel
@@ -213,7 +208,7 @@ def find_pairs(
         start = at
         lines += 1
         if text[at] == HASH or text[at] == PERCENT:
-            count, at = note_bad(text, start, lines, count, bad)
+            count, at = record_malformed(text, start, lines, count, bad)
             continue
         good, first = True, at
         for column in range(wanted + 1):
@@ -236,7 +231,7 @@ def find_pairs(
                 at += 1
             at += 1
         else:
-            count, at = note_bad(text, start, lines, count, bad)
+            count, at = record_malformed(text, start, lines, count, bad)
     return found, lines, count, longer, opened
 
 
@@ -270,7 +265,7 @@ def parse_vertices(text: ByteArray, ids: IntArray, spans: IntArray, bad: IntArra
                 last += 1
             good = last > first
         before = count
-        after, following = note_bad(text, start, lines, count, bad)
+        after, following = record_malformed(text, start, lines, count, bad)
         if good:
             ids[found], spans[found, 0], spans[found, 1] = value, first, last
             found += 1
@@ -317,7 +312,7 @@ def line_spans(text: ByteArray, spans: IntArray) -> int:
 
 
 @kernel
-def names_rise(blob: ByteArray, offsets: IntArray) -> bool:
+def names_are_sorted(blob: ByteArray, offsets: IntArray) -> bool:
     """Say whether each name is larger than the one before it, byte by byte."""
     for name in range(1, offsets.shape[0] - 1):
         a, b = offsets[name - 1], offsets[name]
@@ -347,3 +342,126 @@ def reverse_labels(blob: ByteArray, offsets: IntArray, out: ByteArray) -> None:
                 at += 1
             end = start - 1
     return
+
+
+PLUS, MINUS = b"+-"
+UPPER_E, UPPER_D, UPPER_N, UPPER_A, UPPER_I, UPPER_F = b"EDNAIF"
+CASE = 0xDF  # takes the bit away that makes a letter small
+PATTERN, INTEGER, REAL, COMPLEX = range(4)  # what follows the two indices of an entry
+PARSED, MALFORMED, OUT_OF_RANGE = range(3)  # how a call ends
+
+
+@kernel
+def skip_digits(text: ByteArray, at: int) -> tuple[int, bool]:
+    """Pass over digits; return (where they end, whether one of them is not 0)."""
+    some = False
+    while ZERO <= text[at] <= NINE:
+        some = some or text[at] != ZERO
+        at += 1
+    return at, some
+
+
+@kernel
+def skip_value(text: ByteArray, at: int, whole: bool) -> tuple[int, bool]:  # noqa: FBT001  # kernels know no keywords
+    """Pass over a number; return (where it ends, whether it is not 0), (-1, False) if there is none."""
+    if text[at] in (PLUS, MINUS):
+        at += 1
+    if not whole:
+        a, b, c = text[at] & CASE, 0, 0
+        if a in (UPPER_N, UPPER_I):
+            b = text[at + 1] & CASE
+            c = text[at + 2] & CASE if text[at + 1] != NEWLINE else 0
+            if (a == UPPER_N and b == UPPER_A and c == UPPER_N) or (a == UPPER_I and b == UPPER_N and c == UPPER_F):
+                return at + 3, True
+            return -1, False
+    first = at
+    at, some = skip_digits(text, at)
+    digits = at - first
+    if not whole and text[at] == DOT:
+        first = at + 1
+        at, more = skip_digits(text, first)
+        digits += at - first
+        some = some or more
+    if digits == 0:
+        return -1, False
+    if not whole and text[at] & CASE in (UPPER_E, UPPER_D):
+        at += 1
+        if text[at] in (PLUS, MINUS):
+            at += 1
+        first = at
+        at, _ = skip_digits(text, at)
+        if at == first:
+            return -1, False
+    return at, some
+
+
+@kernel
+def skip_blanks(text: ByteArray, at: int) -> int:
+    """Pass over spaces, tabs and carriage returns."""
+    while is_blank(text[at]):
+        at += 1
+    return at
+
+
+@kernel
+def parse_entries(
+    text: ByteArray, pages: int, values: int, rows: IdArray, columns: IdArray, present: BoolArray
+) -> tuple[int, int, int]:
+    """Read one entry a line, indices from 1; return (entries, lines, how it ended)."""
+    found, lines, at = 0, 0, 0
+    while at < text.shape[0]:
+        lines += 1
+        at = skip_blanks(text, at)
+        if text[at] == NEWLINE:
+            at += 1
+            continue
+        row, after = parse_number(text, at)
+        at = skip_blanks(text, after)
+        if row < 0 or at == after:
+            return found, lines, MALFORMED
+        column, after = parse_number(text, at)
+        at = skip_blanks(text, after)
+        some = values == PATTERN
+        for _ in range(2 if values == COMPLEX else values != PATTERN):
+            if at == after:
+                return found, lines, MALFORMED
+            after, more = skip_value(text, at, values == INTEGER)
+            if after < 0:
+                return found, lines, MALFORMED
+            some = some or more
+            at = skip_blanks(text, after)
+        if column < 0 or text[at] != NEWLINE:
+            return found, lines, MALFORMED
+        if row < 1 or row > pages or column < 1 or column > pages:
+            return found, lines, OUT_OF_RANGE
+        rows[found], columns[found], present[found] = row - 1, column - 1, some
+        found += 1
+        at += 1
+    return found, lines, PARSED
+
+
+@kernel
+def parse_values(text: ByteArray, values: int, present: BoolArray) -> tuple[int, int, int]:
+    """Read one value a line; return (values, lines, how it ended)."""
+    found, lines, at = 0, 0, 0
+    while at < text.shape[0]:
+        lines += 1
+        at = skip_blanks(text, at)
+        if text[at] == NEWLINE:
+            at += 1
+            continue
+        some, after = False, -1
+        for _ in range(2 if values == COMPLEX else 1):
+            if at == after:
+                return found, lines, MALFORMED
+            after, more = skip_value(text, at, values == INTEGER)
+            if after < 0:
+                return found, lines, MALFORMED
+            some = some or more
+            at = skip_blanks(text, after)
+        if text[at] != NEWLINE:
+            return found, lines, MALFORMED
+        present[found] = some
+        found += 1
+        at += 1
+    return found, lines, PARSED

@@ -1,0 +1,492 @@
+"""Priority queues of pages: one queue (`Queue`), and one heap per host (`HostHeaps`).
+
+`Queue`: highest priority first, ties by the smaller id. Most changes affect pages far from the top and must be cheap;
+at the top the order must be exact. Pages are kept in buckets by the first 14 bits of their priority (four buckets per
+doubling), unsorted, as doubly linked lists; only the best bucket is opened into a binary heap. A change within a bucket
+writes one number, a change of bucket a few, and removing the best page costs O(log of the open bucket). The order in
+which changes arrive does not affect the order in which pages leave. A leased page cannot return before it is removed.
+20 bytes per page. Any float is a priority, infinities included; NaN is not.
+
+`HostHeaps`: each host has a pairing heap of its waiting pages (Fredman, Sedgewick, Sleator and Tarjan 1986). Raising a
+priority costs a few writes, lowering or removing O(log n) amortised. The hosts that are ready for a request are in a
+`Queue` by the priority of their best page. Ties go to the smaller page id within a host and to the smaller host id
+between hosts. A leased page is in no heap, but its priority is kept up to date for its return. 28 bytes per page, 40
+per host.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray, KeyArray
+from surveyor.kernels._jit import kernel_without_refcounts
+from surveyor.kernels.mass import STATUS, UNKNOWN, WAITING
+
+BUCKETS = 1 << 14
+SHIFT = np.uint64(50)
+SIGN = np.uint64(1 << 63)
+NONE, ABSENT, OPEN, LEASED = -1, -2, -3, -4  # in `Queue.before`: first of its bucket, not queued, in the heap, leased
+SIZE, FLOOR, COUNT = 0, 1, 2  # in `Queue.counts`: pages in the heap, the lowest open bucket, all pages
+
+
+class Queue(NamedTuple):
+    """The arrays of a queue; `bits` is another view of `priority`."""
+
+    priority: FloatArray
+    bits: KeyArray
+    after: IdArray  # the next page of the bucket, or the place in the heap
+    before: IdArray  # the page before in the bucket, or NONE, ABSENT, OPEN
+    heads: IdArray  # the first page of each bucket
+    used: KeyArray  # one bit per bucket
+    heap: IdArray
+    counts: IntArray
+
+
+def new_queue(pages: int) -> Queue:
+    """Make room for so many pages."""
+    priority = np.zeros(pages)
+    return Queue(
+        priority,
+        priority.view(np.uint64),
+        np.empty(pages, np.int32),
+        np.full(pages, ABSENT, np.int32),
+        np.full(BUCKETS, NONE, np.int32),
+        np.zeros(BUCKETS // 64, np.uint64),
+        np.empty(pages, np.int32),
+        np.array([0, BUCKETS, 0]),
+    )
+
+
+@kernel_without_refcounts
+def bucket_of(queue: Queue, page: AnyInt) -> int:
+    """Return the bucket of a page: the first bits of its priority, in an order that floats and bits share."""
+    bits = queue.bits[page]
+    bits = ~bits if bits & SIGN else bits | SIGN
+    return int(np.int64(bits >> SHIFT))
+
+
+@kernel_without_refcounts
+def set_priority(queue: Queue, page: AnyInt, priority: float) -> None:
+    """Put a page into the queue, or change its priority."""
+    if queue.before[page] == LEASED:
+        return
+    old = BUCKETS
+    if queue.before[page] > ABSENT:
+        old = bucket_of(queue, page)
+    queue.priority[page] = priority + 0.0  # minus zero would fall into another bucket than zero
+    new = bucket_of(queue, page)
+    if queue.before[page] == OPEN:
+        if new >= queue.counts[FLOOR]:
+            _sift(queue, queue.after[page])
+            return
+        _leave_heap(queue, page)
+    elif queue.before[page] != ABSENT:
+        if new == old:
+            return
+        _unlink(queue, page, old)
+    else:
+        queue.counts[COUNT] += 1
+    if new >= queue.counts[FLOOR]:
+        _enter_heap(queue, page)
+    else:
+        _link(queue, page, new)
+
+
+@kernel_without_refcounts
+def remove(queue: Queue, page: AnyInt) -> None:
+    """Take a page out, wherever it is; one that was handed out may come back from now on."""
+    where = queue.before[page]
+    queue.before[page] = ABSENT
+    if where in (ABSENT, LEASED):
+        return
+    if where == OPEN:
+        _leave_heap(queue, page)
+    else:
+        queue.before[page] = where
+        _unlink(queue, page, bucket_of(queue, page))
+        queue.before[page] = ABSENT
+    queue.counts[COUNT] -= 1
+
+
+@kernel_without_refcounts
+def best_page(queue: Queue) -> int:
+    """Return the page of highest priority; -1 when there is none."""
+    if queue.counts[SIZE] == 0 and not _open(queue):
+        return -1
+    return int(queue.heap[0])
+
+
+@kernel_without_refcounts
+def lease_best(queue: Queue) -> int:
+    """Hand out the page of highest priority; -1 when there is none."""
+    page = best_page(queue)
+    if page >= 0:
+        _leave_heap(queue, page)
+        queue.before[page] = LEASED
+        queue.counts[COUNT] -= 1
+    return page
+
+
+@kernel_without_refcounts
+def pop_best(queue: Queue) -> int:
+    """Take the page of highest priority out; -1 when there is none."""
+    page = lease_best(queue)
+    if page >= 0:
+        remove(queue, page)
+    return page
+
+
+@kernel_without_refcounts
+def update_priorities(queue: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
+    """Set the priorities of pages that wait or have `also` that life; return the place of a wrong entry, or -1."""
+    for entry in range(pages.shape[0]):
+        page = pages[entry]
+        if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
+            return entry
+        life = state[page] & STATUS
+        if life == UNKNOWN:
+            return entry
+        if life in (WAITING, also):
+            set_priority(queue, page, priorities[entry])
+    return -1
+
+
+@kernel_without_refcounts
+def _open(queue: Queue) -> bool:
+    """Move the best bucket into the empty heap."""
+    word = queue.used.shape[0] - 1
+    while word >= 0 and queue.used[word] == 0:
+        word -= 1
+    if word < 0:
+        queue.counts[FLOOR] = BUCKETS
+        return False
+    bit = 63
+    while not (queue.used[word] >> np.uint64(bit)) & np.uint64(1):
+        bit -= 1
+    bucket = 64 * word + bit
+    page = queue.heads[bucket]
+    queue.heads[bucket] = NONE
+    queue.used[word] ^= np.uint64(1) << np.uint64(bit)
+    size = 0
+    while page != NONE:
+        following = queue.after[page]
+        queue.heap[size] = page
+        queue.after[page] = size
+        queue.before[page] = OPEN
+        size += 1
+        page = following
+    queue.counts[SIZE] = size
+    queue.counts[FLOOR] = bucket
+    for place_ in range(size // 2 - 1, -1, -1):
+        _sink(queue, place_)
+    return True
+
+
+@kernel_without_refcounts
+def _link(queue: Queue, page: AnyInt, bucket: AnyInt) -> None:
+    first = queue.heads[bucket]
+    queue.after[page] = first
+    queue.before[page] = NONE
+    if first == NONE:
+        queue.used[bucket >> 6] |= np.uint64(1) << np.uint64(bucket & 63)
+    else:
+        queue.before[first] = page
+    queue.heads[bucket] = page
+
+
+@kernel_without_refcounts
+def _unlink(queue: Queue, page: AnyInt, bucket: AnyInt) -> None:
+    following, former = queue.after[page], queue.before[page]
+    if following != NONE:
+        queue.before[following] = former
+    if former != NONE:
+        queue.after[former] = following
+        return
+    queue.heads[bucket] = following
+    if following == NONE:
+        queue.used[bucket >> 6] &= ~(np.uint64(1) << np.uint64(bucket & 63))
+
+
+@kernel_without_refcounts
+def _enter_heap(queue: Queue, page: AnyInt) -> None:
+    size = queue.counts[SIZE]
+    queue.counts[SIZE] = size + 1
+    queue.heap[size] = page
+    queue.after[page] = size
+    queue.before[page] = OPEN
+    _sift(queue, size)
+
+
+@kernel_without_refcounts
+def _leave_heap(queue: Queue, page: AnyInt) -> None:
+    hole = queue.after[page]
+    size = queue.counts[SIZE] - 1
+    queue.counts[SIZE] = size
+    if hole < size:
+        last = queue.heap[size]
+        queue.heap[hole] = last
+        queue.after[last] = hole
+        _sift(queue, hole)
+
+
+@kernel_without_refcounts
+def _first(queue: Queue, page: AnyInt, other: AnyInt) -> bool:
+    mine, its = queue.priority[page], queue.priority[other]
+    return bool(mine > its or (mine == its and page < other))
+
+
+@kernel_without_refcounts
+def _sift(queue: Queue, hole: AnyInt) -> None:
+    """Move the page in this place of the heap up or down to where it belongs."""
+    page = queue.heap[hole]
+    while hole > 0:
+        parent = queue.heap[(hole - 1) >> 1]
+        if not _first(queue, page, parent):
+            break
+        queue.heap[hole] = parent
+        queue.after[parent] = hole
+        hole = (hole - 1) >> 1
+    queue.heap[hole] = page
+    queue.after[page] = hole
+    _sink(queue, hole)
+
+
+@kernel_without_refcounts
+def _sink(queue: Queue, hole: AnyInt) -> None:
+    page = queue.heap[hole]
+    size = queue.counts[SIZE]
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        if child + 1 < size and _first(queue, queue.heap[child + 1], queue.heap[child]):
+            child += 1
+        if not _first(queue, queue.heap[child], page):
+            break
+        queue.heap[hole] = queue.heap[child]
+        queue.after[queue.heap[hole]] = hole
+        hole = child
+    queue.heap[hole] = page
+    queue.after[page] = hole
+
+
+HEAP_ROOT, HEAP_ABSENT, HEAP_LEASED = -1, -2, -3  # in `HostHeaps.before`: top of its heap, in no heap, leased
+
+
+class HostHeaps(NamedTuple):
+    """The arrays of the heaps."""
+
+    priority: FloatArray
+    child: IdArray  # the first page below
+    sibling: IdArray  # the next page below the same one
+    before: IdArray  # the page whose child or sibling this is, or ROOT, ABSENT, LEASED
+    host: IdArray  # of each page; NONE where it is not known yet
+    root: IdArray  # the best page of each host
+    awake: ByteArray  # hosts that may be asked now
+
+
+def new_host_heaps(pages: int, hosts: int) -> HostHeaps:
+    """Make room for so many pages and hosts."""
+    return HostHeaps(
+        np.zeros(pages),
+        np.full(pages, NONE, np.int32),
+        np.full(pages, NONE, np.int32),
+        np.full(pages, HEAP_ABSENT, np.int32),
+        np.full(pages, NONE, np.int32),
+        np.full(hosts, NONE, np.int32),
+        np.zeros(hosts, np.uint8),
+    )
+
+
+@kernel_without_refcounts
+def update_host_priorities(
+    forest: HostHeaps, hosts: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt
+) -> int:
+    """Set the priorities of pages that wait or have `also` that life; return -1, or the place of a wrong entry.
+
+    At a page whose host is not known it stops: -2, -3, … stand for the places 0, 1, …
+    """
+    for entry in range(pages.shape[0]):
+        page = pages[entry]
+        if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
+            return entry
+        life = state[page] & STATUS
+        if life == UNKNOWN:
+            return entry
+        if forest.host[page] == NONE:
+            return -2 - entry
+        if life in (WAITING, also):
+            set_page_priority(forest, hosts, page, priorities[entry])
+    return -1
+
+
+@kernel_without_refcounts
+def set_page_priority(forest: HostHeaps, hosts: Queue, page: AnyInt, priority: float) -> None:
+    """Put a page into the heap of its host, or change its priority."""
+    where, old = forest.before[page], forest.priority[page]
+    forest.priority[page] = priority
+    if where == HEAP_LEASED or (where != HEAP_ABSENT and priority == old):
+        return
+    host = forest.host[page]
+    if where == HEAP_ABSENT:
+        _add(forest, host, page)
+    elif priority > old:
+        if where != HEAP_ROOT:
+            _cut(forest, page)
+            _add(forest, host, page)
+    elif forest.child[page] != NONE:
+        _take_out(forest, host, page)
+        _add(forest, host, page)
+    update_host(forest, hosts, host)
+
+
+@kernel_without_refcounts
+def lease_from_host(forest: HostHeaps, hosts: Queue, host: AnyInt) -> int:
+    """Hand out the best page of a host; -1 if it has none."""
+    page = forest.root[host]
+    if page != NONE:
+        _take_out(forest, host, page)
+        forest.before[page] = HEAP_LEASED
+        update_host(forest, hosts, host)
+    return int(page)
+
+
+@kernel_without_refcounts
+def next_host(forest: HostHeaps, hosts: Queue, host: AnyInt, leases: AnyInt, rests: AnyInt) -> int:
+    """Hand out the best page of a host, let it rest, either, both or none; return the best host then, -1 if none."""
+    if leases:
+        lease_from_host(forest, hosts, host)
+    if rests:
+        mark_not_ready(forest, hosts, host)
+    return best_page(hosts)
+
+
+@kernel_without_refcounts
+def return_page(forest: HostHeaps, hosts: Queue, page: AnyInt) -> None:
+    """Put a page that was handed out into its heap again, with the priority that it has by now."""
+    if forest.before[page] == HEAP_LEASED:
+        forest.before[page] = HEAP_ABSENT
+        set_page_priority(forest, hosts, page, forest.priority[page])
+
+
+@kernel_without_refcounts
+def remove_page(forest: HostHeaps, hosts: Queue, page: AnyInt) -> bool:
+    """Take a page out, wherever it is; return whether it was waiting in a heap."""
+    where = forest.before[page]
+    if where in (HEAP_ABSENT, HEAP_LEASED):
+        forest.before[page] = HEAP_ABSENT
+        return False
+    _take_out(forest, forest.host[page], page)
+    update_host(forest, hosts, forest.host[page])
+    return True
+
+
+@kernel_without_refcounts
+def mark_ready(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Let a host be asked."""
+    forest.awake[host] = 1
+    update_host(forest, hosts, host)
+
+
+@kernel_without_refcounts
+def mark_all_ready(forest: HostHeaps, hosts: Queue, woken: IdArray) -> None:
+    """Let hosts be asked."""
+    for host in woken:
+        mark_ready(forest, hosts, host)
+
+
+@kernel_without_refcounts
+def mark_not_ready(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Let a host not be asked for now."""
+    forest.awake[host] = 0
+    remove(hosts, host)
+
+
+@kernel_without_refcounts
+def update_host(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Rank a host by its best page, if it may be asked."""
+    if not forest.awake[host]:
+        return
+    page = forest.root[host]
+    if page == NONE:
+        remove(hosts, host)
+    else:
+        set_priority(hosts, host, forest.priority[page])
+
+
+@kernel_without_refcounts
+def _add(forest: HostHeaps, host: AnyInt, page: AnyInt) -> None:
+    """Put a page that is in no heap into that of its host."""
+    forest.before[page] = HEAP_ROOT
+    forest.sibling[page] = NONE
+    root = forest.root[host]
+    forest.root[host] = page if root == NONE else _meld(forest, root, page)
+
+
+@kernel_without_refcounts
+def _take_out(forest: HostHeaps, host: AnyInt, page: AnyInt) -> None:
+    """Take a page out of the heap; the pages below it stay."""
+    rest_ = _gather(forest, page)
+    if forest.before[page] == HEAP_ROOT:
+        forest.root[host] = rest_
+    else:
+        _cut(forest, page)
+        if rest_ != NONE:
+            forest.root[host] = _meld(forest, forest.root[host], rest_)
+    forest.before[page] = HEAP_ABSENT
+
+
+@kernel_without_refcounts
+def _meld(forest: HostHeaps, one: AnyInt, other: AnyInt) -> int:
+    """Join two heaps; return the better top."""
+    mine, its = forest.priority[one], forest.priority[other]
+    if mine < its or (mine == its and other < one):
+        one, other = other, one
+    first = forest.child[one]
+    forest.sibling[other] = first
+    if first != NONE:
+        forest.before[first] = other
+    forest.before[other] = one
+    forest.child[one] = other
+    return int(one)
+
+
+@kernel_without_refcounts
+def _cut(forest: HostHeaps, page: AnyInt) -> None:
+    """Take a page with all below it from the page above."""
+    above, following = forest.before[page], forest.sibling[page]
+    if forest.child[above] == page:
+        forest.child[above] = following
+    else:
+        forest.sibling[above] = following
+    if following != NONE:
+        forest.before[following] = above
+    forest.sibling[page] = NONE
+    forest.before[page] = HEAP_ROOT
+
+
+@kernel_without_refcounts
+def _gather(forest: HostHeaps, page: AnyInt) -> int:
+    """Join the heaps below a page: pairs from left to right, then all from right to left; return the top or NONE."""
+    one, pairs = np.int64(forest.child[page]), np.int64(NONE)
+    forest.child[page] = NONE
+    while one != NONE:
+        other = np.int64(forest.sibling[one])
+        following = np.int64(NONE)
+        forest.sibling[one], forest.before[one] = NONE, HEAP_ROOT
+        if other != NONE:
+            following = np.int64(forest.sibling[other])
+            forest.sibling[other], forest.before[other] = NONE, HEAP_ROOT
+            one = np.int64(_meld(forest, one, other))
+        forest.sibling[one] = pairs  # a list of the pairs, last first
+        pairs = one
+        one = following
+    top = np.int64(NONE)
+    while pairs != NONE:
+        following = np.int64(forest.sibling[pairs])
+        forest.sibling[pairs] = NONE
+        top = pairs if top == NONE else np.int64(_meld(forest, top, pairs))
+        pairs = following
+    return int(top)
