@@ -38,9 +38,9 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.rank.pagerank import pagerank
 from surveyor.survey.crawl import crawl
-from surveyor.testing.web import EmbeddedWeb, Request, running
-from surveyor.testing.web_settings import WebSettings
-from surveyor.testing.web_truth import ALIAS
+from surveyor.testing.web_plan import WebSettings
+from surveyor.testing.web_server import EmbeddedWeb, Request, running
+from surveyor.testing.web_truth import REDIRECTED
 
 DELAY = 0.02  # seconds between two requests to a host
 TOLERANCE = 1e-10
@@ -69,7 +69,7 @@ def true_ranks(web: EmbeddedWeb) -> dict[str, float]:
     """Return the global rank of all pages that can be reached from home pages, by URL."""
     homes = [web.pages.url(f"{host}/") for host in web.hosts]
     truth = web.truth([home for home in homes if home in set(web.urls)])
-    kept = np.flatnonzero(truth.fates != ALIAS)
+    kept = np.flatnonzero(truth.statuses != REDIRECTED)
     number = np.full(truth.graph.pages, -1, np.int64)
     number[kept] = np.arange(kept.size)
     sources = np.repeat(np.arange(truth.graph.pages), np.diff(truth.graph.indptr))

@@ -44,8 +44,8 @@ from surveyor.store.directory import SurveyFolder
 from surveyor.store.examine import examine
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey
-from surveyor.testing.web import running
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
+from surveyor.testing.web_server import running
 
 PLACES = ("journal", "wal", "checkpoint", "graph", "archive")
 PAGES = 120

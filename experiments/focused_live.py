@@ -34,8 +34,8 @@ from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.graph.synthetic.shapes import PRESETS
 from surveyor.graph.synthetic.sites import TOPICS
-from surveyor.testing.web import EmbeddedWeb, Request, running
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
+from surveyor.testing.web_server import EmbeddedWeb, Request, running
 from surveyor.web.html import read_page
 
 TROUBLES = {
@@ -77,14 +77,14 @@ class Figures:
 def all_pages(web: EmbeddedWeb) -> dict[str, SampledPage]:
     """Return all pages that a perfect crawler would read, by URL."""
     truth = web.truth()
-    fine = np.flatnonzero(truth.fates == 0).tolist()
+    fine = np.flatnonzero(truth.statuses == 0).tolist()
     return {truth.urls[page]: _page(web, truth.urls[page]) for page in fine}
 
 
 def _page(web: EmbeddedWeb, url: str) -> SampledPage:
     def read() -> Said:
-        sheet = web.pages.sheet(web.pages.place(url))
-        page = read_page(web.pages.body(sheet), url, content_type="text/html", headers={})
+        content = web.pages.content(web.pages.place(url))
+        page = read_page(web.pages.body(content), url, content_type="text/html", headers={})
         return Said(page.title, page.language, page.text)
 
     return SampledPage(url, read=read)
@@ -94,7 +94,7 @@ def topics_of(web: EmbeddedWeb, pages: Mapping[str, SampledPage], count: int) ->
     """Return the topics whose share of all pages is nearest to 2 %, each with its pages as its rule tells them."""
     said: dict[str, list[str]] = {}
     for url in pages:
-        said.setdefault(TOPICS[web.pages.sheet(web.pages.place(url)).topic % len(TOPICS)], []).append(url)
+        said.setdefault(TOPICS[web.pages.content(web.pages.place(url)).topic % len(TOPICS)], []).append(url)
     near = sorted(said, key=lambda name: abs(len(said[name]) / len(pages) - SHARE))[:count]
     rules = {name: Topic.parse(f"word:{name}") for name in near}
     held: dict[str, list[str]] = {name: [] for name in near}

@@ -33,9 +33,8 @@ from surveyor.crawler.strategies import NAMES
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.outcome import Outcome
 from surveyor.survey.crawl import crawl
-from surveyor.testing.web import EmbeddedWeb, running
-from surveyor.testing.web_plan import CALENDAR
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import CALENDAR, WebSettings
+from surveyor.testing.web_server import EmbeddedWeb, running
 from surveyor.testing.web_truth import PerfectCrawler, Truth
 from surveyor.web.scope import Kind, Scope
 from surveyor.web.urls import domain, host, normalise

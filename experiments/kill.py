@@ -39,8 +39,8 @@ from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey
-from surveyor.testing.web import EmbeddedWeb, Request, running
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
+from surveyor.testing.web_server import EmbeddedWeb, Request, running
 
 AT_ONCE = 8  # requests under way
 SHAPE = WebShape(pages=400, smallest_site=3, largest_site=30, topics=4, external=0.4, mutual=0.4, dead=0.05)

@@ -30,8 +30,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from surveyor.errors import UsageError
-from surveyor.testing.web import LOOPBACK, LoopbackResolver
-from surveyor.testing.web_http import Asked, Connection, Reply, head_of
+from surveyor.testing.web_server import LOOPBACK, Connection, HttpRequest, HttpResponse, LoopbackResolver, head_of
 
 INDEX = "index.html"
 TYPES = MimeTypes()  # what Python knows by itself: the same on every machine
@@ -120,20 +119,22 @@ class SiteServer:
             return Found(200, packed, kind, zipped=True)
         return Found(404)
 
-    def answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: HttpRequest) -> HttpResponse:
         """Answer a request."""
         if asked.host not in self.sites:
-            return Reply(421, head_of(421, 0))
+            return HttpResponse(421, head_of(421, 0))
         found = self.find(asked.host, asked.target)
         self.answers[asked.host][found.status] += 1
         if found.file is None:
             body = f"<!DOCTYPE html><title>{found.status}</title>\n".encode()
             location = self.origin(asked.host) + found.target if found.target else ""
             head = head_of(found.status, len(body), ("Content-Type", "text/html"), ("Location", location))
-            return Reply(found.status, head, body)
+            return HttpResponse(found.status, head, body)
         body = found.file.read_bytes()
         encoding = "gzip" if found.zipped else ""
-        return Reply(200, head_of(200, len(body), ("Content-Type", found.kind), ("Content-Encoding", encoding)), body)
+        return HttpResponse(
+            200, head_of(200, len(body), ("Content-Type", found.kind), ("Content-Encoding", encoding)), body
+        )
 
 
 def _is_inside(file: Path, root: Path) -> bool:

@@ -38,15 +38,15 @@ from surveyor.graph.csr import Graph
 from surveyor.kernels import mass
 from surveyor.outcome import Outcome
 from surveyor.rank.pagerank import pagerank
-from surveyor.testing.web import EmbeddedWeb
 from surveyor.testing.web_plan import CALENDAR
-from surveyor.testing.web_truth import FATES, Truth
+from surveyor.testing.web_server import EmbeddedWeb
+from surveyor.testing.web_truth import STATUSES, Truth
 from surveyor.web.urls import host
 
 TINY = 1e-9  # what rounding may be guilty of
 EVERY = 100  # outcomes between two thorough looks
 GOALS = (0.5, 0.8, 0.9)
-FINE, GONE, BLOCKED, ALIAS, BEYOND = range(len(FATES))
+FETCHED, GONE, BLOCKED, REDIRECTED, UNKNOWN = range(len(STATUSES))
 NONE: IntArray = np.empty(0, np.int64)
 
 
@@ -58,21 +58,21 @@ class Moment:
         urls = tuple(dict.fromkeys(url for truth in versions for url in truth.urls))
         self.ids = {url: page for page, url in enumerate(urls)}
         self._rows: list[dict[int, IntArray]] = []  # of each version
-        fates, stands_for = np.full(len(urls), BEYOND, np.uint8), np.arange(len(urls))
+        statuses, alias_of = np.full(len(urls), UNKNOWN, np.uint8), np.arange(len(urls))
         kinds = [""] * len(urls)
         for truth in reversed(versions):  # the first one counts, but for what it does not reach
             here = np.array([self.ids[url] for url in truth.urls])
-            known = truth.fates != BEYOND
-            fates[here[known]], stands_for[here] = truth.fates[known], here[truth.stands_for]
+            known = truth.statuses != UNKNOWN
+            statuses[here[known]], alias_of[here] = truth.statuses[known], here[truth.alias_of]
             rows = [np.sort(here[truth.graph.links_of(page)]) for page in np.flatnonzero(known).tolist()]
             self._rows.insert(0, dict(zip(here[known].tolist(), rows, strict=True)))
             for page, kind in zip(here.tolist(), truth.kinds, strict=True):
                 kinds[page] = kind
-        self.fates, self.stands_for, self.kinds = fates, stands_for, kinds
+        self.statuses, self.alias_of, self.kinds = statuses, alias_of, kinds
         self._now = [next((rows[page] for rows in self._rows if page in rows), NONE) for page in range(len(urls))]
         teleport = np.zeros(len(urls))
         teleport[[self.ids[url] for url in versions[0].urls]] = versions[0].teleport
-        self._like = replace(versions[0], urls=urls, stands_for=stands_for, teleport=teleport)
+        self._like = replace(versions[0], urls=urls, alias_of=alias_of, teleport=teleport)
         self._read: Counter[int] = Counter()  # how many URLs of each page were read
         self._dead: set[int] = set()
         self._truth: Truth | None = None
@@ -88,7 +88,7 @@ class Moment:
         found = np.sort(np.array([-1 if goal is None else goal for goal in goals], np.int64))
         versions = [rows[page] for rows in self._rows if page in rows]
         if any(np.array_equal(found, row) for row in versions):
-            self._set(page, found, FINE)
+            self._set(page, found, FETCHED)
             return True
         return not versions  # of what is beyond, nothing is known
 
@@ -139,16 +139,16 @@ class Moment:
 
     def _page(self, url: str) -> int | None:
         page = self.ids.get(url)
-        return None if page is None else int(self.stands_for[page])
+        return None if page is None else int(self.alias_of[page])
 
-    def _set(self, page: int, row: IntArray, fate: int) -> None:
-        if fate != self.fates[page] or not np.array_equal(row, self._now[page]):
-            self._now[page], self.fates[page] = row, fate
+    def _set(self, page: int, row: IntArray, status: int) -> None:
+        if status != self.statuses[page] or not np.array_equal(row, self._now[page]):
+            self._now[page], self.statuses[page] = row, status
             self._truth = None
 
     def _ranked(self) -> Truth:
         if self._truth is None:
-            self._truth = replace(self._like, graph=_graph(self._now), fates=self.fates.copy())
+            self._truth = replace(self._like, graph=_graph(self._now), statuses=self.statuses.copy())
             self._sure = self._truth.importance.scores * (1 - self._truth.damping * self._truth.unseen)
             self._held = math.fsum(self._sure[page] for page, count in self._read.items() if count > 0)
         return self._truth
@@ -214,14 +214,14 @@ class Witness:
         """Follow what happened, and compare it with what is there."""
         urls, page = run.state.urls, outcome.page
         url, ledger = urls[page], run.state.crawl.ledger
-        fate, links = self._fate(url), [urls[link] for link in outcome.links.tolist()]
+        status, links = self._status(url), [urls[link] for link in outcome.links.tolist()]
         dies = self._web.pages.place(url) in self._web.plan.dying
         if outcome.kind == "fetched":
-            self._check(fate == "fine" or self._endless(url), f"{url} was read and is {fate}")
+            self._check(status == "fetched" or self._endless(url), f"{url} was read and is {status}")
         elif outcome.kind == "gone":
-            self._check(fate == "gone" or dies, f"{url} was found gone and is {fate}")
+            self._check(status == "gone" or dies, f"{url} was found gone and is {status}")
         elif outcome.kind == "redirected":
-            self._check(fate == "alias" or "/loop/" in url, f"{url} was found moved and is {fate}")
+            self._check(status == "redirected" or "/loop/" in url, f"{url} was found moved and is {status}")
         for moment in self._moments:
             if outcome.kind == "gone":
                 moment.bury(url)
@@ -233,13 +233,13 @@ class Witness:
             for moment in self._moments:
                 moment.hold(url, 1 if counts else -1)
 
-    def _fate(self, url: str) -> str:
+    def _status(self, url: str) -> str:
         moment = self._moments[0]
         page = moment.ids.get(url)
-        return "unknown" if page is None else FATES[moment.fates[page]]
+        return "unknown" if page is None else STATUSES[moment.statuses[page]]
 
     def _endless(self, url: str) -> bool:
-        return host(url) == CALENDAR and self._fate(url) in ("unknown", "beyond")
+        return host(url) == CALENDAR and self._status(url) == "unknown"
 
     def _check(self, true: bool, problem: str) -> None:  # noqa: FBT001
         if not true:

@@ -30,9 +30,8 @@ from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.survey.survey import Survey
-from surveyor.testing.web import EmbeddedWeb
-from surveyor.testing.web_http import Asked
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
+from surveyor.testing.web_server import EmbeddedWeb, HttpRequest
 
 HTML = ("text/html", "application/xhtml+xml")
 SHAPE = WebShape(
@@ -117,7 +116,7 @@ class DirectClient:
         headers = {name: value for name, value in known.items() if value}
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         self.asked.append(request.url)
-        reply = self.web.answer(Asked("GET", parts.hostname, target, headers))
+        reply = self.web.answer(HttpRequest("GET", parts.hostname, target, headers))
         if reply.status == 0:
             return Fetched(request.url, error="reset", detail="the connection was closed without an answer")
         lines = [line.partition(b": ") for line in reply.head.split(b"\r\n")[1:] if line]

@@ -87,7 +87,7 @@ class Explorer:
     def __init__(self, client: Client) -> None:
         self.client, self.web = client, client.web
         self.rules: dict[str, Protego | None] = {}
-        self.found: dict[str, tuple[str, list[str]]] = {}  # URL -> fate, and its links or where it moved
+        self.found: dict[str, tuple[str, list[str]]] = {}  # URL -> status, and its links or where it moved
 
     def patient(self, url: str) -> tuple[int, dict[str, str], bytes]:
         for _ in range(3):
@@ -112,15 +112,15 @@ class Explorer:
             return "blocked", []
         status, headers, body = self.patient(url)
         if status in (301, 302, 308):
-            return "alias", [urljoin(url, headers["location"])]
+            return "redirected", [urljoin(url, headers["location"])]
         if status in (404, 410):
             return "gone", []
         if status != 200:
             return "blocked", []
         links, canonical = links_in(body[:2_000_000], url)
         if canonical not in ("", url) and domain(canonical) == domain(url):
-            return "alias", [canonical]
-        return "fine", links if headers["content-type"].startswith("text/html") else []
+            return "redirected", [canonical]
+        return "fetched", links if headers["content-type"].startswith("text/html") else []
 
     def explore(self) -> None:
         queue = list(self.web.seeds)

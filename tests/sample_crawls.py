@@ -144,7 +144,7 @@ def plain_walk(
     place = {url: page for page, url in enumerate(truth.urls)}
 
     def kind(url: str) -> int:
-        return DEAD if truth.fate(url) != "fine" else ON if topic(url) else OFF
+        return DEAD if truth.status(url) != "fetched" else ON if topic(url) else OFF
 
     def links(page: int) -> np.ndarray:
         return truth.graph.indices[truth.graph.indptr[page] : truth.graph.indptr[page + 1]]

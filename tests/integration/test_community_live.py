@@ -64,7 +64,7 @@ def test_live_is_simulated(tmp_path: Path, select: str, concurrency: int) -> Non
     sources = new[np.repeat(np.arange(truth.graph.pages), np.diff(truth.graph.indptr))]
     graph = Graph.from_arrays(sources, new[truth.graph.indices], nodes=len(number))
     gone = np.zeros(len(number), np.bool_)
-    gone[[number[url] for url in truth.urls if truth.fate(url) == "gone"]] = True
+    gone[[number[url] for url in truth.urls if truth.status(url) == "gone"]] = True
     batch = int(strategy.partition("batch=")[2].partition(",")[0])
     plan = Plan(done.asked.size, select, batch, seed=seed)  # type: ignore[arg-type]
     found = expand(graph, done.local, plan, start=np.arange(done.terms.start, dtype=np.int32), gone=gone)

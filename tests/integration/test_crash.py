@@ -17,7 +17,7 @@ from crash_recovery import MOODY, SHAPE, STEADY, Image, Setting, accounts, diffe
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyError
 from surveyor.store.directory import SurveyFolder
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
 
 ALL = "pages=100000"
 SOME = "pages=40"

@@ -24,7 +24,7 @@ from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.store import warc
 from surveyor.store.database import connect
 from surveyor.store.directory import SurveyFolder
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
 
 HALF, ALL = "pages=15", "pages=100000"
 ARCHIVED = {"archive": True}

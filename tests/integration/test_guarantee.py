@@ -21,7 +21,7 @@ from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.fetch.responses import Reader, judge
 from surveyor.testing import running
-from surveyor.testing.web import Request
+from surveyor.testing.web_server import Request
 from surveyor.web.html import read_page
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls
@@ -70,7 +70,7 @@ def test_moments_follow_the_truth() -> None:
     with running(plan.web) as web:
         moment = Moment(plan.truths(web)[0])
         truth = web.truth(damping=plan.damping)
-        urls = [url for url in moment.ids if moment.fates[moment.ids[url]] == 0][:40]
+        urls = [url for url in moment.ids if moment.statuses[moment.ids[url]] == 0][:40]
         for count, url in enumerate(urls):
             moment.hold(url, 1)
             assert moment.interval() == pytest.approx(moment.slowly(urls[: count + 1]), abs=1e-12)

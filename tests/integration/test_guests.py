@@ -11,7 +11,7 @@ import pytest
 import surveyor as sv
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.testing import EmbeddedWeb, WebSettings, running
-from surveyor.testing.web import Request
+from surveyor.testing.web_server import Request
 
 DELAY, CRAWL_DELAY = 0.05, 0.25
 MOODS = {"robots_rules": 0.2, "robots_agents": 0.1, "robots_delay": 0.15, "robots_error": 0.1, "robots_moved": 0.3}

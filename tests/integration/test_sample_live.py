@@ -25,7 +25,7 @@ from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.outcome import was_asked
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
-from surveyor.testing.web_settings import WebSettings
+from surveyor.testing.web_plan import WebSettings
 from surveyor.web.urls import domain, host
 
 UNLIMITED = 10**6
@@ -123,9 +123,9 @@ def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
 def test_walks_begin_where_a_page_is_now(tmp_path: Path) -> None:
     sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
     truth = sampled.web.truth()
-    fates = {url: truth.fate(url) for url in truth.urls}
-    old = next(url for url, fate in fates.items() if fate == "alias")
-    gone = next(url for url, fate in fates.items() if fate == "gone")
+    statuses = {url: truth.status(url) for url in truth.urls}
+    old = next(url for url, fate in statuses.items() if fate == "redirected")
+    gone = next(url for url, fate in statuses.items() if fate == "gone")
     fine = sampled.web.seeds[0]
     for method in (DEFAULT_METHOD, "webwalker"):
         done = sampled.sample(tmp_path / method, everything, seeds=[old, gone, fine], method=method, fetches=60)
@@ -199,7 +199,7 @@ def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
 def test_seeds_that_cannot_be_read(tmp_path: Path) -> None:
     sampled = Sampled(CALM)
     truth = sampled.web.truth()
-    gone = [url for url in truth.urls if truth.fate(url) == "gone"][:2]
+    gone = [url for url in truth.urls if truth.status(url) == "gone"][:2]
     with pytest.raises(NothingFetched, match=rf"no walk can begin: {gone[0]}, {gone[1]} could not be read"):
         sampled.sample(tmp_path / "a.survey", seeds=gone)
 

@@ -19,8 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 from reference_crawler import AGENT, TIMEOUT, Client, Clock, host_of_role, host_of_style, links_in, url_of_kind
 from surveyor.errors import UsageError
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, Truth, WebSettings, running, serve
-from surveyor.testing.web_html import vocabulary
-from surveyor.testing.web_pages import WebPages
+from surveyor.testing.web_content import WebPages, vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +52,9 @@ def test_same_settings_same_bytes() -> None:
     places = one.places
     assert places == two.places != other.places
     for place in places:
-        assert one.sheet(place) == two.sheet(place)
-        assert one.body(one.sheet(place)) == two.body(two.sheet(place))
-    assert other.sheet("www.site0.example/") != one.sheet("www.site0.example/")
+        assert one.content(place) == two.content(place)
+        assert one.body(one.content(place)) == two.body(two.content(place))
+    assert other.content("www.site0.example/") != one.content("www.site0.example/")
 
 
 def test_switching_a_feature_leaves_the_others() -> None:
@@ -67,9 +66,9 @@ def test_switching_a_feature_leaves_the_others() -> None:
     assert not plain.extra
     assert not plain.roles
     assert {file.style for file in plain.robots.values()} == {"open"}
-    with pytest.raises(UsageError, match="moved is 2"):
+    with pytest.raises(UsageError, match=r"moved .*got 2"):
         WebSettings(moved=2)
-    with pytest.raises(UsageError, match="0 seeds"):
+    with pytest.raises(UsageError, match=r"seeds .*got 0"):
         WebPages(WebSettings(seeds=0))
 
 
@@ -131,7 +130,7 @@ def test_redirects_chain_and_cross_hosts(web: EmbeddedWeb, client: Client, truth
             url, count = headers["location"], count + 1
             place = web.pages.place(url)
         steps.add(count)
-        if place == web.plan.places[page] and truth.fate(web.pages.url(web.plan.old[page])) == "alias":
+        if place == web.plan.places[page] and truth.status(web.pages.url(web.plan.old[page])) == "redirected":
             assert truth.target(web.pages.url(web.plan.old[page])) == truth.target(url)
     assert statuses >= {301, 302, 308}
     assert steps >= {1, 2, 3}
@@ -150,16 +149,16 @@ def test_circles_of_redirects_are_blocked(client: Client, truth: Truth) -> None:
     assert url == start
     alone = start.replace("/loop/0", "/loop/self")
     assert client.get(alone)[1]["location"] == alone
-    assert truth.fate(start) == truth.fate(alone) == "blocked"
+    assert truth.status(start) == truth.status(alone) == "blocked"
 
 
 def test_print_versions_and_forged_canonicals(web: EmbeddedWeb, client: Client, truth: Truth) -> None:
     url = url_of_kind(truth, "print")
     assert links_in(client.get(url)[2], url)[1] == url.removesuffix("?print=1") == truth.target(url)
-    assert web.truth(crawler=PerfectCrawler(canonical=False)).fate(url) == "fine"
+    assert web.truth(crawler=PerfectCrawler(canonical=False)).status(url) == "fetched"
     forged = web.pages.url(min(web.plan.forged))
     assert links_in(client.get(forged)[2], forged)[1] == web.seeds[0]
-    assert web.truth([forged]).fate(forged) == "fine"
+    assert web.truth([forged]).status(forged) == "fetched"
 
 
 def test_dead_pages_and_those_that_die_or_come_back(web: EmbeddedWeb, client: Client) -> None:
@@ -174,8 +173,8 @@ def test_dead_pages_and_those_that_die_or_come_back(web: EmbeddedWeb, client: Cl
     assert [client.get(back)[0] for _ in range(3)] == [404, 200, 200]
     seeds = [*gone, dying, back]
     truth = web.truth(seeds)
-    assert [truth.fate(page) for page in seeds] == ["gone"] * len(gone) + ["fine", "fine"]
-    assert web.truth(seeds, PerfectCrawler(confirms=False)).fate(back) == "gone"
+    assert [truth.status(page) for page in seeds] == ["gone"] * len(gone) + ["fetched", "fetched"]
+    assert web.truth(seeds, PerfectCrawler(confirms=False)).status(back) == "gone"
     for path in ("no-such-page", "archive/all-0.html"):
         assert client.get(url(f"www.site0.example/{path}"))[0] == 404
 
@@ -185,8 +184,8 @@ def test_soft_404(web: EmbeddedWeb, client: Client, truth: Truth) -> None:
     status, _, body = client.get(url + "x")
     assert status == 200
     assert b"not found" in body
-    assert truth.fate(url) == "fine"
-    assert web.truth(crawler=PerfectCrawler(soft_404=True)).fate(url) == "gone"
+    assert truth.status(url) == "fetched"
+    assert web.truth(crawler=PerfectCrawler(soft_404=True)).status(url) == "gone"
 
 
 def test_slow_flaky_down_and_dropping_hosts(web: EmbeddedWeb, client: Client, truth: Truth) -> None:
@@ -198,12 +197,12 @@ def test_slow_flaky_down_and_dropping_hosts(web: EmbeddedWeb, client: Client, tr
     first, second = [client.get(url)[0] for url in flaky], [client.get(url)[0] for url in flaky]
     assert set(first) >= {200, 500, 503}
     assert not {500, 503} & set(second)
-    fates = web.truth([home["flaky"], home["down"], home["reset"]])
-    assert [fates.fate(home[role]) for role in ("flaky", "down", "reset")] == ["fine", "blocked", "blocked"]
+    statuses = web.truth([home["flaky"], home["down"], home["reset"]])
+    assert [statuses.status(home[role]) for role in ("flaky", "down", "reset")] == ["fetched", "blocked", "blocked"]
     begin = time.monotonic()
     assert client.get(home["slow"])[0] == 200
     assert time.monotonic() - begin >= 0.001
-    assert truth.fate(home["slow"]) in ("fine", "beyond")
+    assert truth.status(home["slow"]) in ("fetched", "unknown")
 
 
 def test_a_slow_host_answers_late_and_in_order() -> None:
@@ -235,7 +234,7 @@ def test_a_strict_host_wants_to_be_asked_slowly() -> None:
         times = [request.time for request in web.log if request.status == 200]
         assert all(later - earlier >= 2.5 for earlier, later in pairwise(times))
         assert web.log[0][1:] == (urlsplit(home).hostname, "/", 200, AGENT)
-        assert web.truth([home]).fate(home) == "fine"
+        assert web.truth([home]).status(home) == "fetched"
 
 
 @pytest.mark.parametrize(
@@ -271,10 +270,10 @@ def test_robots_files(web: EmbeddedWeb, client: Client, style: str, status: int)
         ):
             assert file.allows(agent, f"/{path}") == parsed.can_fetch(home + path, agent), (agent, path)
     if style == "agents":
-        assert web.truth([home], PerfectCrawler(agent="unheard")).fate(home) == "blocked"
+        assert web.truth([home], PerfectCrawler(agent="unheard")).status(home) == "blocked"
     if style in ("rules", "agents", "moved"):
         seen = web.truth([home])
-        assert [seen.fate(f"{home}private/{name}.html") for name in ("1", "open")] == ["blocked", "fine"]
+        assert [seen.status(f"{home}private/{name}.html") for name in ("1", "open")] == ["blocked", "fetched"]
         assert client.get(f"{home}private/1.html")[0] == 200  # nothing but manners keeps a robot out
 
 
@@ -315,7 +314,7 @@ def test_changing_pages_and_conditional_requests(web: EmbeddedWeb, client: Clien
     changed = 0
     for url, (_, headers, _body) in before.items():
         status, fresh, body = client.get(url, If_None_Match=headers["etag"])
-        if first.fate(url) == "fine" and first.links(url) != second.links(url):
+        if first.status(url) == "fetched" and first.links(url) != second.links(url):
             assert (status, fresh["last-modified"]) == (200, "Fri, 02 Jan 2026 00:00:00 GMT")
             assert sorted(map(second.target, links_in(body, url)[0])) == sorted(second.links(url))
             changed += 1
@@ -339,7 +338,7 @@ def test_gzip_only_for_those_who_can(web: EmbeddedWeb, client: Client) -> None:
 
 def test_no_more_is_kept_than_allowed(web: EmbeddedWeb, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     first = client.get(web.seeds[0])
-    monkeypatch.setattr("surveyor.testing.web.KEPT", 1)
+    monkeypatch.setattr("surveyor.testing.web_server.CACHE_BYTES", 1)
     assert client.get(web.urls[0])[0] == 200
     assert client.get(web.seeds[0]) == first
 

@@ -13,7 +13,7 @@ from reference_crawler import Client, Clock, Explorer
 from surveyor.errors import UsageError
 from surveyor.outcome import Outcome
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, Truth, WebSettings, running
-from surveyor.testing.web_pages import SESSION
+from surveyor.testing.web_content import SESSION
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +49,17 @@ def test_the_truth_is_what_an_explorer_finds(finite: EmbeddedWeb, explored: dict
     assert truth.bound == truth.unseen == 0
     assert set(truth.urls) == set(explored)
     for page, (url, kind, reason) in enumerate(zip(truth.urls, truth.kinds, truth.reasons, strict=True)):
-        fate, links = explored[url]
+        status, links = explored[url]
         if reason == "loop":
-            assert (fate, kind) == ("alias", "loop")
+            assert (status, kind) == ("redirected", "loop")
             continue
-        assert truth.fate(url) == fate, url
-        if fate == "alias":
+        assert truth.status(url) == status, url
+        if status == "redirected":
             assert truth.target(url) == truth.target(links[0])
             assert truth.graph.links_of(page).size == 0
         else:
             assert sorted(truth.target(link) for link in links) == sorted(truth.links(url)), url
-    assert {"fine", "gone", "blocked", "alias"} == {truth.fate(url) for url in truth.urls}
+    assert {"fetched", "gone", "blocked", "redirected"} == {truth.status(url) for url in truth.urls}
     assert set(truth.reasons) == {"", "robots", "error", "loop"}
     assert any("?sid=" in url for url in truth.urls) or finite.settings.rng == 1  # no link leads there
 
@@ -70,13 +70,12 @@ def test_the_ledger_brackets_the_truth(finite: EmbeddedWeb, explored: dict[str, 
         graph = sv.GrowingGraph()
         ledger = sv.Ledger(graph, [truth.ids[url] for url in finite.seeds], precision=1e-9, pages=len(truth.urls))
         read: list[str] = []
-        for count, (url, (fate, links)) in enumerate(explored.items()):
+        for count, (url, (status, links)) in enumerate(explored.items()):
             page, goals = truth.ids[url], np.array([truth.ids[link] for link in links], np.int32)
-            old = graph.put(page, goals if fate == "fine" else goals[:0])
-            kind = {"fine": "fetched", "gone": "gone", "blocked": "blocked", "alias": "redirected"}[fate]
-            target = int(goals[0]) if fate == "alias" else -1
-            ledger.observe(Outcome(page, kind, graph.links_of(page), target=target), old)  # type: ignore[arg-type]
-            read += [url] if fate == "fine" else []
+            old = graph.put(page, goals if status == "fetched" else goals[:0])
+            target = int(goals[0]) if status == "redirected" else -1
+            ledger.observe(Outcome(page, status, graph.links_of(page), target=target), old)  # type: ignore[arg-type]
+            read += [url] if status == "fetched" else []
             if count % 100 == 0:
                 at_least, at_most = completion.coverage(read)
                 assert ledger.coverage().at_least <= at_most + 1e-12
@@ -90,11 +89,11 @@ def test_the_ledger_brackets_the_truth(finite: EmbeddedWeb, explored: dict[str, 
 
 def test_importance_is_pagerank_of_the_graph(web: EmbeddedWeb, truth: Truth) -> None:
     teleport = np.zeros(len(truth.urls))
-    teleport[[truth.stands_for[truth.ids[url]] for url in web.seeds]] = 1
+    teleport[[truth.alias_of[truth.ids[url]] for url in web.seeds]] = 1
     ranking = sv.pagerank(truth.graph, tolerance=1e-12, teleport=teleport)
     assert truth.importance.scores.sum() == pytest.approx(1, abs=1e-12)
     assert np.array_equal(ranking.scores, truth.importance.scores)
-    assert truth.importance.scores[truth.fates == 3].sum() == 0
+    assert truth.importance.scores[truth.statuses == 3].sum() == 0
     assert truth.coverage(truth.urls)[1] == 1
     assert truth.coverage([]) == pytest.approx((0, 0), abs=1e-11)
 
@@ -102,7 +101,7 @@ def test_importance_is_pagerank_of_the_graph(web: EmbeddedWeb, truth: Truth) -> 
 @pytest.mark.parametrize("depth", [2, 5, 10])
 def test_a_cut_web_brackets_what_lies_behind(web: EmbeddedWeb, truth: Truth, depth: int) -> None:
     cut = web.truth(depth=depth)
-    assert cut.fate("http://unheard.example/") == "beyond"
+    assert cut.status("http://unheard.example/") == "unknown"
     assert 0 < cut.unseen <= cut.bound == 0.85 ** (depth + 1)
     for start in range(4):
         read = list(truth.urls[start::4])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.report.survey_html import Truth
     from surveyor.survey.survey import Survey
-    from surveyor.testing.web import EmbeddedWeb
+    from surveyor.testing.web_server import EmbeddedWeb
 
 GOAL = 0.9
 KILLED_AFTER = 150  # pages
@@ -41,8 +41,8 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and a
     calendar without end. With --serve it is there for crawls of your own.
     """
-    from surveyor.testing.web import running
-    from surveyor.testing.web_settings import WebSettings
+    from surveyor.testing.web_plan import WebSettings
+    from surveyor.testing.web_server import running
 
     settings = WebSettings(rng=rng, port=port, **HURRY)  # type: ignore[arg-type]
     if serve:
@@ -170,8 +170,8 @@ def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: st
 
 
 def _serve(output: Output, settings: object) -> int:
-    from surveyor.testing.web import serve
-    from surveyor.testing.web_settings import WebSettings
+    from surveyor.testing.web_plan import WebSettings
+    from surveyor.testing.web_server import serve
 
     def ready(web: EmbeddedWeb) -> None:
         output.object("demo", {"port": web.port, "seeds": web.seeds, "hosts": list(web.hosts)})

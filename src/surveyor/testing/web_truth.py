@@ -1,28 +1,28 @@
-"""The truth about an embedded web: the graph that a perfect crawler would see, and the importance of its pages.
+"""Ground truth of an embedded web: the graph that a perfect crawler would see, and the importance of its pages.
 
-The crawler starts from seeds, asks patiently (it repeats what may pass, waits when told to), follows links within
-its scope, and sees the web in one version. `PerfectCrawler` says what counts as what. The graph is that of the
-ledger: links as fetched; pages that redirect (or name a canonical of their own domain) stand for others, and a page
-that linked to both keeps both links; pages gone have no links.
+The crawler starts from seeds, retries transient failures, waits where it must, follows links in its scope, and sees
+one version of the web. `PerfectCrawler` defines its policies. The graph is that of the ledger: links as fetched;
+redirects (and canonical URLs of the same domain) are aliases, and a page that links to both URLs keeps both links;
+pages that are gone have no links.
 
-| fate | pages | links |
+| status | pages | links |
 |---|---|---|
-| fine | read, with whatever status on the way | as fetched, distinct, in scope, without itself and without nofollow |
+| fetched | any status on the way | as fetched, distinct, in scope, without self-links and nofollow |
 | gone | 404, 410 | none |
-| blocked | robots.txt, a host that is down, redirects in a circle or out of scope | none (`behind`: the real ones) |
-| alias | redirects, canonical | none; links to it lead to what it stands for |
-| beyond | further away than the depth | not looked at: any |
+| blocked | robots.txt, host down, redirect loop or redirect out of scope | none (`behind`: the real ones) |
+| redirected | redirects, canonical URLs | none; links to it count for its target |
+| unknown | beyond the depth limit | not visited: any |
 
-**Importance** is PageRank with jumps to the seeds, damping d. If no page is beyond, it is exact but for the error of
-the ranking. (Blocked pages could have any links; the graph is the web in which they have these.) If the web has no end,
-it is cut at some depth D. Let ρ be the mass that pages beyond absorb if they pass nothing on. Then ρ ≤ d ** (D + 1),
-because a surfer who got there has followed D + 1 links since the last jump; and since each page keeps 1 − d of what
-it absorbs for itself, the pages S of the graph that were read hold
+**Importance** is PageRank with teleport to the seeds, damping d. If no page is unknown, it is exact up to the error of
+the ranking. (Blocked pages could have any links; this is the web in which they have the ones listed.) An endless web is
+cut at depth D. Let ρ be the mass that unknown pages absorb if they pass none on. Then ρ ≤ d ** (D + 1), because a
+random surfer there has followed D + 1 links since the last jump; and since each page keeps 1 − d of what it absorbs,
+the fetched pages S of the graph hold
 
     settled(S) + (1 − d)·ρ(S)  ≤  coverage  ≤  settled(S) + (1 − d)·ρ(S) + d·ρ
 
-however the web goes on. Both sides come from one ranking x in which pages beyond are without links: with m their
-share of it, ρ = m / (1 − d + d·m), settled = x · (1 − d·ρ), and (1 − d)·ρ_j is the same formula for pages beyond.
+for every continuation of the web. Both sides follow from one ranking x in which unknown pages have no links: with m
+their share of it, ρ = m / (1 − d + d·m), settled = x · (1 − d·ρ), and (1 − d)·ρ_j likewise.
 """
 
 from __future__ import annotations
@@ -40,95 +40,94 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.testing.web_html import Sheet
-from surveyor.testing.web_pages import WebPages
+from surveyor.testing.web_content import Content, WebPages
 from surveyor.testing.web_plan import NOWHERE, domain_of
 
-FATES = ("fine", "gone", "blocked", "alias", "beyond")
-FINE, GONE, BLOCKED, ALIAS, BEYOND = range(5)
-ENDLESS = 60  # links from the seeds: where a calendar is cut unless a depth is given
+STATUSES = ("fetched", "gone", "blocked", "redirected", "unknown")
+FETCHED, GONE, BLOCKED, REDIRECTED, UNKNOWN = range(5)
+CALENDAR_DEPTH = 60  # links from the seeds at which an endless calendar is cut, unless a depth is passed
 TOLERANCE = 1e-12
-ENDS = 1 << 16  # bytes that the links at both ends of a huge page take at most
+LINK_BYTES = 1 << 16  # upper bound of the size of the links at both ends of a huge page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfectCrawler:
-    """What a crawler makes of what it gets; the defaults are those of the ledger's definition."""
+    """Policies of the crawler that defines the ground truth; the defaults follow the definition of the ledger."""
 
-    agent: str = "surveyor"  # the product token that robots.txt files know
-    scope: Callable[[str], bool] | None = None  # which URLs belong
-    normalise: Callable[[str], str] | None = None  # makes one URL of several, such as by dropping ?sid=
+    agent: str = "surveyor"  # product token for robots.txt
+    scope: Callable[[str], bool] | None = None  # predicate of URLs in scope
+    normalise: Callable[[str], str] | None = None  # maps equivalent URLs to one, e.g. by dropping ?sid=
     nofollow: bool = False  # whether links with rel=nofollow count
-    canonical: bool = True  # whether a canonical of the same domain is believed
-    confirms: bool = True  # whether a page is asked twice before it counts as gone
-    soft_404: bool = False  # whether a page that only says that there is none is recognised as gone
-    longest: int = 2_000_000  # bytes of a page that are read: all of a huge one, or the links before its text
-    behind: bool = False  # whether blocked pages have their real links in the graph
+    canonical: bool = True  # whether canonical URLs of the same domain are followed
+    confirms: bool = True  # whether a 404 is requested twice before the page counts as gone
+    soft_404: bool = False  # whether soft 404 pages count as gone
+    longest: int = 2_000_000  # size limit of a page in bytes; decides whether the last links of a huge page count
+    behind: bool = False  # whether blocked pages keep their real links in the graph
 
 
 @dataclass(frozen=True)
 class Truth:
-    """A graph with names, and what became of each page."""
+    """Ground truth of an embedded web: link graph, and status and importance of each URL."""
 
-    graph: Graph  # a multigraph, ids as in `urls`
+    graph: Graph  # multigraph; ids index `urls`
     urls: tuple[str, ...]
     kinds: tuple[str, ...]  # labels: ordinary, farm, …, calendar, soft-404, redirect, …
-    fates: ByteArray  # `FATES` names the numbers
-    reasons: tuple[str, ...]  # of pages blocked: robots, error, loop or scope
-    stands_for: IntArray  # of each page: the page it is an alias of, or itself
-    teleport: FloatArray  # even over the seeds
+    statuses: ByteArray  # indices into `STATUSES`
+    reasons: tuple[str, ...]  # of blocked pages: robots, error, loop or scope
+    alias_of: IntArray  # canonical page of each page, often itself
+    teleport: FloatArray  # uniform over the seeds
     damping: float
-    depth: int | None  # where it was cut, if it was
+    depth: int | None  # at which the web was cut, if it was
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The id of each URL."""
+        """Id of each URL."""
         return {url: page for page, url in enumerate(self.urls)}
 
     @cached_property
     def importance(self) -> Ranking:
-        """PageRank from the seeds, as if pages beyond were without links."""
+        """PageRank with teleport to the seeds; unknown pages have no links."""
         return pagerank(self.graph, self.damping, TOLERANCE, self.teleport)
 
     @property
     def exact(self) -> bool:
-        """Whether the whole web that can be reached is here."""
-        return not bool((self.fates == BEYOND).any())
+        """Whether the graph contains every reachable page."""
+        return not bool((self.statuses == UNKNOWN).any())
 
     @property
     def unseen(self) -> float:
-        """The mass that pages beyond absorb, ρ."""
-        share = float(self.importance.scores[self.fates == BEYOND].sum())
+        """Mass ρ that unknown pages absorb."""
+        share = float(self.importance.scores[self.statuses == UNKNOWN].sum())
         return share / (1 - self.damping + self.damping * share)
 
     @property
     def bound(self) -> float:
-        """What ρ can be at most: d ** (depth + 1), or 0."""
+        """Upper bound of ρ: d ** (depth + 1), or 0."""
         return 0.0 if self.depth is None or self.exact else self.damping ** (self.depth + 1)
 
-    def fate(self, url: str) -> str:
-        """Return what became of a URL: fine, gone, blocked, alias or beyond (also of one not met)."""
+    def status(self, url: str) -> str:
+        """Return the status of a URL: fetched, gone, blocked, redirected or unknown."""
         page = self.ids.get(url)
-        return FATES[BEYOND if page is None else int(self.fates[page])]
+        return STATUSES[UNKNOWN if page is None else int(self.statuses[page])]
 
     def target(self, url: str) -> str:
-        """Return the URL that a URL stands for."""
-        return self.urls[int(self.stands_for[self.ids[url]])]
+        """Return the canonical URL of a URL."""
+        return self.urls[int(self.alias_of[self.ids[url]])]
 
     def links(self, url: str) -> list[str]:
         """Return the URLs that a page links to."""
         return [self.urls[page] for page in self.graph.links_of(self.ids[url])]
 
-    def coverage(self, read: Iterable[str]) -> tuple[float, float]:
-        """Return at least and at most how much of all importance these pages hold; URLs not met hold any."""
-        pages = {int(self.stands_for[self.ids[url]]) for url in read if url in self.ids}
-        sure = self.importance.scores * (1 - self.damping * self.unseen)
-        held = float(sure[sorted(pages)].sum())
+    def coverage(self, fetched: Iterable[str]) -> tuple[float, float]:
+        """Return lower and upper bounds of the importance of these pages; unknown URLs may hold any amount."""
+        pages = {int(self.alias_of[self.ids[url]]) for url in fetched if url in self.ids}
+        certain = self.importance.scores * (1 - self.damping * self.unseen)
+        share = float(certain[sorted(pages)].sum())
         error = self.importance.error
-        return max(0.0, held - error), min(1.0, held + self.damping * self.unseen + error)
+        return max(0.0, share - error), min(1.0, share + self.damping * self.unseen + error)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{(self.fates == fate).sum():,} {name}" for fate, name in enumerate(FATES))
+        counts = ", ".join(f"{(self.statuses == code).sum():,} {name}" for code, name in enumerate(STATUSES))
         return f"Truth({self.graph.pages:,} URLs: {counts}; {self.graph.links:,} links)"
 
 
@@ -141,27 +140,29 @@ def find_truth(
     damping: float = 0.85,
     depth: int | None = None,
 ) -> Truth:
-    """Follow all links from the seeds; `depth` cuts everything, without it only what has no end is cut."""
-    walk = _Walk(pages, crawler or PerfectCrawler(), version, depth)
-    starts = [walk.number(url) for url in seeds]
+    """Follow all links from the seeds to `depth`; by default only the endless calendar is cut."""
+    search = _Search(pages, crawler or PerfectCrawler(), version, depth)
+    starts = [search.number(url) for url in seeds]
     if not starts or None in starts:
-        raise UsageError("a seed is out of scope, or there is none", hint="give URLs of this web that are in scope")
-    walk.run([start for start in starts if start is not None])
-    return walk.truth([start for start in dict.fromkeys(starts) if start is not None], damping)
+        raise UsageError(
+            "seeds must be URLs of this web in scope, got none or one out of scope", hint="see EmbeddedWeb.seeds"
+        )
+    search.run([start for start in starts if start is not None])
+    return search.truth([start for start in dict.fromkeys(starts) if start is not None], damping)
 
 
-class _Walk:
-    """A breadth-first search in which aliases cost no step."""
+class _Search:
+    """Breadth-first search in which aliases cost no step."""
 
     def __init__(self, pages: WebPages, crawler: PerfectCrawler, version: int, depth: int | None) -> None:
         self.pages, self.crawler, self.version, self.depth = pages, crawler, version, depth
         self.ids: dict[str, int] = {}
         self.urls: list[str] = []
-        self.fates: dict[int, int] = {}
+        self.statuses: dict[int, int] = {}
         self.reasons: dict[int, str] = {}
         self.kinds: dict[int, str] = {}
         self.rows: dict[int, list[int]] = {}
-        self.goals: dict[int, int] = {}
+        self.targets: dict[int, int] = {}
 
     def number(self, url: str) -> int | None:
         """Return the id of a URL, None if it is out of scope."""
@@ -184,98 +185,98 @@ class _Walk:
             place = self.pages.place(self.urls[page])
             if place.startswith(NOWHERE):
                 self.kinds[page] = "nowhere"
-                self._end(page, BLOCKED, "error")
+                self._set(page, BLOCKED, "error")
                 continue
-            sheet = self.pages.sheet(place, self.version)
-            self.kinds[page] = sheet.kind
-            limit = ENDLESS if self.depth is None and sheet.kind == "calendar" else self.depth
+            content = self.pages.content(place, self.version)
+            self.kinds[page] = content.kind
+            limit = CALENDAR_DEPTH if self.depth is None and content.kind == "calendar" else self.depth
             if limit is not None and depth > limit:
-                self._end(page, BEYOND)
+                self._set(page, UNKNOWN)
                 continue
-            self._look(page, sheet)
-            if page in self.goals:
-                queue.appendleft((self.goals[page], depth))
-            queue.extend((goal, depth + 1) for goal in self.rows.get(page, ()))
+            self._visit(page, content)
+            if page in self.targets:
+                queue.appendleft((self.targets[page], depth))
+            queue.extend((target, depth + 1) for target in self.rows.get(page, ()))
 
-    def _end(self, page: int, fate: int, reason: str = "") -> None:
-        self.fates[page], self.reasons[page] = fate, reason
+    def _set(self, page: int, status: int, reason: str = "") -> None:
+        self.statuses[page], self.reasons[page] = status, reason
 
-    def _look(self, page: int, sheet: Sheet) -> None:
-        """Decide the fate of a page and note its links or where it moved."""
+    def _visit(self, page: int, content: Content) -> None:
+        """Set the status of a page, and its links or redirect target."""
         crawler, plan = self.crawler, self.pages.plan
-        host, _, rest = sheet.place.partition("/")
-        self._end(page, FINE)
+        host, _, rest = content.place.partition("/")
+        self._set(page, FETCHED)
         if plan.role(host) in ("down", "reset"):
-            self._end(page, BLOCKED, "error")
+            self._set(page, BLOCKED, "error")
         elif not plan.robots_of(host).allows(crawler.agent, "/" + rest):
-            self._end(page, BLOCKED, "robots")
-        if self.fates[page] == BLOCKED and not crawler.behind:
+            self._set(page, BLOCKED, "robots")
+        if self.statuses[page] == BLOCKED and not crawler.behind:
             return
-        if sheet.moved_to:
-            goal = self.number(self.pages.url(sheet.moved_to))
-            if goal is None:
-                self._end(page, BLOCKED, "scope")
-            elif self.fates[page] == FINE:
-                self._move(page, goal)
+        if content.redirect:
+            target = self.number(self.pages.url(content.redirect))
+            if target is None:
+                self._set(page, BLOCKED, "scope")
+            elif self.statuses[page] == FETCHED:
+                self._redirect(page, target)
             else:
-                self.rows[page] = [goal]
+                self.rows[page] = [target]
             return
-        if self.fates[page] == FINE:
-            soft = sheet.kind == "soft-404" and crawler.soft_404
-            if sheet.status >= 400 or soft or (sheet.kind == "returning" and not crawler.confirms):
-                self._end(page, GONE)
+        if self.statuses[page] == FETCHED:
+            soft = content.kind == "soft-404" and crawler.soft_404
+            if content.status >= 400 or soft or (content.kind == "returning" and not crawler.confirms):
+                self._set(page, GONE)
                 return
-            if (goal := self._canonical(page, sheet)) is not None:
-                self._move(page, goal)
+            if (target := self._canonical(page, content)) is not None:
+                self._redirect(page, target)
                 return
-        whole = crawler.longest > self.pages.settings.huge_bytes + ENDS
-        links = sheet.links + (sheet.tail if whole else ())
-        goals = [self.number(self.pages.url(link.place)) for link in links if crawler.nofollow or not link.nofollow]
-        self.rows[page] = [goal for goal in dict.fromkeys(goals) if goal is not None and goal != page]
+        whole = crawler.longest > self.pages.settings.huge_bytes + LINK_BYTES
+        links = content.links + (content.tail if whole else ())
+        targets = [self.number(self.pages.url(link.place)) for link in links if crawler.nofollow or not link.nofollow]
+        self.rows[page] = [target for target in dict.fromkeys(targets) if target is not None and target != page]
 
-    def _canonical(self, page: int, sheet: Sheet) -> int | None:
-        """Return another page that a page names as canonical, if it is to be believed."""
-        if not (self.crawler.canonical and sheet.canonical):
+    def _canonical(self, page: int, content: Content) -> int | None:
+        """Return the canonical page of a page, if it is another one on the same domain."""
+        if not (self.crawler.canonical and content.canonical):
             return None
-        if domain_of(sheet.canonical.partition("/")[0]) != domain_of(sheet.place.partition("/")[0]):
+        if domain_of(content.canonical.partition("/")[0]) != domain_of(content.place.partition("/")[0]):
             return None
-        goal = self.number(self.pages.url(sheet.canonical))
-        return None if goal == page else goal
+        target = self.number(self.pages.url(content.canonical))
+        return None if target == page else target
 
-    def _move(self, page: int, goal: int) -> None:
-        self._end(page, ALIAS)
-        self.goals[page] = goal
+    def _redirect(self, page: int, target: int) -> None:
+        self._set(page, REDIRECTED)
+        self.targets[page] = target
 
     def truth(self, starts: list[int], damping: float) -> Truth:
-        """Merge aliases and gather all that was found."""
+        """Merge aliases and return the ground truth."""
         count = len(self.urls)
-        stands_for = np.array([self._final(page) for page in range(count)], np.int64)
-        rows = [np.sort(stands_for[self.rows.get(page, [])]) for page in range(count)]
+        alias_of = np.array([self._final(page) for page in range(count)], np.int64)
+        rows = [np.sort(alias_of[self.rows.get(page, [])]) for page in range(count)]
         indptr = np.concatenate([[0], np.cumsum([row.size for row in rows])]).astype(np.int64)
         graph = Graph(indptr, np.concatenate(rows).astype(np.int32), names=Names.of(self.urls))
-        teleport = np.bincount(stands_for[starts], minlength=count) / len(starts)
-        fates = np.array([self.fates[page] for page in range(count)], np.uint8)
-        cut = bool((fates == BEYOND).any())
+        teleport = np.bincount(alias_of[starts], minlength=count) / len(starts)
+        statuses = np.array([self.statuses[page] for page in range(count)], np.uint8)
+        cut = bool((statuses == UNKNOWN).any())
         return Truth(
             graph,
             tuple(self.urls),
             tuple(self.kinds[page] for page in range(count)),
-            read_only(fates),
+            read_only(statuses),
             tuple(self.reasons[page] for page in range(count)),
-            read_only(stands_for),
+            read_only(alias_of),
             read_only(teleport),
             damping,
-            (ENDLESS if self.depth is None else self.depth) if cut else None,
+            (CALENDAR_DEPTH if self.depth is None else self.depth) if cut else None,
         )
 
     def _final(self, page: int) -> int:
-        """Follow aliases to their end; those that go round in a circle are blocked."""
+        """Follow aliases to the end; loops are blocked."""
         path: dict[int, None] = {}
-        while page in self.goals and page not in path:
+        while page in self.targets and page not in path:
             path[page] = None
-            page = self.goals[page]
-        if page in path:  # all from the first time it was met
+            page = self.targets[page]
+        if page in path:  # the loop
             for member in list(path)[list(path).index(page) :]:
-                del self.goals[member]
-                self._end(member, BLOCKED, "loop")
+                del self.targets[member]
+                self._set(member, BLOCKED, "loop")
         return page
