@@ -155,9 +155,10 @@ def _longer(ground: Setup, rounds: int) -> list[Row]:
 
 def _walking(ground: Setup, method: str, steps: int) -> Callable[[], int]:
     from surveyor.estimate.sampling.compiled_walks import CompiledWalks
+    from surveyor.estimate.sampling.walk_methods import WalkPlan
 
     def begun() -> CompiledWalks:
-        return CompiledWalks(ground.near, ground.topic, ground.starts, method=method)
+        return CompiledWalks(ground.near, ground.topic, ground.starts, WalkPlan(method))
 
     pilot = begun()  # compiles before the clock starts, and tells how many rounds make so many steps
     pilot.advance(PILOT)

@@ -38,6 +38,7 @@ from surveyor.estimate.sampling.in_link_coverage import (
     estimate_in_link_coverage,
     estimate_neighbour_coverage,
 )
+from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
@@ -125,7 +126,7 @@ class Scene:
     def walk(self, source: NeighbourLists, steps: int, rng: np.random.Generator) -> CompiledWalks:
         """Walk so many steps in all."""
         starts = rng.choice(self.starts, WALKS)
-        walks = CompiledWalks(source, self.topic, starts, method=self.method, rng=int(rng.integers(1 << 30)))
+        walks = CompiledWalks(source, self.topic, starts, WalkPlan(self.method, rng=int(rng.integers(1 << 30))))
         while len(walks.trace()) < steps:
             walks.advance((steps - len(walks.trace())) // WALKS + 1)
         return walks

@@ -39,6 +39,7 @@ from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 from surveyor.estimate.sampling.estimates import Estimate, mean, share
 from surveyor.estimate.sampling.sample_goals import GoalCheck, SampleGoal, check_intervals
 from surveyor.estimate.sampling.sizes import topic_size
+from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.binomial import regularized_beta
 from surveyor.kernels.thread_pool import cores
@@ -105,7 +106,7 @@ def properties(web: TopicWeb, seed: int = 3) -> dict[str, FloatArray]:
 def begun(web: TopicWeb, method: str, seed: int, part: BoolArray) -> CompiledWalks:
     """Set walks on their first pages."""
     starts = web.starts(WALKS, np.random.default_rng(50_000 + seed), part)
-    return CompiledWalks(web.neighbours, web.topic, starts, method=method, rng=seed)
+    return CompiledWalks(web.neighbours, web.topic, starts, WalkPlan(method, rng=seed))
 
 
 def sampled(walks: CompiledWalks, asked: dict[str, FloatArray], goal: SampleGoal) -> WalkTrace | None:

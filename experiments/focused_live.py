@@ -133,7 +133,7 @@ def measure(
     told = found.share(PROPERTY)
     return Figures(
         topic, len(urls), len(urls) / full, truth, told.value, told.low, told.high, found.fetches, full,
-        found.distinct, found.ending, sum(_is_forbidden(web, one) for one in web.log), time.monotonic() - began,
+        found.distinct_pages, found.ending, sum(_is_forbidden(web, one) for one in web.log), time.monotonic() - began,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from experiments.topic_webs import TopicWeb
 from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks
 from surveyor.estimate.sampling.standard_errors import after_burn_in
-from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_methods import METHODS, WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.thread_pool import ThreadPool
 
@@ -73,7 +73,7 @@ def sample(
 ) -> tuple[WalkTrace, BoolArray]:
     """Walk until so many pages were fetched; return the steps and which pages those were."""
     starts = web.starts(walks, np.random.default_rng(1_000 + seed), among)
-    going = CompiledWalks(web.neighbours, web.topic, starts, method=method, rng=seed)
+    going = CompiledWalks(web.neighbours, web.topic, starts, WalkPlan(method, rng=seed))
     while not going.advance(max(64, 2 * fetches // walks), fetches=fetches):
         if len(going.trace()) > MOST * fetches:
             break

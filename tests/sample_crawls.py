@@ -12,15 +12,14 @@ import numpy as np
 
 from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
-from surveyor.estimate.sampling.course import WalkScheduler
-from surveyor.estimate.sampling.ground import DEAD, OFF, ON, WalkGraph
-from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_goals import WalkLimits
+from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walk_methods import WalkPlan
-from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
-from surveyor.estimate.sampling.walking import PythonWalks
+from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
+from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
@@ -108,17 +107,22 @@ class Sampled(Setting):
             hook(sample.folder, before, after)
             self.hosts = Hosts(sample.settings.delay, clock=self.clock, stored=sample.folder.journal.robots)
             return asyncio.run(
-                run(
-                    sample, client=self.client, hosts=self.hosts, wait=self.client.wait, patience=0.0,
-                    watch=lambda course, _run, outcome: None if outcome is None else watch(course), **limits,
+                walk_live(
+                    sample,
+                    WalkLimits(**limits),
+                    client=self.client,
+                    hosts=self.hosts,
+                    wait=self.client.wait,
+                    patience=0.0,
+                    watch=lambda scheduler, _run, outcome: None if outcome is None else watch(scheduler),
                 )
-            )  # fmt: skip
+            )
 
 
 def ground_of(done: WalkResult) -> WalkGraph:
     """Return what walks over a survey or the web know of pages."""
     assert isinstance(done.pages, SurveyPages)
-    return done.pages.ground
+    return done.pages.graph
 
 
 def by_url(done: WalkResult) -> list[Row]:
@@ -157,11 +161,11 @@ def plain_walk(
     )
     starts = [place[seeds[walk % len(seeds)]] for walk in range(walks)]
     walking = PythonWalks(ground, starts, WalkPlan(**{"rng": 5, "window": 100, **how}))
-    while not walking.full and ground.round < rounds:
+    while not walking.over_budget and ground.round < rounds:
         for page in walking.missing(fetches):
             there = kind(truth.urls[page])
             ground.learn(page, there, () if there == DEAD else links(page).tolist())
-        if not walking.full:
+        if not walking.over_budget:
             walking.round()
     trace = walking.trace()
     columns = [trace.walk, trace.segment, trace.page, trace.on_topic, trace.degree, trace.fetches]

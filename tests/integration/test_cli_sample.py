@@ -237,7 +237,7 @@ def test_twice_the_budget() -> None:
     assert longer(["sample", "a.example"], wish("a.example"))[-2:] == ["--until", "ess=400,fetches=10000"]
 
 
-@pytest.mark.parametrize("budget", ["700000", "1234567", "0.5", "700000k", "2.50m", "99999999999"])
+@pytest.mark.parametrize("budget", ["700000", "1234567", "0.5k", "700000k", "2.50m", "99999999999"])
 def test_twice_the_budget_can_be_run(budget: str) -> None:
     (rule,) = longer([f"ess=9,fetches={budget}"], wish("a.graph", until=(f"ess=9,fetches={budget}",)))
     once, twice = SampleGoal.parse(f"fetches={budget}").fetches, SampleGoal.parse(rule).fetches

@@ -66,7 +66,7 @@ def path(tmp_path: Path) -> str:
         (["--topic", "tld:example", "--until", "width=3%"], "nothing says which interval is to be narrow"),
         ([*QUICK, "--until", "width=3%", "--mean", "degree"], "a width is for shares, and degree is a number of links"),
         ([*QUICK, "--by", "language"], "a graph does not know in which language pages are"),
-        ([*QUICK, "--in-links", "300%"], "3 is no share of in-links"),
+        ([*QUICK, "--in-links", "300%"], "in_links must be a share from 0 to 1, got 3"),
         ([*QUICK, "--in-links", "10%", "--in-links", "20%"], "more than one --in-links is for the web"),
         ([*QUICK, "--start", "https://nowhere.example/"], "no page https://nowhere.example/"),
         ([*QUICK, "--in-links", "none.tsv"], "none.tsv"),
@@ -133,10 +133,10 @@ def test_walks_that_never_find_the_topic(capsys: pytest.CaptureFixture[str]) -> 
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
     said = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
-    assert "! 4 of 8 walks have not found the topic so far: walk longer, or begin at pages on it\n" in said.err
+    assert "! 4 of 8 walks have not found the topic yet" in said.err
     lost = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/")
     assert lost.code == 3
-    assert "! no walk found a page on topic (tld:example): begin at pages that are" in lost.err
+    assert "! no walk found a page on topic (tld:example)" in lost.err
     assert "estimate" not in lost.out
     told = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
     assert (told["ending"], told["reached"], told["estimates"]) == ("lost", False, [])
@@ -158,7 +158,7 @@ def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.code == 0
     assert "! R-hat " in said.err
     assert "the walks disagree" in said.err
-    assert "! a walk was left out that never moved: no neighbour of the first page is on topic" in said.err
+    assert "! a walk was left out that never moved" in said.err
     page = Said(
         capsys, "sample", "parts.graph", *words, "--start", starts[0], "--start", starts[1], "--report", "r.html"
     )
@@ -176,7 +176,7 @@ def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[s
     words = ["sample", path, "--topic", "tld:example", "--until", "fetches=1", "--walks", "4", "--draws", "3"]
     said = Said(capsys, *words, "--report", "r.html", "--plots", "curves", "--pages", "p.csv")
     assert said.code == 3
-    assert "! 4 of 4 walks have not found the topic so far: walk longer, or begin at pages on it\n" in said.err
+    assert "! 4 of 4 walks have not found the topic yet" in said.err
     assert "was not reached" not in said.err  # a budget alone is the goal, and it is spent
     assert "! no curves were drawn into curves: no step is on topic\n" in said.err
     assert "--until fetches=2 " in said.err
@@ -184,7 +184,7 @@ def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[s
     assert not Path("curves").exists()
     assert Path("p.csv").read_text().splitlines() == ["url,weight,visits,degree,walk,fetches"]
     page = Path("r.html").read_text("utf-8")
-    assert "4 of 4 walks have not found the topic so far" in page
+    assert "4 of 4 walks have not found the topic yet" in page
     assert "<svg" not in page
     told = Said(capsys, *words, "--json").json()
     assert told["reached"] is sv.sample(path, "tld:example", until="fetches=1", walks=4).reached
@@ -198,8 +198,8 @@ def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture
     assert said.code == 3
     assert "mean out_degree" in said.out
     assert said.out.count("example") == 2  # the topic, and the one category
-    assert "! --draws 100000 cannot be told: 100,000 pages out of " in said.err
-    assert "steps on topic; walk longer, or ask for fewer pages\n" in said.err
+    assert "! --draws 100000 cannot be told: " in said.err
+    assert "got 100,000" in said.err
     assert "was not reached" not in said.err
     assert "--draws 100000 cannot be told" in Path("r.html").read_text("utf-8")
     told = Said(capsys, *words, "--json").json()

@@ -19,10 +19,12 @@ import surveyor as sv
 from console import Said
 from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
-from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.sample_goals import WalkLimits
+from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walked import SurveyPages, WalkResult
+from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.fetch.http import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -33,7 +35,8 @@ import sys
 from sample_crawls import halves
 from surveyor.config import Settings
 from surveyor.fetch.http import run_sync
-from surveyor.estimate.sampling.live import run
+from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 out, proxy, *seeds = sys.argv[1:]
 given = {"proxy": proxy, "contact": "me@example.org", "delay": 0.0, "backoff": 0.02, "rng": 5, "concurrency": 4}
@@ -41,7 +44,7 @@ chosen = Settings(**given)
 where = dict.fromkeys(given, "test")
 options = SampleOptions(window=100)
 with open_sample_survey(seeds, halves, options, out=out, settings=chosen, origins=where) as sample:
-    run_sync(run(sample, fetches=150))
+    run_sync(walk_live(sample, WalkLimits(fetches=150)))
 """
 
 
@@ -58,7 +61,7 @@ def sampled(
     where = dict.fromkeys(chosen, "test")
     options = SampleOptions(window=100, **wish)
     with open_sample_survey(seeds, topic, options, out=out, settings=Settings(**chosen), origins=where) as sample:
-        return run_sync(run(sample, fetches=fetches, resolver=resolver))
+        return run_sync(walk_live(sample, WalkLimits(fetches=fetches), resolver=resolver))
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
         kept = {folder.archive.read(visit.warc).url for visit in visits if visit.warc is not None}
     assert {visit.kind for visit in visits} == {"fetched", "gone", "redirected", "blocked"}
     asked = {f"http://{one.host}:{web.port}{one.path}" for one in log if one.path != "/robots.txt"}
-    assert asked <= {done.pages.url(page) for page in done.asked.tolist()}
+    assert asked <= {done.pages.url(page) for page in done.requested.tolist()}
     assert {done.pages.url(page) for page in done.trace.page.tolist()} <= kept
     pages = {page: done.pages.page(page) for page in set(done.trace.page.tolist())}
     assert all(page.text and page.title and half(page.url) for page in pages.values())
@@ -121,11 +124,11 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
             assert child.wait() < 0
             with SurveyFolder.open(out, write=False) as folder:
                 there = folder.journal.position
-            assert done < there < whole.asked.size
+            assert done < there < whole.requested.size
             done = there
         again = sampled(web, out)
     assert by_url(again) == by_url(whole)
-    assert again.asked.size == whole.asked.size
+    assert again.requested.size == whole.requested.size
 
 
 class Hostile:
@@ -157,7 +160,7 @@ def test_a_hostile_source_leads_nowhere(tmp_path: Path, web: EmbeddedWeb) -> Non
         done = sampled(web, tmp_path / "a.survey", everything, in_links=source, chosen=chosen, resolver=resolver)
         assert list(inside.log) == []
     assert {one.host for one in web.log} <= set(web.hosts)
-    met = {done.pages.url(page) for page in done.asked.tolist()}
+    met = {done.pages.url(page) for page in done.requested.tolist()}
     assert f"http://127.0.0.1:{port}/" in met  # it was asked for, and refused
     assert {host(done.pages.url(page)) for page in done.trace.page.tolist()} <= set(web.hosts)
     assert len(set(done.trace.page.tolist())) > 10
@@ -171,7 +174,7 @@ def test_what_is_out_of_scope_is_not_asked_for(tmp_path: Path, web: EmbeddedWeb)
         web, tmp_path / "a.survey", everything, in_links=Hostile(*others), chosen=chosen, seeds=[seed], fetches=20
     )
     assert {one.host for one in web.log} == {host(seed)}
-    assert {host(done.pages.url(page)) for page in done.asked.tolist()} == {host(seed)}
+    assert {host(done.pages.url(page)) for page in done.requested.tolist()} == {host(seed)}
 
 
 class _Resolver:
@@ -205,6 +208,6 @@ def test_a_local_page_is_sampled_by_being_named(tmp_path: Path) -> None:
         seed, out = f"http://127.0.0.1:{server.server_port}/0", tmp_path / "out.survey"
         found = sv.sample([seed], until="fetches=5", walks=2, out=out, contact="me@example.org", delay=0.0)
         server.shutdown()
-    assert found.distinct > 1
+    assert found.distinct_pages > 1
     with SurveyFolder.open(out, write=False) as kept:
         assert kept.manifest.settings["allow"] == [f"127.0.0.1:{server.server_port}"]

@@ -10,8 +10,9 @@ import pytest
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.estimate.sampling.of_survey import walk_survey
 from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_goals import WalkLimits
+from surveyor.estimate.sampling.stored_walks import walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.outcome import Outcome
@@ -35,11 +36,11 @@ def survey(web: Sampled, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
     truth, asked = web.web.truth(), len(web.client.asked)
-    done = walk_survey(survey, halves, plan=PLAN, starts=web.web.seeds, fetches=200)
+    done = walk_survey(survey, halves, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=200))
     assert done.ending == "fetches"
     assert by_url(done) == plain_walk(truth, list(web.web.seeds), half, told=Links(truth), fetches=200)
     assert len(web.client.asked) == asked
-    kinds = set(ground_of(done).kind_of.values())
+    kinds = set(ground_of(done).kinds.values())
     assert kinds == {0, 1, 2}
     on_topic = done.pages.page(int(done.trace.page[done.trace.on_topic][0]))
     assert on_topic.text
@@ -48,7 +49,7 @@ def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
 
 def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
     truth = web.web.truth()
-    done = walk_survey(survey, FREE, plan=WalkPlan("hard", rng=5), starts=web.web.seeds, fetches=100)
+    done = walk_survey(survey, FREE, WalkPlan("hard", rng=5), starts=web.web.seeds, limits=WalkLimits(fetches=100))
     expected = plain_walk(
         truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
     )
@@ -60,16 +61,18 @@ def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
 def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     sampled = Sampled(ROUGH, concurrency=5, options={"archive": True})
     sampled.crawl(tmp_path / "a.survey", "pages=60")
-    done = walk_survey(tmp_path / "a.survey", everything, plan=PLAN, done=lambda trace, _pages: len(trace) > 2000)
+    done = walk_survey(
+        tmp_path / "a.survey", everything, PLAN, limits=WalkLimits(done=lambda trace, _pages: len(trace) > 2000)
+    )
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         latest: dict[int, Outcome] = {outcome.page: outcome for outcome in folder.journal.outcomes()}
     ground = ground_of(done)
-    for met, kind in ground.kind_of.items():
+    for met, kind in ground.kinds.items():
         outcome = latest.get(met)
         assert kind == {"fetched": 1, "redirected": 0}.get("" if outcome is None else outcome.kind, 2)
         if outcome is not None and outcome.kind == "fetched":
             assert ground.links[met] == set(outcome.links.tolist())
-    assert {0, 1, 2} == set(ground.kind_of.values())
+    assert {0, 1, 2} == set(ground.kinds.values())
     assert done.ending == "done"
     assert len(set(done.trace.page.tolist())) > 40
 
@@ -82,39 +85,43 @@ def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -
         judged.append(page.url)
         return len(page.text) % 2 == 0
 
-    done = walk_survey(survey, short, plan=PLAN, starts=web.web.seeds, fetches=50)
-    assert len(judged) == len(set(judged)) <= done.asked.size <= 50
+    done = walk_survey(survey, short, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=50))
+    assert len(judged) == len(set(judged)) <= done.requested.size <= 50
 
 
 def test_walks_begin_at_pages_on_topic_by_chance(survey: Path, web: Sampled) -> None:
     begun = [
         [done.pages.url(page) for page in done.trace.page[:8].tolist()]
-        for done in (walk_survey(survey, halves, plan=WalkPlan(rng=rng), fetches=60) for rng in (1, 1, 2))
+        for done in (walk_survey(survey, halves, WalkPlan(rng=rng), limits=WalkLimits(fetches=60)) for rng in (1, 1, 2))
     ]
     assert begun[0] == begun[1] != begun[2]
     assert all(map(half, begun[0]))
     assert len(set(begun[0])) == 8
-    nobody = walk_survey(survey, Topic.of(lambda page: page.url in web.web.seeds), plan=WalkPlan(walks=3), fetches=300)
-    assert nobody.lost.size == 0  # hardly any page is on topic: from the seeds
+    from_seeds = walk_survey(
+        survey, Topic.of(lambda page: page.url in web.web.seeds), WalkPlan(walks=3), limits=WalkLimits(fetches=300)
+    )
+    assert from_seeds.lost.size == 0
 
 
 def test_where_walks_begin(survey: Path, web: Sampled) -> None:
     start = web.web.truth().links(web.web.seeds[0])[0]
-    done = walk_survey(survey, everything, plan=WalkPlan(walks=3), starts=[start], fetches=20)
+    done = walk_survey(survey, everything, WalkPlan(walks=3), starts=[start], limits=WalkLimits(fetches=20))
     assert {done.pages.url(page) for page in done.trace.page[:3].tolist()} == {start}
-    with pytest.raises(UsageError, match=r"the survey knows no page http://nowhere\.example/"):
+    with pytest.raises(UsageError, match=r"start page http://nowhere\.example/ is not in the survey"):
         walk_survey(survey, everything, starts=["http://nowhere.example/"])
 
 
 def test_a_survey_that_read_nothing(tmp_path: Path) -> None:
     crawled(tmp_path / "a.survey", ["http://a.example/"], Sites(Time(), {}))
-    with pytest.raises(NothingFetched, match="has read no page"):
+    with pytest.raises(NothingFetched, match="has no fetched page"):
         walk_survey(tmp_path / "a.survey", everything)
 
 
 def test_a_page_alone(tmp_path: Path) -> None:
     home = "http://a.example/"
     crawled(tmp_path / "a.survey", [home], Sites(Time(), {home: page(home)}))
-    done = walk_survey(tmp_path / "a.survey", everything, done=lambda trace, _pages: len(trace) > 100)
+    done = walk_survey(
+        tmp_path / "a.survey", everything, limits=WalkLimits(done=lambda trace, _pages: len(trace) > 100)
+    )
     assert done.ending == "done"
     assert set(done.trace.page.tolist()) == {0}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import surveyor as sv
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.ground import WalkGraph
 from surveyor.estimate.sampling.in_link_coverage import (
     LinkObservations,
     correct_weights,
@@ -20,8 +19,7 @@ from surveyor.estimate.sampling.in_link_coverage import (
     estimate_neighbour_coverage,
     expected_visits,
 )
-from surveyor.estimate.sampling.walk_methods import WalkPlan
-from surveyor.estimate.sampling.walking import PythonWalks
+from surveyor.estimate.sampling.walk_methods import PythonWalks, WalkGraph, WalkPlan
 
 
 def observations(reported: list[int], fetched_before: list[int], target: list[int]) -> LinkObservations:
@@ -52,7 +50,7 @@ def web_with_pages_without_in_links(rng: np.random.Generator, pages: int = 1_500
 
 def walked(source: NeighbourLists, steps: int, rng: int, method: str = "webwalker") -> CompiledWalks:
     starts = np.random.default_rng(rng).choice(np.flatnonzero(np.diff(source.starts) > 5), 8)
-    walks = CompiledWalks(source, np.ones(source.starts.size - 1, np.bool_), starts, method=method, rng=rng)
+    walks = CompiledWalks(source, np.ones(source.starts.size - 1, np.bool_), starts, WalkPlan(method, rng=rng))
     walks.advance(steps // 8)
     return walks
 
@@ -102,7 +100,7 @@ def test_compiled_and_python_walks_have_equal_observations(seed: int, reported: 
     source = NeighbourLists(whole.starts, whole.pages, whole.links, complete=False)
     kind = (rng.random(30) < 0.7).astype(np.uint8)
     starts = [int(page) for page in rng.choice(np.flatnonzero(kind), 3)]
-    walks = CompiledWalks(source, kind, starts, method=method, rng=seed)
+    walks = CompiledWalks(source, kind, starts, WalkPlan(method, rng=seed))
     walks.advance(20)
 
     def row(page: int, bit: int) -> list[int]:

@@ -163,7 +163,7 @@ def test_out_degrees_are_drawn_unasked(sample: Sample) -> None:
 def test_the_page_says_all_and_no_name_breaks_it(hostile: Sample) -> None:
     statistics, breakdowns = whole(hostile)
     figures = sample_plots.all_figures(hostile, statistics, breakdowns)
-    warned = dataclasses.replace(hostile, about=("few <b>pages</b>",))
+    warned = dataclasses.replace(hostile, remarks=("few <b>pages</b>",))
     report = SampleReport(warned, "<web>", "surveyor sample '<x>'", statistics, breakdowns, [BAD], figures)
     page = render(report)
     assert "<script" not in page

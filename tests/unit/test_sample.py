@@ -110,13 +110,13 @@ def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
     graph, _ = two_camps()
     looked: list[tuple[int, float]] = []
 
-    def say(trace: WalkTrace, _fetches: int, watched: Mapping[str, Property]) -> None:
-        shares = watched["tld:test"].numbers(trace)
+    def progress(trace: WalkTrace, _fetches: int, tracked: Mapping[str, Property]) -> None:
+        shares = tracked["tld:test"].numbers(trace)
         looked.append(
             (len(trace), min(mean_or_share(trace, shares).ess, mean_or_share(trace, np.log(trace.degree)).ess))
         )
 
-    found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, say=say)
+    found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, progress=progress)
     half = next(steps for steps, ess in looked if ess >= 100)
     assert found.steps >= 2 * half
     steps, ess = looked[-1]
@@ -130,7 +130,7 @@ def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
     found = sv.sample(graph, np.arange(400), of="url:nowhere", until="width=3%", rng=4)
     assert found.ending == "width"
     assert min(found.diagnostics.ess.values()) >= 400
-    with pytest.raises(UsageError, match="which interval is to be narrow"):
+    with pytest.raises(UsageError, match="until has a width, but of names no property"):
         sv.sample(graph, np.arange(400), until="width=3%")
 
 
@@ -157,16 +157,16 @@ def test_missing_in_links_are_reported() -> None:
     [
         ({"topic": "host:nowhere.example"}, "no page of the graph is on topic"),
         ({"topic": "solar power"}, "needs what pages say"),
-        ({"method": "soft"}, "there is no method"),
+        ({"method": "soft"}, "method must be one of .* 'soft'"),
         ({"until": "ess"}, "is not a stopping rule"),
         ({"until": "ess=400%"}, "not a number of ess"),
         ({"until": "width=300%"}, "width must be above 0 and below 1, got 3"),
         ({"until": "pages=3"}, "no stopping rule 'pages'"),
         ({"walks": 0}, "walks must be an integer"),
         ({"start": ["https://nobody.example/"]}, "nobody.example"),
-        ({"start": []}, "page to begin at"),
-        ({"delay": 1}, "delay is a setting of a live sample"),
-        ({"in_links": 7}, "no share of in-links"),
+        ({"start": []}, "start must name at least one page"),
+        ({"delay": 1}, "delay is an option of live samples"),
+        ({"in_links": 7}, "in_links must be a share .* got 7"),
     ],
 )
 def test_bad_input_gets_one_sentence(how: dict[str, Any], words: str) -> None:
@@ -179,11 +179,11 @@ def test_starts_off_topic_look_for_it_and_may_be_lost() -> None:
     graph, _ = two_camps()
     found = sv.sample(graph, "tld:test", start=[459], until="steps=2k")
     assert found.reached
-    assert not found.lost
+    assert not found.lost_walks
     alone, _ = two_camps(bridge=False)
     lost = sv.sample(alone, "tld:test", start=[0], until="ess=400")
     assert lost.ending == "lost"
-    assert lost.lost == tuple(range(8))
+    assert lost.lost_walks == tuple(range(8))
     assert "no walk found a page on topic" in lost.notes[0]
     assert lost.to_dict()["diagnostics"] is None
 

@@ -27,7 +27,7 @@ SAMPLE = ready()
 def test_pages_need_no_urls(names: list[str] | None) -> None:
     graph = sv.Graph.from_arrays(np.array([0, 1, 2, 2]), np.array([1, 2, 3, 0]), nodes=4, names=names)
     found = sv.sample(graph, "everything", until="steps=2000")
-    assert found.telling
+    assert found.has_estimates
     assert found.mean("out_degree").value == pytest.approx(1.0, abs=0.2)
     assert not any("too few" in note for note in found.notes)
 
@@ -105,18 +105,18 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: SAMPLE.share("out_degree"), "values of 0 or 1, got"),
         (lambda: SAMPLE.share("word:buy"), "told from what pages say"),
         (lambda: SAMPLE.distribution("language"), "told from what pages say"),
-        (lambda: SAMPLE.relative_size(), "hardly leaves the topic"),
-        (lambda: SAMPLE.recall("https://left.example/1"), "several URLs"),
+        (lambda: SAMPLE.relative_size(), "relative_size needs unfocused walks"),
+        (lambda: SAMPLE.recall("https://left.example/1"), "urls must be a list"),
         (lambda: SAMPLE.size(level=2), "level must be .* got 2"),
         (lambda: SAMPLE.draws(1.5), "count must be .* got 1.5"),  # type: ignore[arg-type]
-        (lambda: sv.sample(None, "tld:test"), "None is nothing to walk in"),  # type: ignore[arg-type]
+        (lambda: sv.sample(None, "tld:test"), "where must be .* got None"),  # type: ignore[arg-type]
         (lambda: SAMPLE.mean([1.0, 2.0]), "for 460 pages"),
         (lambda: SAMPLE.mean(np.zeros((460, 2))), "for 460 pages"),
         (lambda: SAMPLE.mean(lambda _: object()), "is no number"),
         (lambda: SAMPLE.mean(lambda _: float("inf")), "is no number: inf"),
         (lambda: SAMPLE.share(broken), "the property broken failed on https://.*ValueError: oh"),
         (lambda: sv.sample(GRAPH, broken), "the topic broken failed on https://"),
-        (lambda: ready(start=[True]), "True is no page to begin at"),
+        (lambda: ready(start=[True]), "start must hold .* got True"),
         (lambda: ready(window=-1), "window must be an integer from 0 to 100,000, got -1"),
         (lambda: ready(reach=0), "reach must be"),
         (lambda: ready(walks=2.5), "walks must be"),
@@ -124,13 +124,13 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: ready(rng=-1), "rng must be"),
         (lambda: ready(rng=None), "rng must be"),
         (lambda: ready(rng=2**63), "rng must be"),
-        (lambda: ready(of=5), "has a name"),
-        (lambda: ready(of=broken), "has a name"),
-        (lambda: ready(walk=3), "nothing called walk"),
-        (lambda: sv.sample("https://a.example/", "arts", limit=500), "nothing called limit"),
+        (lambda: ready(of=5), "of must be a string .* got 5"),
+        (lambda: ready(of=broken), "of must be a string"),
+        (lambda: ready(walk=3), "no option walk"),
+        (lambda: sv.sample("https://a.example/", "arts", limit=500), "no option limit"),
         (lambda: sv.sample(GRAPH, "tld:test", until=None), "is not a stopping rule"),  # type: ignore[arg-type]
-        (lambda: sv.sample(GRAPH, (page for page in range(3))), "a generator is no topic"),  # type: ignore[arg-type]
-        (lambda: sv.sample(GRAPH, {1, 2}), "a set is no topic"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, (page for page in range(3))), "topic must be .* got a generator"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, {1, 2}), "topic must be .* got a set"),  # type: ignore[arg-type]
     ],
 )
 def test_odd_questions_get_one_sentence(ask: Callable[[], object], words: str) -> None:

@@ -27,10 +27,10 @@ from surveyor.store.directory import SurveyFolder
         ({"seeds": ["http://www.site1.example/"]}, "created with seeds http"),
         ({"exclude": ("*/x/*",)}, "created without --exclude"),
         ({"archive": False}, "depends on the text of pages, and archive is off"),
-        ({"method": "random"}, "there is no method 'random'"),
+        ({"method": "random"}, "method must be one of .* 'random'"),
         ({"walks": 0}, "walks must be an integer from 1 to 100,000, got 0"),
         ({"reach": 10**11}, "reach must be an integer from 1 to 10,000, got 100000000000"),
-        ({"in_links": 7}, "int is no source of back-links"),
+        ({"in_links": 7}, "in_links must be .* got int"),
     ],
 )
 def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: str) -> None:

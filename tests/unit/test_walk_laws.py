@@ -13,6 +13,7 @@ import pytest
 
 import surveyor as sv
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.walk_methods import WalkPlan
 
 Array = Any
 
@@ -125,7 +126,7 @@ WALKS: dict[str, Any] = {
 @pytest.mark.parametrize("seed", range(3))
 def test_walks_move_as_the_matrix_says(method: str, seed: int) -> None:
     found, matrix, topic = undirected(seed)
-    walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:2], method=method, rng=seed)
+    walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:2], WalkPlan(method, rng=seed))
     walks.advance(150_000)
     trace = walks.trace()
     pages = np.flatnonzero(topic)
@@ -147,7 +148,7 @@ def test_weights_make_every_page_count_alike(method: str, exact: bool) -> None:
     errors = []
     for seed in range(4):
         found, _, topic = undirected(seed)
-        walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:1], method=method, rng=seed)
+        walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:1], WalkPlan(method, rng=seed))
         walks.advance(300_000)
         trace = walks.trace()
         share = np.bincount(trace.page, trace.weight, topic.size)

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 import surveyor as sv
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.ground import DEAD, WalkGraph
-from surveyor.estimate.sampling.walk_methods import METHODS, WalkPlan
+from surveyor.estimate.sampling.walk_methods import DEAD, METHODS, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.estimate.sampling.walking import PythonWalks
 
 Array = Any
 
@@ -41,7 +39,7 @@ def in_plain_python(
         return neighbours.pages[some][neighbours.links[some] & bit != 0].tolist()
 
     guess = (lambda page: int(kind[page])) if free else None
-    ground = WalkGraph(lambda page: row(page, 4), guess=guess, host=lambda page: int(hosts[page]))
+    ground = WalkGraph(lambda page: row(page, 4), url_kind=guess, host=lambda page: int(hosts[page]))
     walking = PythonWalks(ground, starts, WalkPlan(**how))
     for _ in range(rounds):
         for page in walking.missing():
@@ -71,8 +69,8 @@ def test_compiled_walks_take_the_steps_of_plain_ones(
     starts, hosts = rng.integers(pages, size=3), rng.integers(4, size=pages).astype(np.int32)
     neighbours = NeighbourLists.of(graph, told, rng=seed)
     neighbours = NeighbourLists(neighbours.starts, neighbours.pages, neighbours.links, complete=False)  # frozen, too
-    how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "patience": 5}
-    compiled = CompiledWalks(neighbours, kind, starts, free=free, hosts=hosts, **how)
+    how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "search_limit": 5}
+    compiled = CompiledWalks(neighbours, kind, starts, WalkPlan(**how), kind_from_url=free, hosts=hosts)
     compiled.advance(40)
     compiled.advance(60)
     plain = in_plain_python(neighbours, kind, starts.tolist(), 100, free, hosts, **how)
@@ -121,7 +119,7 @@ def test_a_limit_of_fetches_is_kept_and_the_same_steps_are_made() -> None:
 def test_a_walk_that_finds_no_topic_is_lost() -> None:
     graph = sv.Graph.from_edges([("a", "b"), ("b", "c"), ("d", "e")])
     topic = np.array([False, False, False, True, True])
-    walks = CompiledWalks(NeighbourLists.of(graph), topic, [0, 3], patience=20)
+    walks = CompiledWalks(NeighbourLists.of(graph), topic, [0, 3], WalkPlan(search_limit=20))
     walks.advance(100)
     assert walks.lost.tolist() == [0]
     assert set(walks.trace().walk.tolist()) == {1}
@@ -141,14 +139,14 @@ def test_a_trap_is_left_by_a_jump_that_begins_a_segment() -> None:
     sources, targets = np.concatenate([side[0], side[0] + 30, [0]]), np.concatenate([side[1], side[1] + 30, [30]])
     graph = sv.Graph.from_arrays(sources, targets, nodes=60)
     hosts = np.repeat(np.arange(2, dtype=np.int32), 30)
-    walks = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], hosts=hosts, window=20, method="webwalker")
+    walks = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], WalkPlan("webwalker", window=20), hosts=hosts)
     walks.advance(2000)
     trace = walks.trace()
     assert trace.segment.max() > 5
     met = hosts[trace.page]
     after = met[np.flatnonzero(met == 1)[0] :]  # before that, there is nowhere to jump to
     assert 0.3 < after.mean() < 0.7
-    without = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], method="webwalker")
+    without = CompiledWalks(NeighbourLists.of(graph), np.arange(60), [0], WalkPlan("webwalker"))
     without.advance(2000)
     assert without.trace().segment.max() == 0
 
@@ -156,9 +154,9 @@ def test_a_trap_is_left_by_a_jump_that_begins_a_segment() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"method": "hardest"}, "no method"),
+        ({"plan": WalkPlan("hardest")}, "method .* 'hardest'"),
         ({"starts": [99]}, "no page 99"),
-        ({"window": 10}, "hosts"),
+        ({"plan": WalkPlan(window=10)}, "window=10 needs the hosts"),
     ],
 )
 def test_wrong_walks_are_refused(wrong: dict[str, Any], words: str) -> None:
@@ -169,5 +167,5 @@ def test_wrong_walks_are_refused(wrong: dict[str, Any], words: str) -> None:
 
 
 def test_a_share_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="no share"):
+    with pytest.raises(UsageError, match=r"in_links .* 1\.5"):
         NeighbourLists.of(sv.Graph.from_edges([("a", "b")]), 1.5)

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.config import Settings
     from surveyor.crawler.session import Run
-    from surveyor.estimate.sampling.course import WalkScheduler
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.sample_survey import SampleSurvey
-    from surveyor.estimate.sampling.walked import WalkResult
+    from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
     from surveyor.outcome import Outcome
 
 
@@ -63,7 +62,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
         _introduce(output, begun, origins)
         walked, stopped = _walked(output, begun, wish, until)
         if walked is None or walked.ending == "interrupted":
-            asked = 0 if walked is None else walked.asked.size
+            asked = 0 if walked is None else walked.requested.size
             return Stopped(stopped, f"{asked:,} pages were asked for; all is kept in {place}")
     sample = sample_of(walked, until, wish.watched)
     return Found(sample, f"the web, from {', '.join(seeds[:3])}; pages are kept in {place}", str(place))
@@ -83,9 +82,9 @@ def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
 
 def _check_budget(seeds: Sequence[str], wish: Wish, until: SampleGoal) -> None:
     """Refuse a budget that ends before the first step."""
-    from surveyor.estimate.sampling.walk_methods import WALKS
+    from surveyor.estimate.sampling.walk_methods import DEFAULT_WALKS
 
-    first = min(len(seeds), wish.walks or WALKS)
+    first = min(len(seeds), wish.walks or DEFAULT_WALKS)
     if until.fetches is not None and until.fetches < first:
         raise UsageError(
             f"fetches={until.fetches} is less than the {first} pages at which walks begin",
@@ -113,7 +112,7 @@ def waiting(course: WalkScheduler, now: Run) -> str:
     from surveyor.report.numbers import duration
     from surveyor.web.urls import host
 
-    names = {host(now.state.urls[page]) for page in course.waits}
+    names = {host(now.state.urls[page]) for page in course.pending}
     known = (now.hosts[number] for number in range(len(now.hosts)))
     latest = max((one for one in known if one.name in names), key=lambda one: one.ready_at, default=None)
     rest = 0.0 if latest is None else latest.ready_at - now.hosts.clock()
@@ -124,11 +123,11 @@ def _walked(output: Output, begun: SampleSurvey, wish: Wish, until: SampleGoal) 
     """Walk, with a display and with signals that stop it in good order."""
     from surveyor.cli import stoppable
     from surveyor.cli.sample_display import WalkDisplay
-    from surveyor.estimate.sampling.live import run
-    from surveyor.estimate.sampling.sample_goals import goal_check
+    from surveyor.estimate.sampling.live_walks import walk_live
+    from surveyor.estimate.sampling.sample_goals import WalkLimits
 
     display, said = WalkDisplay(wish.goal, silent=output.quiet, color=output.color), 0
-    done = goal_check(until, wish.watched, lambda _trace, _fetches, watched: display.watch(watched))
+    limits = WalkLimits.of(until, wish.watched, lambda _trace, _fetches, watched: display.watch(watched))
 
     def watch(course: WalkScheduler, now: Run, _: Outcome | None) -> None:
         nonlocal said
@@ -137,9 +136,9 @@ def _walked(output: Output, begun: SampleSurvey, wish: Wish, until: SampleGoal) 
             for remark in [] if output.quiet else now.hosts.remarks[said:]:
                 output.warn(remark)
             said = len(now.hosts.remarks)
-        display(course.trace, len(course.asked), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
+        display(course.trace, len(course.requested), lambda: waiting(course, now) or f"{len(now.hosts):,} hosts")
 
-    work = partial(run, begun, **until.limits, done=done, watch=watch)
+    work = partial(walk_live, begun, limits, watch=watch)
     try:
         return stoppable.run(work, [])
     finally:

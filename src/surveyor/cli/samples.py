@@ -99,7 +99,7 @@ def _stored(output: Output, wish: Wish) -> Found:
 
     try:
         taken = sample(
-            source, wish.topic, until=wish.goal, of=wish.watched, start=list(start) or None, say=say, **terms
+            source, wish.topic, until=wish.goal, of=wish.watched, start=list(start) or None, progress=say, **terms
         )
     finally:
         display.clear()

@@ -49,11 +49,11 @@ def render(report: SampleReport) -> str:
     """Return the report as HTML."""
     sample = report.sample
     ess, rhat = samples.worth(sample)
-    told = sample.diagnostics if sample.telling else None
+    told = sample.diagnostics if sample.has_estimates else None
     parts = [
         '<p class="soft">A uniform sample of the pages on a topic, by random walks whose steps are weighted.</p>',
         page.facts({
-            "pages on topic met": count(sample.distinct),
+            "pages on topic met": count(sample.distinct_pages),
             "pages asked for": count(sample.fetches),
             "effective sample size": count(ess),
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",

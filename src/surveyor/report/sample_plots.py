@@ -45,7 +45,7 @@ def all_figures(
 ) -> dict[str, Drawn]:  # fmt: skip
     """Draw all that a sample has to show, by the name of a file; nothing if no step is on topic."""
     trace, figures = sample.weighted, dict[str, Drawn]()
-    if not sample.telling:
+    if not sample.has_estimates:
         return figures
     for number, one in enumerate([one for one in statistics if one.kind in ("share", "mean")], 1):
         about = "The estimate of all walks with its 95 % interval against pages asked for; thin lines are single walks."

@@ -78,7 +78,7 @@ def facts(sample: Sample) -> dict[str, str]:
         "topic": sample.topic,
         "method": method(sample.method),
         "walks": f"{count(sample.walks)}, {counted(sample.steps, 'step')}, {counted(sample.fetches, 'page')} asked for",
-        "pages on topic": f"{count(sample.distinct)} different ones",
+        "pages on topic": f"{count(sample.distinct_pages)} different ones",
         "precision": f"{percent(sample.precision)} of the pages asked for",
         "effective sample size": count(ess),
         "R-hat": "not known: the walks are too short" if math.isnan(rhat) else f"{rhat:.3f}",
@@ -97,7 +97,7 @@ def method(name: str) -> str:
 
 def worth(sample: Sample) -> tuple[float, float]:
     """Return the smallest effective sample size and the largest R-hat of what was looked at."""
-    if not sample.telling:
+    if not sample.has_estimates:
         return 0.0, math.nan
     told = sample.diagnostics
     known = [one for one in told.rhat.values() if not math.isnan(one)]

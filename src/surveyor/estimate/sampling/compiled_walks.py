@@ -1,7 +1,7 @@
-"""Walks on a stored graph, compiled: millions of steps a second.
+"""Compiled random walks over a stored graph, at millions of steps per second.
 
-Neighbours are known from the graph: all of them, or only as many as a source of back-links would tell, to see what
-that does to a sample. Then lists are frozen as in a live walk.
+Neighbours come from the graph: all in-links, or only a part of them, to measure the effect of an incomplete in-link
+source. In the latter case neighbour lists are frozen as in a live walk.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray, IntArray, marked, read_only
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, HOSTS, PATIENCE, method_named
+from surveyor.estimate.sampling.walk_methods import UNLIMITED, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
+
+OUT, IN, REPORTED = 1, 2, 4  # bits of a neighbour: the page links to it, it links to the page, a source reports that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighbourLists:
-    """Who is linked with whom, in either direction: each once, ascending; bits say which way, and who was told."""
+    """Neighbours of each page in either direction as CSR rows, each once and ascending, with their directions."""
 
     starts: IntArray
     pages: IdArray
-    links: ByteArray  # 1: links to it, 2: is linked from it, 4: a source of back-links tells so
-    complete: bool
+    links: ByteArray  # bits OUT, IN and REPORTED
+    complete: bool  # all in-links are reported
 
     @classmethod
-    def of(cls, graph: Graph, told: float | Graph = 1.0, *, rng: int = 7) -> NeighbourLists:
-        """Gather the neighbours of all pages.
+    def of(cls, graph: Graph, in_links: float | Graph = 1.0, *, rng: int = 7) -> NeighbourLists:
+        """Build the neighbour lists of all pages.
 
         Parameters
         ----------
-        told : which in-links a source of back-links tells: a share of them, chosen by a hash, or the links of a graph.
+        in_links : in-links that the simulated source reports: a share of them, drawn at random, or the links of a
+            graph.
         """
         from surveyor.kernels.random_walks import merge_directions
 
@@ -44,74 +47,77 @@ class NeighbourLists:
         pages, links = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint8)
         if pages.size:
             merge_directions(*rows, starts, pages, links)
-        complete = not isinstance(told, Graph) and told >= 1
-        links[_told(graph, starts, pages, links, told, rng)] |= 4
-        return cls(starts, pages, links, complete)
+        complete = not isinstance(in_links, Graph) and in_links >= 1
+        lists = cls(starts, pages, links, complete)
+        links[_reported(lists, in_links, rng)] |= REPORTED
+        return lists
 
 
-def _told(graph: Graph, starts: IntArray, pages: IdArray, links: ByteArray, told: float | Graph, rng: int) -> BoolArray:
-    """Say for each neighbour whether a source of back-links tells that it links to the page."""
-    into: BoolArray = links & 2 != 0
-    if not isinstance(told, Graph):
-        if not 0 <= told <= 1:
-            raise UsageError(f"{told:g} is no share of in-links", hint="give a number from 0 to 1")
-        return into if told >= 1 else into & (np.random.default_rng(rng).random(pages.size) < told)
-    if told.pages != graph.pages:
+def _reported(lists: NeighbourLists, in_links: float | Graph, rng: int) -> BoolArray:
+    """Mark the neighbours whose link to the page is reported by the source."""
+    incoming: BoolArray = lists.links & IN != 0
+    if not isinstance(in_links, Graph):
+        if not 0 <= in_links <= 1:
+            raise UsageError(f"in_links must be a share from 0 to 1, got {in_links:g}", hint="such as 0.3")
+        return incoming if in_links >= 1 else incoming & (np.random.default_rng(rng).random(incoming.size) < in_links)
+    size = np.int64(lists.starts.size - 1)
+    if in_links.pages != size:
         raise UsageError(
-            f"back-links of {told.pages:,} pages do not fit a graph of {graph.pages:,}", hint="use the same ids in both"
+            f"the graph of in_links has {in_links.pages:,} pages, but the sampled graph has {size:,}",
+            hint="use the same page ids in both graphs",
         )
-    size = np.int64(graph.pages)
-    known = np.unique(np.repeat(np.arange(size), told.out_degrees) * size + told.indices)
-    asked = pages * size + np.repeat(np.arange(size), np.diff(starts))
-    return into & np.isin(asked, known)
+    known = np.unique(np.repeat(np.arange(size), in_links.out_degrees) * size + in_links.indices)
+    links = lists.pages * size + np.repeat(np.arange(size), np.diff(lists.starts))
+    return incoming & np.isin(links, known)
 
 
 class CompiledWalks:
-    """Walks over a graph; each call of `advance` takes them further."""
+    """Walks over a graph; each call of `advance` continues them."""
 
     def __init__(
         self,
         neighbours: NeighbourLists,
         topic: IntArray | BoolArray | ByteArray,
         starts: Sequence[int] | IdArray | IntArray,
+        plan: WalkPlan | None = None,
         *,
-        method: str = DEFAULT_METHOD,
-        rng: int = 7,
-        reach: int | None = None,
-        free: bool = False,
+        kind_from_url: bool = False,
         hosts: IdArray | None = None,
-        window: int = 0,
-        patience: int = PATIENCE,
     ) -> None:
-        """Set walks on their first pages.
+        """Place one walk on each start page.
 
         Parameters
         ----------
-        topic : pages on topic, or the kind of each page: 0 off topic, 1 on topic, 2 cannot be read.
-        starts : where each walk begins.
-        reach : steps off topic (trial), draws from a page between (mixture) or probes (neighbourhood-paper).
-        free : the topic is told by the URL: pages off topic need no fetch.
-        hosts, window : the host of each page, and the steps in which none may have more than half; 0 for any.
+        topic : pages on topic, or the kind of each page: 0 off topic, 1 on topic, 2 cannot be fetched.
+        plan : method and random seed; the number of walks is that of `starts`.
+        kind_from_url : whether the URL decides the topic, so that pages off topic need no fetch.
+        hosts : host number of each page; required if the plan has a window.
         """
         from surveyor.kernels import random_walks
 
+        plan = plan or WalkPlan()
         size, count = neighbours.starts.size - 1, len(starts)
-        chosen = method_named(method)
+        method = method_named(plan.method)
         kind: ByteArray = (topic if topic.dtype == np.uint8 else marked(topic, size)).astype(np.uint8, copy=False)
-        marked(np.asarray(starts, np.int64), size)  # refuses ids that are none
-        if window and hosts is None:
-            raise UsageError("a window needs the hosts of pages", hint="give hosts, or window=0")
-        reach = chosen.reach if reach is None else reach
-        self._land = random_walks.UndirectedGraph(
-            neighbours.starts, neighbours.pages, neighbours.links, kind,
-            np.empty(0, np.int32) if hosts is None else hosts,
-        )  # fmt: skip
-        self._plan = random_walks.WalkParameters(chosen.code, rng, reach, int(free), window, HOSTS, patience)
+        marked(np.asarray(starts, np.int64), size)  # raises for ids out of range
+        if plan.window and hosts is None:
+            raise UsageError(f"window={plan.window} needs the hosts of pages", hint="pass hosts, or set window=0")
+        reach = method.reach if plan.reach is None else plan.reach
+        no_hosts = np.empty(0, np.int32)
+        self._graph = random_walks.UndirectedGraph(
+            neighbours.starts, neighbours.pages, neighbours.links, kind, no_hosts if hosts is None else hosts
+        )
+        self._parameters = random_walks.WalkParameters(
+            method.code, plan.rng, reach, int(kind_from_url), plan.window, plan.jump_hosts, plan.search_limit
+        )
 
         def each(value: int) -> IntArray:
             return np.full(count, value, np.int64)
 
-        self._walkers = random_walks.WalkStates(
+        def table(width: int, value: int) -> IdArray:
+            return np.full((count, max(width, 1)), value, np.int32)
+
+        self._states = random_walks.WalkStates(
             mode=each(random_walks.SEARCH),
             current=each(-1),
             candidate=np.array(starts, np.int64),
@@ -121,73 +127,75 @@ class CompiledWalks:
             segment=each(0),
             weight=each(1),
             moves=each(0),
-            probes=np.zeros((count, max(reach, 1)), np.int32),
-            recent=np.full((count, max(window, 1)), -1, np.int32),
-            last_host=np.full((count, HOSTS), -1, np.int32),
-            last_page=np.full((count, HOSTS), -1, np.int32),
+            probes=table(reach, 0),
+            recent=table(plan.window, -1),
+            last_host=table(plan.jump_hosts, -1),
+            last_page=table(plan.jump_hosts, -1),
         )
         degree = np.diff(neighbours.starts).astype(np.int32) if neighbours.complete else np.full(size, -1, np.int32)
         lists = neighbours.pages if neighbours.complete else np.empty_like(neighbours.pages)
-        self._memory = random_walks.SharedState(
+        self._shared = random_walks.SharedState(
             np.zeros(size, np.uint8), degree, lists, np.full(size, -1, np.int32), np.zeros(2, np.int64)
         )
-        self._parts: list[WalkTrace] = []
+        self._parts = [_empty_trace(0)]
 
     @property
     def count(self) -> int:
-        """How many walks there are."""
-        return int(self._walkers.mode.size)
+        """Number of walks."""
+        return int(self._states.mode.size)
 
     @property
     def fetches(self) -> int:
-        """Pages fetched so far, each once."""
-        return int(self._memory.tally[0])
+        """Distinct pages fetched so far."""
+        return int(self._shared.tally[0])
 
     @property
     def fetched(self) -> BoolArray:
-        """Which pages were fetched."""
-        fetched: BoolArray = self._memory.fetched.astype(np.bool_)
+        """Whether each page was fetched."""
+        fetched: BoolArray = self._shared.fetched.astype(np.bool_)
         return fetched
 
     @property
     def lost(self) -> IntArray:
-        """The walks that never found the topic."""
+        """Walks that never found the topic."""
         from surveyor.kernels import random_walks
 
-        return np.flatnonzero(self._walkers.mode == random_walks.LOST)
+        return np.flatnonzero(self._states.mode == random_walks.LOST)
 
     @property
     def degrees(self) -> IdArray:
         """The frozen degree of each page, or -1."""
-        frozen: IdArray = read_only(self._memory.degree)
+        frozen: IdArray = read_only(self._shared.degree)
         return frozen
 
     def list_of(self, page: int) -> IdArray:
-        """Return the frozen neighbours of a page."""
-        first = self._land.starts[page]
-        near: IdArray = self._memory.lists[first : first + max(self._memory.degree[page], 0)]
+        """Return the frozen neighbour list of a page."""
+        first = self._graph.starts[page]
+        near: IdArray = self._shared.lists[first : first + max(self._shared.degree[page], 0)]
         return near
 
-    def advance(self, rounds: int, fetches: int = 1 << 62) -> bool:
-        """Walk so many rounds; true if the limit of fetches ended them early."""
+    def advance(self, rounds: int, fetches: int = UNLIMITED) -> bool:
+        """Walk this many rounds; return whether the limit of fetches ended them early."""
         from surveyor.kernels import random_walks
 
-        room = rounds * self.count
-        rows = random_walks.StepRows(
-            np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.bool_),
-            np.empty(room, np.float64), np.empty(room, np.int64),
-        )  # fmt: skip
-        written, full = random_walks.advance(self._land, self._plan, self._walkers, self._memory, rows, rounds, fetches)
+        space = _empty_trace(rounds * self.count)
+        rows = random_walks.StepRows(space.walk, space.segment, space.page, space.on_topic, space.degree, space.fetches)
+        written, full = random_walks.advance(
+            self._graph, self._parameters, self._states, self._shared, rows, rounds, fetches
+        )
         self._parts.append(WalkTrace(**{name: column[:written].copy() for name, column in rows._asdict().items()}))
         return bool(full)
 
     def trace(self) -> WalkTrace:
         """Return all steps so far."""
-        if len(self._parts) != 1:
-            columns = ("walk", "segment", "page", "on_topic", "degree", "fetches")
-            empty = WalkTrace(
-                *(np.empty(0, kind) for kind in (np.int32, np.int32, np.int32, np.bool_, float, np.int64))
-            )
-            parts = self._parts or [empty]
-            self._parts = [WalkTrace(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))]
+        if len(self._parts) > 1:
+            self._parts = [WalkTrace.concatenate(self._parts)]
         return self._parts[0]
+
+
+def _empty_trace(rows: int) -> WalkTrace:
+    """Return a trace with uninitialised rows."""
+    walk, segment, page = np.empty((3, rows), np.int32)
+    return WalkTrace(
+        walk, segment, page, np.empty(rows, np.bool_), np.empty(rows, np.float64), np.empty(rows, np.int64)
+    )

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surveyor.errors import InputError, UsageError
-from surveyor.estimate.sampling.archived import ROOM, pages_said
 from surveyor.estimate.sampling.page import Said, SampledPage
+from surveyor.estimate.sampling.sample_pages import MAX_DECODED, archived_pages
 from surveyor.estimate.sampling.topics import KINDS, Topic
 from surveyor.web.html import MOST_TEXT, read_page
 from surveyor.web.urls import normalise
@@ -88,7 +88,7 @@ def examples(labels: Labels, folder: SurveyFolder | None = None, places: Sequenc
     for path in dict.fromkeys([*_files(places), *labels.files]):
         page = file_page(path)
         yield page, labels.label(page)
-    for page in () if folder is None else pages_said(folder):
+    for page in () if folder is None else archived_pages(folder):
         yield page, labels.label(page)
 
 
@@ -172,6 +172,6 @@ def _text(path: Path) -> str:
 def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(ROOM)
+            return file.read(MAX_DECODED)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", hint="check the file and its rights") from error

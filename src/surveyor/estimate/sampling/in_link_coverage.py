@@ -33,7 +33,7 @@ from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 if TYPE_CHECKING:
     from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-    from surveyor.estimate.sampling.ground import WalkGraph
+    from surveyor.estimate.sampling.walk_methods import WalkGraph
 
 SUFFICIENT = 0.3  # reported share from which the bias of corrected weights is below the noise of 400 pages on most webs
 MIN_COVERAGE = 0.05  # below, too few links are reported to estimate from
@@ -96,13 +96,13 @@ class LinkObservations:
         first_visit = dict(zip(pages.tolist(), first.tolist(), strict=True))
         index = {page: number for number, page in enumerate(first_visit)}
         links = {(page, target) for page, targets in graph.links.items() for target in targets if target in index}
-        links |= {(page, target) for target in index for page in graph.told_of(target)}
+        links |= {(page, target) for target in index for page in graph.in_links_of(target)}
         rows = []
         for page, target in sorted(links):
             fetched = target in graph.links.get(page, ())
             fetched_before = fetched and first_visit.get(page, len(trace)) < first_visit[target]
             reciprocal = page in graph.links.get(target, ())
-            rows.append((index[target], page in graph.told_of(target), fetched, fetched_before, reciprocal))
+            rows.append((index[target], page in graph.in_links_of(target), fetched, fetched_before, reciprocal))
         target_column, *flags = np.array(rows, np.int64).reshape(-1, 5).T
         lists = [graph.lists.get(page, []) for page in first_visit]
 

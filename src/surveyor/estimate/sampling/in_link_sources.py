@@ -1,8 +1,8 @@
-"""Who links to a page: what a walk cannot see for itself, as sources of back-links tell it.
+"""Sources of in-links: pages that link to a page, which a walk cannot observe itself.
 
-A source is any object with a method `in_links(url, limit)` that gives the URLs of pages that link to one, at most so
-many of them, best first if it knows which are. It may be a table, a graph, another survey, or the client of a service.
-`asked` asks one, and takes nothing on trust: what is no URL is left out, and a source that fails is named.
+A source is any object with a method `in_links(url, limit)` that returns the URLs of at most `limit` pages that link to
+a page, best first if it can rank them: a table, a graph, another survey, or the client of a service. `query` validates
+the answers: entries that are not URLs are dropped, and a source that raises is named in the error.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from surveyor.web.urls import host, normalise
 if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
 
-LIMIT = 100  # in-links that a source is asked for, as many as the paper took
-LOOKED_AT = 10  # times as many answers are looked at, in case some are no URLs
+DEFAULT_LIMIT = 100  # in-links requested per page, as in the paper
+EXAMINED = 10  # answers examined per in-link requested, since some may not be URLs
 
 
 @runtime_checkable
 class InLinkSource(Protocol):
-    """What tells who links to a page."""
+    """Reports the pages that link to a page."""
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
-        """Return URLs of pages that link to a page, at most so many."""
+        """Return URLs of at most `limit` pages that link to a page."""
 
 
 class NoInLinks:
-    """Tells nothing: walks know the in-links that they came by, and no others."""
+    """Reports nothing: walks know only the in-links from pages that they fetched."""
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:  # noqa: ARG002
         """Return nothing."""
@@ -40,43 +40,43 @@ class NoInLinks:
 
 
 class InLinkFile:
-    """A table of links: source and target in each line, as a search console or a back-link service exports it."""
+    """A table of links with source and target in each line, as exported by search consoles and back-link services."""
 
     def __init__(self, path: Path | str) -> None:
         from surveyor.graph.back_links import from_file
 
         self.name = f"file {Path(path).name}"
-        self._into: dict[str, dict[str, None]] = {}
+        self._sources: dict[str, dict[str, None]] = {}
         for source, linking in from_file(path).items():
             for target in linking.targets:
-                self._into.setdefault(normalise(target) or target, {})[source] = None
-        if not self._into:
-            raise UsageError(f"{path} names no links", hint="give a file with source and target in each line")
+                self._sources.setdefault(normalise(target) or target, {})[source] = None
+        if not self._sources:
+            raise UsageError(f"{path} has no links", hint="the file needs a source and a target in each line")
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
-        """Return the pages that the table names."""
-        return list(islice(self._into.get(url, ()), limit))
+        """Return the sources that the table lists for a page."""
+        return list(islice(self._sources.get(url, ()), limit))
 
 
 class InLinkGraph:
-    """A graph whose pages have URLs as names."""
+    """A graph whose page names are URLs."""
 
     def __init__(self, graph: Graph, name: str = "graph") -> None:
         if graph.names is None:
-            raise UsageError("the graph of back-links has no names", hint="give one with URLs")
+            raise UsageError("the graph of in-links has no page names", hint="use a graph whose page names are URLs")
         self._graph, self._names, self.name = graph, graph.names, name
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
-        """Return the pages of the graph that link to it."""
-        page, into = self._names.find(url), self._graph.in_links
+        """Return the pages of the graph that link to a page."""
+        page, transposed = self._names.find(url), self._graph.in_links
         if page is None:
             return ()
-        row = into.indices[into.indptr[page] : into.indptr[page + 1]]
+        row = transposed.indices[transposed.indptr[page] : transposed.indptr[page + 1]]
         return [self._names[other] for other in row[:limit].tolist()]
 
 
 class InLinkSurvey(InLinkGraph):
-    """A survey: the pages that it has read."""
+    """The fetched pages of a survey."""
 
     def __init__(self, folder: Path | str) -> None:
         from surveyor.survey.survey import Survey
@@ -86,69 +86,69 @@ class InLinkSurvey(InLinkGraph):
 
 
 @dataclass(frozen=True)
-class Several:
-    """Several sources, one after the other."""
+class CombinedInLinks:
+    """Several sources, queried in order until the limit is reached."""
 
     sources: Sequence[InLinkSource]
 
     @property
     def name(self) -> str:
-        """The names of all."""
+        """The names of all sources."""
         return ", ".join(source_name(source) for source in self.sources)
 
     def in_links(self, url: str, limit: int) -> Iterable[str]:
-        """Return what the first tells, then the next."""
-        told: dict[str, None] = {}
+        """Return the answers of the first source, then of the next."""
+        urls: dict[str, None] = {}
         for source in self.sources:
-            if len(told) >= limit:
+            if len(urls) >= limit:
                 break
-            told.update(dict.fromkeys(asked(source, url, limit - len(told))))
-        return list(told)
+            urls.update(dict.fromkeys(query(source, url, limit - len(urls))))
+        return list(urls)
 
 
-def in_link_source(given: object) -> InLinkSource:
-    """Make a source of what a user gives: one, a graph, the name of a survey, graph or table, or a list of these."""
+def in_link_source(value: object) -> InLinkSource:
+    """Return the source for a source, a graph, the path of a survey, graph or table, or a list of these."""
     from surveyor.graph.csr import Graph
 
-    if given is None:
+    if value is None:
         return NoInLinks()
-    if isinstance(given, Graph):
-        return InLinkGraph(given)
-    if isinstance(given, str | Path):
-        path = Path(given)
+    if isinstance(value, Graph):
+        return InLinkGraph(value)
+    if isinstance(value, str | Path):
+        path = Path(value)
         if (path / "survey.toml").is_file():
             return InLinkSurvey(path)
         if (path / "graph.json").is_file():
             return InLinkGraph(Graph.open(path), f"graph {path.name}")
         return InLinkFile(path)
-    if isinstance(given, list | tuple):
-        return Several([in_link_source(one) for one in given])
-    if isinstance(given, InLinkSource) and not isinstance(given, type):
-        return given
+    if isinstance(value, list | tuple):
+        return CombinedInLinks([in_link_source(one) for one in value])
+    if isinstance(value, InLinkSource) and not isinstance(value, type):
+        return value
     raise UsageError(
-        f"{type(given).__name__} is no source of back-links",
-        hint="give a survey, a graph, a table of source and target, or an object with a method in_links(url, limit)",
+        f"in_links must be a source of in-links, got {type(value).__name__}",
+        hint="pass a survey, a graph, a table of source and target, or an object with a method in_links(url, limit)",
     )
 
 
 def source_name(source: InLinkSource) -> str:
-    """Return how a source is called in messages; nothing if nobody tells."""
+    """Return the name of a source for messages; empty for `NoInLinks`."""
     return "" if isinstance(source, NoInLinks) else str(getattr(source, "name", "")) or type(source).__name__
 
 
-def asked(source: InLinkSource, url: str, limit: int = LIMIT) -> list[str]:
-    """Ask a source who links to a page; return pages of the web other than it, each once, in the one spelling."""
-    found: dict[str, None] = {}
+def query(source: InLinkSource, url: str, limit: int = DEFAULT_LIMIT) -> list[str]:
+    """Return the normalised, distinct URLs of pages that link to a page, without the page itself."""
+    urls: dict[str, None] = {}
     try:
-        for told in islice(source.in_links(url, limit), LOOKED_AT * limit):
-            spelt = normalise(told) if isinstance(told, str) else None
-            if spelt is not None and spelt != url and host(spelt):
-                found[spelt] = None
-            if len(found) >= limit:
+        for answer in islice(source.in_links(url, limit), EXAMINED * limit):
+            normalised = normalise(answer) if isinstance(answer, str) else None
+            if normalised is not None and normalised != url and host(normalised):
+                urls[normalised] = None
+            if len(urls) >= limit:
                 break
     except SurveyorError:
         raise
-    except Exception as error:  # whatever a source of the user's does
-        problem = f"the source of back-links {source_name(source)} failed for {url}: {type(error).__name__}: {error}"
-        raise UsageError(problem, hint="mend it, or leave it out; run the same command again to go on") from error
-    return list(found)
+    except Exception as error:  # whatever a user's source raises
+        problem = f"the in-link source {source_name(source)} failed for {url}: {type(error).__name__}: {error}"
+        raise UsageError(problem, hint="fix the source, or leave it out; run the same command to resume") from error
+    return list(urls)

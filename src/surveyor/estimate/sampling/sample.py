@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,161 +15,227 @@ from surveyor.crawler.start import clean_seeds, named
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_link_coverage import UNKNOWN, InLinkCoverage, correct_weights
-from surveyor.estimate.sampling.live import run
-from surveyor.estimate.sampling.of_graph import walk_graph
-from surveyor.estimate.sampling.of_survey import walk_survey
+from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.properties import check_known
-from surveyor.estimate.sampling.sample_goals import SampleGoal, Say, goal_check
+from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
+from surveyor.estimate.sampling.stored_walks import walk_graph, walk_survey
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, WALKS, WalkPlan, method_named
-from surveyor.estimate.sampling.walked import WalkResult
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, WalkPlan, method_named
+from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.survey.survey import Survey
 
-if TYPE_CHECKING:
-    from surveyor.fetch.addresses import Resolver
-    from surveyor.fetch.http import Client
-
 Source = Graph | Survey | Path | str | Sequence[str]
-About = str | Topic | Callable[[SampledPage], Any] | AnyIntArray | BoolArray | Sequence[int]
+TopicLike = str | Topic | Callable[[SampledPage], Any] | AnyIntArray | BoolArray | Sequence[int]
+CONNECTION = ("client", "resolver")  # options of a live sample that are not settings
 
 
-def _nothing(*_: object) -> None:
-    """Watch nothing."""
+def _ignore(*_: object) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkOptions:
+    """Keyword options of `sample` about the walks."""
+
+    walks: int = DEFAULT_WALKS
+    start: Any = None
+    in_links: Any = None
+    reach: int | None = None
+    window: int | None = None
+    progress: OnProgress = _ignore
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The checked arguments of `sample` that all modes share."""
+
+    method: str
+    goal: SampleGoal
+    tracked: tuple[str, ...]
+    rng: int
+    walk: WalkOptions
+    settings: Mapping[str, Any]  # of the crawler, for a live sample
+
+    @property
+    def plan(self) -> WalkPlan:
+        return WalkPlan(self.method, self.walk.walks, self.rng, self.walk.reach, self.walk.window or 0)
+
+    @property
+    def limits(self) -> WalkLimits:
+        return WalkLimits.of(self.goal, self.tracked, self.walk.progress)
 
 
 def sample(
     where: Source,
-    topic: About = "everything",
+    topic: TopicLike = "everything",
     *,
     method: str = DEFAULT_METHOD,
     until: str | SampleGoal = "ess=400",
     of: str | Sequence[str] = (),
-    walks: int = WALKS,
-    start: Sequence[str | int] | None = None,
-    in_links: Any = None,
     rng: int = 7,
-    reach: int | None = None,
-    window: int | None = None,
-    say: Say = _nothing,
-    **settings: Any,
+    **options: Any,
 ) -> Sample:
-    """Sample the pages of a topic uniformly, and tell shares and means over them with intervals.
+    """Sample the pages of a topic uniformly, and estimate shares and means over them with confidence intervals.
 
     Parameters
     ----------
-    where : a graph, or the path of one; a survey, or its folder; or URLs of the live web to begin at.
+    where : a graph or its path; a survey or its folder; or seed URLs of the live web.
     topic : a rule such as "solar power" (words on the page), "host:example.org" or "model:topics/solar.json"; a
-        function of a page; on a graph also ids or one truth value per page.
-    method : trial, mixture, hard, nonbacktracking, webwalker; or as published: hard-paper, neighbourhood-paper,
-        trial-paper, which have known faults.
-    until : such as "ess=400", "width=3%", "fetches=2000", "steps=100k", or several with commas.
-    of : properties that are watched: shares of pages by rules such as "word:buy", or "out_degree" and the like.
-    walks : how many, from different pages; with fewer than four, intervals know little of what walks missed.
-    start : pages of a graph to begin at, by name or id; by default pages on topic chosen by chance.
-    in_links : where links into a page are known from: a graph, a survey, a file of back-links, or whatever has a method
-        `in_links(url, limit)`; on a graph, which share of them is known, to see what that does.
-    reach : steps off topic (trial), draws from a page between (mixture), probes (neighbourhood-paper).
-    window : of so many moves no host may have more than half, else the walk jumps to another one, which leaves traps
-        and spoils the law; 0 for any. By default 100 for unfocused walks of the live web, else 0.
-    say : is told now and then how far walks are: the steps, the pages fetched, and the properties that are watched.
-    settings : of a live sample, as for `crawl`: contact, delay, scope, out, …
+        function of a page; for a graph also page ids or a boolean array.
+    method : trial, mixture, hard, nonbacktracking, webwalker; or as published, with known bias: hard-paper,
+        neighbourhood-paper, trial-paper.
+    until : stopping rules such as "ess=400", "width=3%", "fetches=2000" or "steps=100k", separated by commas; the
+        first one met ends the sample.
+    of : properties that `until` applies to: rules such as "word:buy" (shares of pages), or names such as "out_degree".
+    rng : random seed.
+    walks : number of walks (default 8); with fewer than four, intervals miss most of the between-walk variance.
+    start : start pages in a graph or survey, by name or id (default: pages on topic, drawn at random).
+    in_links : source of in-links: a graph, a survey, a file of links, or an object with a method
+        `in_links(url, limit)`; for a graph, the share of in-links that walks know.
+    reach : steps off topic (trial), draws from a page in between (mixture), probes (neighbourhood-paper).
+    window : number of moves of which one host may have at most half; beyond that the walk jumps to another host, which
+        escapes traps but changes the stationary distribution. 0: no limit. Default: 100 for unfocused walks of the
+        live web, otherwise 0.
+    progress : called at each check of the goal with the steps so far, the number of fetches and the tracked properties.
+    options : for a live sample also the settings of `crawl`: contact, delay, scope, out, …
     """
-    goal, watched, start = _goal(until), _watched(of), _starts(start)
-    if goal.width is not None and not watched:
-        raise UsageError("nothing says which interval is to be narrow", hint='name it, such as of="word:buy"')
-    check_options({"method": method, "walks": walks, "reach": reach, "window": window, "rng": rng})
+    request = _request(method, until, of, rng, options)
     if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
         where = read_graph(where)
-    plan = WalkPlan(method, walks, rng, reach, window or 0)
     if isinstance(where, Graph):
-        _refuse("a graph", settings)
-        told, done = _told(in_links), goal_check(goal, watched, say)
-        walked = walk_graph(where, _on_graph(topic), plan=plan, starts=start, told=told, done=done, **goal.limits)
-        return sample_of(walked, goal, watched)
-    about = Topic.of(topic)
-    check_known(watched, free=about.free)
-    if isinstance(where, Survey) or (isinstance(where, (str, Path)) and _is_survey(where)):
-        _refuse("a survey", settings | ({} if in_links is None else {"in_links": in_links}))
-        folder = where.folder if isinstance(where, Survey) else where
-        starts = None if start is None else [str(page) for page in start]
-        done = goal_check(goal, watched, say)
-        return sample_of(walk_survey(folder, about, plan=plan, starts=starts, done=done, **goal.limits), goal, watched)
+        return _sample_graph(where, topic, request)
+    rule = Topic.of(topic)
+    check_known(request.tracked, free=rule.free)
+    if isinstance(where, Survey):
+        return _sample_survey(where.folder, rule, request)
+    if isinstance(where, (str, Path)):
+        return _sample_survey(where, rule, request) if _is_survey(where) else _sample_live([str(where)], rule, request)
     if not isinstance(where, Iterable):
-        raise UsageError(f"{where!r} is nothing to walk in", hint="give a graph, a survey, or URLs to begin at")
-    seeds = [str(where)] if isinstance(where, (str, Path)) else where
-    options = SampleOptions(method, walks, reach, window, in_links=in_links, until=str(goal), fetches=goal.fetches)
-    return _live(seeds, about, goal, watched, say, options, rng, **settings)
+        raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='such as "web.graph"')
+    return _sample_live(where, rule, request)
 
 
-def _live(
-    seeds: Sequence[str], topic: Topic, until: SampleGoal, watched: tuple[str, ...], say: Say, options: SampleOptions,
-    rng: int, *, out: Path | str | None = None, client: Client | None = None, resolver: Resolver | None = None,
-    **settings: Any,
-) -> Sample:  # fmt: skip
-    """Sample the live web; what is fetched goes to a survey of its own, which is gone on with when asked again."""
-    _check_settings(settings)
+def _sample_graph(graph: Graph, topic: TopicLike, request: _Request) -> Sample:
+    """Sample a graph."""
+    _reject_settings("a graph", request.settings)
+    result = walk_graph(
+        graph,
+        _graph_topic(topic),
+        request.plan,
+        starts=_starts(request.walk.start),
+        in_links=_graph_in_links(request.walk.in_links),
+        limits=request.limits,
+    )
+    return sample_of(result, request.goal, request.tracked)
+
+
+def _sample_survey(folder: Path | str, topic: Topic, request: _Request) -> Sample:
+    """Sample the fetched pages of a survey."""
+    in_links = {} if request.walk.in_links is None else {"in_links": request.walk.in_links}
+    _reject_settings("a survey", {**request.settings, **in_links})
+    start = _starts(request.walk.start)
+    starts = None if start is None else [str(page) for page in start]
+    result = walk_survey(folder, topic, request.plan, starts=starts, limits=request.limits)
+    return sample_of(result, request.goal, request.tracked)
+
+
+def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sample:
+    """Sample the live web; pages are fetched into a survey, and the same call resumes it."""
+    settings = {name: value for name, value in request.settings.items() if name not in ("out", *CONNECTION)}
+    connection: dict[str, Any] = {name: request.settings.get(name) for name in CONNECTION}
     given = dict.fromkeys([*settings, "rng"], "argument")
-    chosen, origins = named(Settings(**settings, rng=rng), given, clean_seeds(list(seeds)))
+    chosen, origins = named(Settings(**settings, rng=request.rng), given, clean_seeds(list(seeds)))
+    walk, goal = request.walk, request.goal
+    options = SampleOptions(
+        request.method,
+        walk.walks,
+        walk.reach,
+        walk.window,
+        in_links=walk.in_links,
+        until=str(goal),
+        fetches=goal.fetches,
+    )
+    out = request.settings.get("out")
     with open_sample_survey(seeds, topic, options, out=out, settings=chosen, origins=origins) as survey:
-        done = goal_check(until, watched, say)
-        work = run(survey, **until.limits, done=done, client=client, resolver=resolver)
-        return sample_of(run_sync(work), until, watched)
+        return sample_of(run_sync(walk_live(survey, request.limits, **connection)), goal, request.tracked)
 
 
-def sample_of(walked: WalkResult, until: SampleGoal, watched: tuple[str, ...] = ()) -> Sample:
-    """Make a sample of what walks have come to."""
-    plan, weights, known = walked.plan, walked.trace, InLinkCoverage(walked.how)
-    if walked.seen is not None:
-        known = InLinkCoverage(walked.how, UNKNOWN, UNKNOWN)
-        if method_named(plan.method).exact and weights.on_topic.any():
-            observed = walked.seen()
-            weights = correct_weights(walked.trace, observed)
-            known = InLinkCoverage.estimate(observed, walked.how, walked.capped)
-    some = slice(until.steps)  # a round may have gone beyond
-    walked = replace(walked, trace=walked.trace.rows(some))
-    trace, weights = drop_stuck_walks(walked.trace), drop_stuck_walks(weights.rows(some))
+def sample_of(result: WalkResult, goal: SampleGoal, tracked: tuple[str, ...] = ()) -> Sample:
+    """Make a sample from the result of walks."""
+    plan, weighted, in_links = result.plan, result.trace, InLinkCoverage(result.in_link_source)
+    if result.observations is not None:
+        in_links = InLinkCoverage(result.in_link_source, UNKNOWN, UNKNOWN)
+        if method_named(plan.method).exact and weighted.on_topic.any():
+            observed = result.observations()
+            weighted = correct_weights(result.trace, observed)
+            in_links = InLinkCoverage.estimate(observed, result.in_link_source, result.truncated)
+    rows = slice(goal.steps)  # the last round may exceed the limit
+    result = replace(result, trace=result.trace.rows(rows))
     return Sample(
-        trace, weights, walked.pages, walked.topic, plan.method, plan.walks, plan.rng,
-        walked.asked.size, walked.ending, until, known, tuple(walked.lost.tolist()), watched,
-        (*walked.remarks, *known.warnings), walked.where,
-    )  # fmt: skip
+        trace=drop_stuck_walks(result.trace),
+        weighted=drop_stuck_walks(weighted.rows(rows)),
+        source=result.pages,
+        topic=result.topic,
+        method=plan.method,
+        walks=plan.walks,
+        rng=plan.rng,
+        fetches=result.requested.size,
+        ending=result.ending,
+        goal=goal,
+        in_links=in_links,
+        lost_walks=tuple(result.lost.tolist()),
+        tracked=tracked,
+        remarks=(*result.remarks, *in_links.warnings),
+        location=result.source,
+    )
 
 
-def _on_graph(topic: About) -> Topic | AnyIntArray | BoolArray:
+def _request(method: str, until: object, of: object, rng: int, options: Mapping[str, Any]) -> _Request:
+    """Check the arguments of `sample`, and separate options of the walks from settings of the crawler."""
+    goal, tracked = _goal(until), _tracked(of)
+    if goal.width is not None and not tracked:
+        raise UsageError("until has a width, but of names no property", hint='name one, such as of="word:buy"')
+    own = {field.name for field in fields(WalkOptions)}
+    known = {*(field.name for field in fields(Settings)), *CONNECTION, "out"}
+    if unknown := next((name for name in options if name not in own | known), None):
+        raise UsageError(f"sample has no option {unknown}", hint="help(surveyor.sample) lists its options")
+    walk = WalkOptions(**{name: value for name, value in options.items() if name in own})
+    settings = {name: value for name, value in options.items() if name not in own}
+    check_options({"method": method, "walks": walk.walks, "reach": walk.reach, "window": walk.window, "rng": rng})
+    return _Request(method, goal, tracked, rng, walk, settings)
+
+
+def _graph_topic(topic: TopicLike) -> Topic | AnyIntArray | BoolArray:
     if isinstance(topic, (str, Topic)) or callable(topic):
         return Topic.of(topic)
     pages = np.asarray(topic)
     if pages.dtype == np.object_:
-        raise UsageError(f"a {type(topic).__name__} is no topic", hint="give a rule, a function, or a list of page ids")
+        raise UsageError(
+            f"topic must be a rule, a function or a list of page ids, got a {type(topic).__name__}",
+            hint="such as topic=[1, 2, 3]",
+        )
     return pages
 
 
-def _told(in_links: object) -> float | Graph:
-    """Return which in-links of a graph walks know."""
+def _graph_in_links(in_links: object) -> float | Graph:
+    """Return which in-links of a graph the walks know."""
     if in_links is None or isinstance(in_links, (int, float, Graph)):
         return 1.0 if in_links is None else in_links
     raise UsageError(
-        "who links to a page of a graph is known from the graph",
-        hint="leave in-links out, or say which share of them is to be known",
+        f"in_links of a graph must be a share or a graph, got a {type(in_links).__name__}",
+        hint="leave in_links out to use all in-links of the graph",
     )
 
 
-def _refuse(what: str, settings: Mapping[str, object]) -> None:
-    _check_settings(settings, "out", "in_links")
+def _reject_settings(source: str, settings: Mapping[str, object]) -> None:
     for name in settings:
-        raise UsageError(f"{name} is a setting of a live sample", hint=f"leave it out where {what} is sampled")
-
-
-def _check_settings(settings: Mapping[str, object], *more: str) -> None:
-    for name in settings:
-        if name not in (one.name for one in fields(Settings)) and name not in more:
-            raise UsageError(f"a sample has nothing called {name}", hint="help(surveyor.sample) tells what it takes")
+        raise UsageError(f"{name} is an option of live samples only", hint=f"leave it out when {source} is sampled")
 
 
 def _goal(until: object) -> SampleGoal:
@@ -178,12 +244,12 @@ def _goal(until: object) -> SampleGoal:
     return SampleGoal.parse(until if isinstance(until, str) else repr(until))
 
 
-def _watched(of: object) -> tuple[str, ...]:
+def _tracked(of: object) -> tuple[str, ...]:
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (list, tuple)) else (of,)
-    if not all(isinstance(name, str) for name in names):
-        raise UsageError(
-            "what is watched has a name", hint='such as of="word:buy"; ask the sample itself about functions and arrays'
-        )
+    for name in names:
+        if not isinstance(name, str):
+            hint = 'such as of="word:buy"; pass functions and arrays to the methods of the sample'
+            raise UsageError(f"of must be a string or a list of strings, got {name!r}", hint=hint)
     return names
 
 

@@ -1,14 +1,14 @@
-"""When a sample is done: as many effective pages, as narrow an interval, as many fetches or as many steps.
+"""Stopping rules of a sample: effective sample size, width of an interval, number of fetches or of steps.
 
     >>> SampleGoal.parse("ess=400")
     SampleGoal(ess=400.0, width=None, fetches=None, steps=None)
     >>> str(SampleGoal.parse("width=3%, fetches=2k"))
     'width 3 % or 2,000 fetches'
 
-Walks are looked at after certain rounds only, always the same ones, so that a sample that was stopped and went on ends
-where it would have ended. To stop at the first moment that looks good would make a sample of such moments: intervals
-would be too narrow, and rare pages too rare. So half of the goal must be met first, and all of it after twice as many
-steps. An interval alone does not end a sample, however narrow: it may be so because what is asked for was hardly met.
+Goals are checked after fixed numbers of rounds, so that a resumed sample ends where an uninterrupted one would.
+Stopping at the first check that passes would select favourable moments: intervals would be too narrow and rare pages
+too rare. Therefore half of the goal must be met first, and all of it after twice as many steps. A narrow interval alone
+does not end a sample: it may be narrow because few pages with the property were visited.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,110 +24,120 @@ from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import LOG_DEGREE, MIN_ESS, diagnose, moving_rows
 from surveyor.estimate.sampling.estimates import Estimate, mean, mean_or_share
 from surveyor.estimate.sampling.properties import Pages, Property, property_of
+from surveyor.estimate.sampling.walk_methods import UNLIMITED
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.estimate.sampling.walking import UNLIMITED
 from surveyor.stopping import SAMPLE, parse_limits
 
-FIRST, MORE = 32, 8  # rounds before the first look, and what part of them is added each time
-LATER = 2.0  # times as many steps, after such a part of the goal was met, all of it must be
-AGREE = 1.05  # R-hat: walks that disagree more are not done, whatever they are worth
-LONGEST = 2_000_000  # steps of all walks, if nothing else ends a sample
-Say = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, pages fetched, and what is watched
+FIRST_CHECK, GROWTH = 32, 8  # rounds before the first check; each later interval is 1/GROWTH of the rounds so far
+CONFIRMATION = 2.0  # the whole goal must be met this many times as many steps after a part of it was met
+MAX_RHAT = 1.05  # walks that disagree more are not done
+MAX_STEPS = 2_000_000  # of all walks, if the goal sets no limit of steps
+OnProgress = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, fetches, tracked properties
+Done = Callable[[WalkTrace, Pages], object]  # truthy ends the walks; a string is recorded as the ending
 
 
 @dataclass(frozen=True, slots=True)
 class SampleGoal:
-    """What ends a sample: whatever is met first."""
+    """When a sample ends: as soon as any of these is met."""
 
-    ess: float | None = None  # of each property that is watched, and of the degree
-    width: float | None = None  # half of the longest interval of the properties watched
+    ess: float | None = None  # effective sample size of each tracked property, and of the degree
+    width: float | None = None  # half-width of the widest interval of the tracked properties
     fetches: int | None = None
     steps: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> SampleGoal:
-        """Read a rule such as `ess=400, fetches=2k`."""
+        """Parse rules such as `ess=400, fetches=2k`."""
         limits = parse_limits(text, SAMPLE)
         counts = {name: int(limits.pop(name)) for name in ("fetches", "steps") if name in limits}
         return cls(**limits, **counts)  # type: ignore[arg-type]  # names are those of the fields
 
-    @property
-    def limits(self) -> dict[str, Any]:
-        """How many pages may be asked for, and how many steps made."""
-        return {"fetches": min(self.fetches or UNLIMITED, UNLIMITED), "steps": min(self.steps or UNLIMITED, UNLIMITED)}
+    def met(self, trace: WalkTrace, tracked: Mapping[str, FloatArray], part: float = 1.0) -> str:
+        """Return which goal the steps meet, "ess" or "width", or which they meet in part; empty if none.
 
-    def met(self, trace: WalkTrace, watched: Mapping[str, FloatArray], part: float = 1.0) -> str:
-        """Return which goal the steps so far meet, or which a part of all effective pages; empty if none.
-
-        What is watched and no page has does not hold up the rest.
+        A tracked property that no visited page has does not block the others.
         """
         if self.ess is None and self.width is None:
             return ""
         if not (some := moving_rows(trace)).all():
-            trace, watched = trace.rows(some), {name: values[some] for name, values in watched.items()}
+            trace, tracked = trace.rows(some), {name: values[some] for name, values in tracked.items()}
         try:
-            found = {LOG_DEGREE: mean(trace, np.log(trace.degree))}
-            if not self._met_by(found, part, widest=0.0):  # far from it: what is watched takes more time
+            estimates = {LOG_DEGREE: mean(trace, np.log(trace.degree))}
+            if not self._met_by(estimates, part, widest=0.0):  # cheap check first
                 return ""
-            known = {name: one for name, one in watched.items() if not np.isnan(one[trace.on_topic]).all()}
-            found |= {name: mean_or_share(trace, values) for name, values in known.items()}
-            widest = max((found[name].margin for name in known), default=math.inf)
-            met = self._met_by(found, part, widest)
-            told = diagnose(trace, known) if met else None
-        except UsageError:  # too few steps on topic to tell anything
+            known = {name: values for name, values in tracked.items() if not np.isnan(values[trace.on_topic]).all()}
+            estimates |= {name: mean_or_share(trace, values) for name, values in known.items()}
+            widest = max((estimates[name].margin for name in known), default=math.inf)
+            met = self._met_by(estimates, part, widest)
+            diagnostics = diagnose(trace, known) if met else None
+        except UsageError:  # too few steps on topic
             return ""
-        return met if told and not told.stuck and not any(rhat > AGREE for rhat in told.rhat.values()) else ""
+        if diagnostics is None or diagnostics.stuck or any(rhat > MAX_RHAT for rhat in diagnostics.rhat.values()):
+            return ""
+        return met
 
-    def _met_by(self, found: Mapping[str, Estimate], part: float, widest: float) -> str:
-        ess = min(one.ess for one in found.values())
+    def _met_by(self, estimates: Mapping[str, Estimate], part: float, widest: float) -> str:
+        ess = min(estimate.ess for estimate in estimates.values())
         if self.ess is not None and ess >= part * self.ess:
             return "ess"
         is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
         return "width" if is_narrow and ess >= part * MIN_ESS else ""
 
     def __str__(self) -> str:
-        told = (
-            ("{:,.0f} effective pages", self.ess),
+        parts = (
+            ("effective sample size {:,.0f}", self.ess),
             ("width {:g} %", None if self.width is None else 100 * self.width),
             ("{:,} fetches", self.fetches),
             ("{:,} steps", self.steps),
         )
-        return " or ".join(words.format(value) for words, value in told if value is not None)
+        return " or ".join(text.format(value) for text, value in parts if value is not None)
 
 
 @dataclass(slots=True)
 class GoalCheck:
-    """Looks at steps as they become more, and says when a goal is met: not at the first moment that looks good."""
+    """Checks a growing trace against a goal, and confirms a partly met goal later before it ends the sample."""
 
-    until: SampleGoal
-    first: int = 0  # steps when a part of it was met
+    goal: SampleGoal
+    first: int = 0  # steps when a part of the goal was met
 
-    def __call__(self, trace: WalkTrace, watched: Mapping[str, FloatArray]) -> str:
-        """Return which goal is met; empty if none is so far."""
-        if not self.first and self.until.met(trace, watched, 1 / LATER):
+    def __call__(self, trace: WalkTrace, tracked: Mapping[str, FloatArray]) -> str:
+        """Return which goal is met and confirmed; empty if none."""
+        if not self.first and self.goal.met(trace, tracked, 1 / CONFIRMATION):
             self.first = len(trace)
-        is_later = self.first and len(trace) >= LATER * self.first
-        return self.until.met(trace, watched) if is_later else ""
+        is_later = self.first and len(trace) >= CONFIRMATION * self.first
+        return self.goal.met(trace, tracked) if is_later else ""
 
 
-def goal_check(until: SampleGoal, watched: tuple[str, ...], say: Say) -> Callable[[WalkTrace, Pages], str]:
-    """Return what says of walks whether they are done, and by what; `say` is told how far they are."""
-    known: dict[str, Property] = {}  # what was found out about pages
-    looked = GoalCheck(until)
+@dataclass(frozen=True, slots=True)
+class WalkLimits:
+    """When walks end: at so many fetches or steps of all walks, or when `done` returns a true value.
 
-    def done(trace: WalkTrace, pages: Pages) -> str:
-        known.update({name: property_of(name, pages) for name in watched if name not in known})
-        say(trace, int(trace.fetches[-1]) if len(trace) else 0, known)
-        met = looked(trace, {name: one.numbers(trace) for name, one in known.items()})
-        return met or ("longest" if len(trace) >= LONGEST and until.steps is None else "")
+    `done` is called after fixed numbers of rounds and must depend on its arguments only.
+    """
 
-    return done
+    fetches: int = UNLIMITED
+    steps: int = UNLIMITED
+    done: Done = lambda _trace, _pages: False
+
+    @classmethod
+    def of(cls, goal: SampleGoal, tracked: tuple[str, ...], progress: OnProgress) -> WalkLimits:
+        """Return the limits for a goal on tracked properties; progress is reported at each check."""
+        properties: dict[str, Property] = {}  # values by page are cached in them
+        check = GoalCheck(goal)
+
+        def done(trace: WalkTrace, pages: Pages) -> str:
+            properties.update({name: property_of(name, pages) for name in tracked if name not in properties})
+            progress(trace, int(trace.fetches[-1]) if len(trace) else 0, properties)
+            met = check(trace, {name: one.numbers(trace) for name, one in properties.items()})
+            return met or ("longest" if len(trace) >= MAX_STEPS and goal.steps is None else "")
+
+        return cls(min(goal.fetches or UNLIMITED, UNLIMITED), min(goal.steps or UNLIMITED, UNLIMITED), done)
 
 
 def check_intervals() -> Iterator[int]:
-    """Yield how many rounds go by before each look."""
+    """Yield the number of rounds before each check."""
     done = 0
     while True:
-        more = max(FIRST, done // MORE)
+        more = max(FIRST_CHECK, done // GROWTH)
         yield more
         done += more

@@ -20,10 +20,16 @@ from surveyor.crawler.replay import SCOPE
 from surveyor.crawler.start import clean_seeds
 from surveyor.crawler.start import start as start_survey
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.in_link_sources import LIMIT, InLinkSource, in_link_source, source_name
+from surveyor.estimate.sampling.in_link_sources import DEFAULT_LIMIT, InLinkSource, in_link_source, source_name
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, HOSTS, WALKS, WalkPlan, method_named
-from surveyor.estimate.sampling.walking import UNLIMITED
+from surveyor.estimate.sampling.walk_methods import (
+    DEFAULT_JUMP_HOSTS,
+    DEFAULT_METHOD,
+    DEFAULT_WALKS,
+    UNLIMITED,
+    WalkPlan,
+    method_named,
+)
 from surveyor.store.directory import Manifest, SurveyFolder
 from surveyor.survey import derived_survey
 from surveyor.survey.derived_survey import DerivedSurvey, folder_name, if_set, reject_changes
@@ -175,10 +181,10 @@ def _create(
     unfocused = given["method"] == "webwalker" or given["topic"] == "everything"
     defaults: dict[str, Any] = {
         "method": DEFAULT_METHOD,
-        "walks": WALKS,
+        "walks": DEFAULT_WALKS,
         "window": WINDOW if unfocused else 0,  # a topic avoids most traps; jumps would change the distribution
-        "hosts": HOSTS,
-        "limit": LIMIT,
+        "hosts": DEFAULT_JUMP_HOSTS,
+        "limit": DEFAULT_LIMIT,
         "until": "",
     }
     record = SampleRecord(

@@ -1,11 +1,11 @@
-"""What walks leave behind: one row for each step of each walk, in the order of time.
+"""The steps of random walks as columns: one row per step of each walk, in order of time.
 
-A walk that stays where it is takes a step, too: how long it stays is part of what makes its law known. At a row the
-walk stands on `page`. If the method claims a law, that law is in proportion to `degree`, so that the weight 1/degree
-makes every page count alike; where the paper counts pages as they come, degree is 1.
+A walk that stays on its page also takes a step: the time spent on a page is part of the stationary distribution. For
+exact methods that distribution is proportional to `degree`, so the weight 1/degree makes the sample uniform; where the
+published methods count pages unweighted, degree is 1.
 
-A segment is a stretch without a jump. `fetches` counts the pages that all walks together have asked for so far, each
-once, so that methods can be compared at equal cost.
+A segment is a run of steps without a jump. `fetches` counts the distinct pages that all walks together have requested
+so far, so that methods can be compared at equal cost.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkTrace:
-    """Steps of walks; entry i of each array is that of row i."""
+    """Steps of walks, as parallel arrays."""
 
     walk: IdArray
-    segment: IdArray  # of this walk, from 0 on
-    page: IdArray
+    segment: IdArray  # of this walk, from 0
+    page: IdArray  # the current page
     on_topic: BoolArray
     degree: FloatArray
     fetches: IntArray
 
     @property
     def weight(self) -> FloatArray:
-        """How much each row counts: pages off topic do not."""
+        """Weight of each row: 1/degree on topic, 0 off topic."""
         return np.where(self.on_topic, 1 / self.degree, 0.0)
 
     def __len__(self) -> int:
         return int(self.page.size)
 
     def rows(self, chosen: IntArray | BoolArray | slice) -> WalkTrace:
-        """Return some of the rows, in order."""
-        return WalkTrace(*(getattr(self, one.name)[chosen] for one in fields(self)))
+        """Return the chosen rows, in order."""
+        return WalkTrace(*(getattr(self, column.name)[chosen] for column in fields(self)))
+
+    @classmethod
+    def concatenate(cls, parts: list[WalkTrace]) -> WalkTrace:
+        """Join traces end to end."""
+        return cls(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(cls)))

@@ -10,9 +10,9 @@ import pytest
 from example_site import HOME, site, survey_of
 from fake_web import page as answer
 from surveyor.errors import SurveyError
-from surveyor.estimate.sampling import archived
-from surveyor.estimate.sampling.archived import pages_said, told
+from surveyor.estimate.sampling import sample_pages
 from surveyor.estimate.sampling.page import Said
+from surveyor.estimate.sampling.sample_pages import archived_pages, parse_exchange
 from surveyor.outcome import Exchange, Visit
 from surveyor.store.directory import SurveyFolder
 
@@ -33,7 +33,7 @@ def exchange(body: bytes, *headers: str) -> Exchange:
 
 def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
     with SurveyFolder.open(survey, write=False) as folder:
-        pages = {page.url: page for page in pages_said(folder)}
+        pages = {page.url: page for page in archived_pages(folder)}
         assert set(pages) == {HOME, HOME + "library/", HOME + "news/", HOME + "library/deep"}
         sun = pages[HOME + "news/"]
         assert (sun.title, sun.language, sun.links) == ("Sonne & Wind", "de", (HOME, HOME + "library/"))
@@ -47,7 +47,7 @@ def test_without_an_archive_title_and_language_are_left(tmp_path: Path) -> None:
     answers = site() | {HOME + "news/": answer(HOME + "news/", HOME, extra=SUN)}
     path = survey_of(tmp_path / "a.survey", answers, archive=False)
     with SurveyFolder.open(path, write=False) as folder:
-        sun = next(page for page in pages_said(folder) if page.url == HOME + "news/")
+        sun = next(page for page in archived_pages(folder) if page.url == HOME + "news/")
         assert (sun.title, sun.language, sun.text, sun.links) == ("Sonne & Wind", "de", "", ())
 
 
@@ -56,30 +56,30 @@ def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -
     with SurveyFolder.open(path) as folder:
         news = next(number for number, url in enumerate(folder.journal.urls()) if url == HOME + "news/")
         folder.commit([Visit(news, "blocked", reason="http 403", status=403)])
-        assert {page.url: page.title for page in pages_said(folder)}[HOME + "news/"] == "News"
+        assert {page.url: page.title for page in archived_pages(folder)}[HOME + "news/"] == "News"
         folder.commit([Visit(news, "gone", status=410)])
-        assert HOME + "news/" not in {page.url for page in pages_said(folder)}
+        assert HOME + "news/" not in {page.url for page in archived_pages(folder)}
 
 
-def test_an_archive_that_was_taken_away_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_was_taken_away_is_parse_exchange(tmp_path: Path) -> None:
     path = survey_of(tmp_path / "a.survey")
     with SurveyFolder.open(path, write=False) as folder:
         (path / "warc" / "00000.warc.gz").unlink()
         with pytest.raises(SurveyError, match=r"00000\.warc\.gz"):
-            _ = next(pages_said(folder)).text
+            _ = next(archived_pages(folder)).text
 
 
 def test_codings_and_charsets_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     html = "<title>Sonnenstraße</title><p>" + "Öl " * 50_000
     packed = gzip.compress(html.encode("latin-1"))
     headers = "Content-Type: text/html; charset=iso-8859-1", "Content-Encoding: gzip"
-    whole = told(exchange(packed, *headers))
+    whole = parse_exchange(exchange(packed, *headers))
     assert (whole.title, whole.text[:8]) == ("Sonnenstraße", "Öl Öl Öl")
-    part = told(exchange(packed[:-20], *headers))
+    part = parse_exchange(exchange(packed[:-20], *headers))
     assert part.title == "Sonnenstraße"
-    assert told(exchange(b"junk", *headers)) == Said()
-    assert told(exchange(b"junk", "Content-Encoding: exi")) == Said()
-    monkeypatch.setattr(archived, "ROOM", 1000)
-    assert len(told(exchange(packed, *headers)).text) < 2_000
-    assert told(exchange("plain Öl".encode(), "Content-Type: text/plain")).text == "plain Öl"
-    assert told(exchange(b"\x89PNG", "Content-Type: image/png")) == Said()
+    assert parse_exchange(exchange(b"junk", *headers)) == Said()
+    assert parse_exchange(exchange(b"junk", "Content-Encoding: exi")) == Said()
+    monkeypatch.setattr(sample_pages, "MAX_DECODED", 1000)
+    assert len(parse_exchange(exchange(packed, *headers)).text) < 2_000
+    assert parse_exchange(exchange("plain Öl".encode(), "Content-Type: text/plain")).text == "plain Öl"
+    assert parse_exchange(exchange(b"\x89PNG", "Content-Type: image/png")) == Said()

@@ -15,13 +15,13 @@ import surveyor as sv
 from fake_web import Sites, Time, crawled, page
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.in_link_sources import (
+    CombinedInLinks,
     InLinkFile,
     InLinkGraph,
     InLinkSurvey,
     NoInLinks,
-    Several,
-    asked,
     in_link_source,
+    query,
     source_name,
 )
 
@@ -42,7 +42,7 @@ class Says:
 
 
 def test_nobody_tells_nothing() -> None:
-    assert asked(in_link_source(None), A) == []
+    assert query(in_link_source(None), A) == []
     assert source_name(NoInLinks()) == ""
 
 
@@ -52,25 +52,25 @@ def test_a_table(tmp_path: Path) -> None:
     source = in_link_source(table)
     assert isinstance(source, InLinkFile)
     assert source_name(source) == "file back.tsv"
-    assert asked(source, A) == [B, C]
-    assert asked(source, A, 1) == [B]
-    assert asked(source, D) == []
+    assert query(source, A) == [B, C]
+    assert query(source, A, 1) == [B]
+    assert query(source, D) == []
     packed = tmp_path / "back.tsv.gz"
     packed.write_bytes(gzip.compress(table.read_bytes()))
-    assert asked(in_link_source(packed), A) == [B, C]
+    assert query(in_link_source(packed), A) == [B, C]
     table.write_text("source\ttarget\n", "utf-8")
-    with pytest.raises(UsageError, match="names no links"):
+    with pytest.raises(UsageError, match="has no links"):
         in_link_source(table)
 
 
 def test_a_graph(tmp_path: Path) -> None:
     graph = sv.Graph.from_edges([(B, A), (C, A), (A, B)])
-    assert set(asked(in_link_source(graph), A)) == {B, C}
+    assert set(query(in_link_source(graph), A)) == {B, C}
     graph.save(tmp_path / "web.graph")
     source = in_link_source(str(tmp_path / "web.graph"))
     assert isinstance(source, InLinkGraph)
-    assert (asked(source, B), asked(source, C), asked(source, D)) == ([A], [], [])
-    with pytest.raises(UsageError, match="the graph of back-links has no names"):
+    assert (query(source, B), query(source, C), query(source, D)) == ([A], [], [])
+    with pytest.raises(UsageError, match="the graph of in-links has no page names"):
         in_link_source(sv.Graph.from_arrays(np.array([0]), np.array([1])))
 
 
@@ -79,15 +79,15 @@ def test_a_survey(tmp_path: Path) -> None:
     crawled(tmp_path / "a.survey", [A], client, scope="any")
     source = in_link_source(tmp_path / "a.survey")
     assert isinstance(source, InLinkSurvey)
-    assert set(asked(source, C)) == {A, B}
+    assert set(query(source, C)) == {A, B}
     assert source_name(source) == "survey a.survey"
 
 
 def test_several() -> None:
     several = in_link_source([sv.Graph.from_edges([(B, A)]), Says([C, B, D])])
-    assert isinstance(several, Several)
-    assert asked(several, A) == [B, C, D]
-    assert asked(several, A, 2) == [B, C]
+    assert isinstance(several, CombinedInLinks)
+    assert query(several, A) == [B, C, D]
+    assert query(several, A, 2) == [B, C]
     assert source_name(several) == "graph, Says"
 
 
@@ -105,7 +105,7 @@ def test_several() -> None:
     ids=["same", "none", "wrong", "text", "mapping", "endless", "endless nothing"],
 )
 def test_what_is_no_page_is_left_out(answers: Any, expected: list[str]) -> None:
-    assert asked(Says(answers), A, 5) == expected
+    assert query(Says(answers), A, 5) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_what_is_no_page_is_left_out(answers: Any, expected: list[str]) -> None:
     [(RuntimeError("down"), "RuntimeError: down"), (None, "TypeError"), (7, "TypeError"), (KeyError("x"), "KeyError")],
 )
 def test_a_source_that_fails_is_named(answers: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=rf"the source of back-links Says failed for {A}: {told}"):
-        asked(Says(answers), A)
+    with pytest.raises(UsageError, match=rf"the in-link source Says failed for {A}: {told}"):
+        query(Says(answers), A)
 
 
 @pytest.mark.parametrize("given", [7, Says, object(), 0.5])
 def test_what_is_no_source(given: object) -> None:
-    with pytest.raises(UsageError, match="is no source of back-links"):
+    with pytest.raises(UsageError, match="in_links must be a source of in-links"):
         in_link_source(given)
 
 

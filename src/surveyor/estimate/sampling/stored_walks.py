@@ -1,0 +1,241 @@
+"""Samples of stored pages: compiled walks over a graph, and walks over the pages of a survey. Nothing is fetched.
+
+Walks over a survey see the pages as live walks would (`walk_scheduler.py`); pages that the survey did not fetch cannot
+be fetched. All in-links from fetched pages are known, so the sample is uniform over the fetched pages that the walks
+can reach. Pages are classified when a walk first reaches them, or when start pages are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, marked
+from surveyor.crawler.replay import Derived, derive
+from surveyor.errors import NothingFetched, UsageError
+from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.in_link_coverage import LinkObservations
+from surveyor.estimate.sampling.page import SampledPage
+from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
+from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, is_on_topic
+from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
+from surveyor.estimate.sampling.walk_scheduler import (
+    UNREADABLE,
+    PageRecord,
+    WalkResult,
+    WalkScheduler,
+    walk_graph_of,
+    walk_result,
+)
+from surveyor.graph.csr import Graph
+from surveyor.kernels.mass import FETCHED, STATUS
+from surveyor.store.directory import SurveyFolder
+from surveyor.web.urls import normalise
+
+TRIES_PER_WALK = 100  # pages classified per walk, at most, to find a start page on topic
+SURVEY_IN_LINKS = "the survey: all links of the fetched pages"
+
+
+def walk_graph(
+    graph: Graph,
+    topic: Topic | AnyIntArray | BoolArray,
+    plan: WalkPlan,
+    *,
+    starts: Sequence[str | int] | None = None,
+    in_links: float | Graph = 1.0,
+    limits: WalkLimits | None = None,
+) -> WalkResult:
+    """Walk over a graph up to the limits.
+
+    Parameters
+    ----------
+    starts : names or ids of start pages; by default pages on topic, drawn at random.
+    in_links : in-links that walks know (see `NeighbourLists.of`).
+    """
+    kind = topic_kinds(graph, topic)
+    text = topic.text if isinstance(topic, Topic) else f"{int(kind.sum()):,} pages"
+    if not kind.any():
+        raise UsageError(f"no page of the graph is on topic: {text}", hint="use a wider rule, or check the page names")
+    neighbours = NeighbourLists.of(graph, in_links, rng=plan.rng)
+    walks = CompiledWalks(
+        neighbours,
+        kind,
+        start_pages(graph, kind, plan, starts),
+        plan,
+        kind_from_url=isinstance(topic, Topic) and topic.free,
+        hosts=_hosts(graph, plan.window) if plan.window else None,
+    )
+    pages = GraphPages(graph, kind)
+    ending = _walk(walks, pages, limits or WalkLimits())
+    return WalkResult(
+        walks.trace(),
+        ending,
+        np.flatnonzero(walks.fetched).astype(np.int32),
+        walks.lost,
+        pages,
+        plan,
+        text,
+        repr(graph),
+        "the graph: all of them" if neighbours.complete else "a part of the graph",
+        observations=None if neighbours.complete else lambda: LinkObservations.from_compiled(neighbours, walks),
+    )
+
+
+def _walk(walks: CompiledWalks, pages: GraphPages, limits: WalkLimits) -> str:
+    """Walk to the end, and return the ending."""
+    for rounds in check_intervals():
+        left = -(-(limits.steps - len(walks.trace())) // walks.count)
+        full = walks.advance(min(rounds, left), limits.fetches)
+        if met := limits.done(walks.trace(), pages):
+            return str(met)
+        if full:
+            return "fetches"
+        if walks.lost.size == walks.count:
+            return "lost"
+        if len(walks.trace()) >= limits.steps:
+            return "steps"
+    raise AssertionError  # pragma: no cover  # the intervals never end
+
+
+def topic_kinds(graph: Graph, topic: Topic | AnyIntArray | BoolArray) -> ByteArray:
+    """Return the kind of each page of a graph: 1 on topic, 0 off topic."""
+    if not isinstance(topic, Topic):
+        return marked(topic, graph.pages).astype(np.uint8)
+    if topic.text == "everything":
+        return np.ones(graph.pages, np.uint8)
+    if graph.names is None:
+        raise UsageError(
+            f"the topic {topic.text} needs page names, and this graph has none",
+            hint="use a graph with names, or pass page ids or a boolean array from Python",
+        )
+    if topic.among is not None:
+        return topic.matches(graph.names).astype(np.uint8)
+    if topic.reads:
+        topic.matches(graph.names)  # raises with the reason
+    pages = GraphPages(graph, np.zeros(0, np.uint8))
+    return np.array([is_on_topic(topic, pages.page(page)) for page in range(graph.pages)], np.uint8)
+
+
+def start_pages(graph: Graph, kind: ByteArray, plan: WalkPlan, starts: Sequence[str | int] | None) -> IdArray:
+    """Return the start page of each walk: the given pages in turn, or pages on topic drawn at random."""
+    if starts is None:
+        linked = np.zeros(graph.pages, np.bool_)
+        linked[graph.indices] = True
+        linked |= graph.out_degrees > 0
+        on_topic = np.flatnonzero(kind == ON)
+        on_topic = on_topic[linked[on_topic]] if linked[on_topic].any() else on_topic
+        drawn = np.random.default_rng(plan.rng).choice(on_topic, plan.walks, replace=on_topic.size < plan.walks)
+        return drawn.astype(np.int32)
+    pages = [graph.page(page) if isinstance(page, str) else _page_id(page) for page in starts]
+    if not pages:
+        raise UsageError("start must name at least one page, got none", hint="leave start out to draw start pages")
+    marked(np.array(pages, np.int64), graph.pages)
+    return np.resize(np.array(pages, np.int32), plan.walks)
+
+
+def _page_id(page: object) -> int:
+    if isinstance(page, bool) or not isinstance(page, (int, np.integer)):
+        raise UsageError(f"start must hold page names or integer ids, got {page!r}", hint='such as start=["a", 3]')
+    return int(page)
+
+
+def _hosts(graph: Graph, window: int) -> IdArray:
+    """Number the host of each page."""
+    names = graph.names
+    if names is None:
+        raise UsageError(f"window={window} needs hosts, and the graph has no page names", hint="leave --window out")
+    hosts = [SampledPage(name).host for name in names]
+    return np.unique(hosts, return_inverse=True)[1].astype(np.int32)
+
+
+class StoredPages:
+    """The pages of a survey as seen by walks."""
+
+    def __init__(self, folder: Path, topic: Topic) -> None:
+        with SurveyFolder.open(folder, write=False) as survey:
+            self.state: Derived = derive(survey)
+            self.seeds = survey.manifest.seeds
+            archived = bool(survey.manifest.settings.get("archive", True))
+            redirects = {one.page: one.target for one in survey.journal.outcomes() if one.kind == "redirected"}
+        status = self.state.crawl.ledger.state & STATUS
+        self.fetched: IdArray = np.flatnonzero(status == FETCHED).astype(np.int32)
+        self._is_fetched = status == FETCHED
+        self._redirects = {page: target for page, target in redirects.items() if not self._is_fetched[page]}
+        self._topic, self._graph = topic, self.state.crawl.graph
+        self._transposed = self._links().in_links
+        self._classified: dict[int, bool] = {}
+        self.walk_graph = walk_graph_of(self.state.urls, topic, self.in_links)
+        self.pages = SurveyPages(folder, self.state.urls, self.walk_graph, speaking=archived)
+        if not archived and topic.reads:
+            raise UsageError(
+                f"the topic {topic.text} depends on the text of pages, and {folder} has no archive",
+                hint="choose a topic that depends on URLs only, or crawl with an archive",
+            )
+
+    def _links(self) -> Graph:
+        """Return the links of all pages that walks can reach."""
+        rows = [self._graph.links_of(page) for page in self.fetched.tolist()]
+        sources = np.append(np.repeat(self.fetched, [row.size for row in rows]), [*self._redirects]).astype(np.int32)
+        targets = np.concatenate([*rows, np.fromiter(self._redirects.values(), np.int32)])
+        return Graph.from_arrays(sources, targets, nodes=len(self.state.urls))
+
+    def in_links(self, page: int) -> list[int]:
+        """Return the pages that link to a page."""
+        transposed = self._transposed
+        sources: list[int] = transposed.indices[transposed.indptr[page] : transposed.indptr[page + 1]].tolist()
+        return sources
+
+    def record(self, page: int) -> PageRecord:
+        """Return a page as seen by a walk."""
+        if page in self._redirects:
+            return PageRecord.redirected(self._redirects[page])
+        if page >= self._is_fetched.size or not self._is_fetched[page]:
+            return UNREADABLE
+        if page not in self._classified:
+            self._classified[page] = is_on_topic(self._topic, self.pages.page(page))
+        return PageRecord.fetched(self._graph.links_of(page).tolist(), on_topic=self._classified[page])
+
+
+def walk_survey(
+    folder: Path | str,
+    topic: Topic,
+    plan: WalkPlan | None = None,
+    *,
+    starts: Sequence[str] | None = None,
+    limits: WalkLimits | None = None,
+) -> WalkResult:
+    """Walk over the pages of a survey up to the limits, or until the walks are exhausted.
+
+    Start pages are drawn at random from the pages on topic unless `starts` names them; if none is found, the seeds.
+    """
+    path, plan = Path(folder), plan or WalkPlan()
+    stored = StoredPages(path, topic)
+    if not stored.fetched.size:
+        raise NothingFetched(f"{path} has no fetched page", hint=f"resume the crawl first: surveyor {path}")
+    try:
+        drawn = _draw_starts(stored, plan) if starts is None else []
+        first = drawn or [_find(stored, url) for url in starts or stored.seeds]
+        scheduler = WalkScheduler(stored.walk_graph, first, plan, limits or WalkLimits(), stored.pages)
+        needed = scheduler.start()
+        while needed:
+            needed = [more for page in needed for more in scheduler.learn(page, stored.record(page))]
+        return walk_result(scheduler, topic, f"survey {path.name}", SURVEY_IN_LINKS)
+    finally:
+        stored.pages.close()
+
+
+def _draw_starts(stored: StoredPages, plan: WalkPlan) -> list[int]:
+    """Draw start pages on topic at random; the number of tries is limited, so some may be missing."""
+    tries = np.random.default_rng(plan.rng).permutation(stored.fetched)[: TRIES_PER_WALK * plan.walks].tolist()
+    return list(islice((page for page in tries if stored.record(page).kind == ON), plan.walks))
+
+
+def _find(stored: StoredPages, url: str) -> int:
+    page = stored.state.urls.find(normalise(url) or url)
+    if page is None:
+        raise UsageError(f"start page {url} is not in the survey", hint="use pages that the survey has fetched")
+    return page
