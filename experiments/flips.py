@@ -41,7 +41,7 @@ from surveyor.graph.folder import describe
 from surveyor.graph.synthetic.shapes import WebShape
 from surveyor.rank.pagerank import pagerank
 from surveyor.store.directory import SurveyFolder
-from surveyor.store.examine import examine
+from surveyor.store.recovery import examine
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey
 from surveyor.testing.web_plan import WebSettings

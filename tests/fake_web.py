@@ -16,12 +16,24 @@ from surveyor.crawler.domain_budgets import Rank
 from surveyor.crawler.session import Result, Watch, hosts_of, run
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest
+from surveyor.outcome import FetchResults, Outcome
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 
 CONTACT = "me@example.org"
 Answer = Fetched | BaseException
 Answers = Answer | Sequence[Answer]  # of several, one for each time it is asked; the last one stays
+
+
+class MemoryJournal:
+    """A list of outcomes in commit order."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    def commit(self, results: FetchResults) -> None:
+        """Append outcomes."""
+        self.outcomes.extend(results.outcomes)
 
 
 class Time:

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 from surveyor.errors import UsageError
 
 LONGEST = 1_000_000  # bytes of a file of settings
+SURVEY_FILE = "survey.toml"  # makes a folder a survey; see `store.layout`
 HIDDEN = "***"  # stands for a secret
 OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are no settings: the graphs that the benchmarks read
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}

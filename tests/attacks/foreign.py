@@ -75,7 +75,7 @@ def crafted(craft: Craft) -> Craft:
 
 def say(survey: Path, **settings: Any) -> None:
     """Give a survey other settings, as somebody with an editor would."""
-    from surveyor.store.directory import toml
+    from surveyor.store.manifest import toml
 
     path = survey / "survey.toml"
     text = path.read_text("utf-8")
@@ -97,10 +97,10 @@ def state(survey: Path, name: str, value: str) -> None:
 
 def ask(survey: Path, *statements: str, values: tuple[str, ...] = ()) -> None:
     """Change a journal as somebody would who knows its format: all checksums and digests are right afterwards."""
-    from surveyor.store import chain
+    from surveyor.store import commits
+    from surveyor.store.commits import Head
     from surveyor.store.database import ask as rows
     from surveyor.store.database import transaction
-    from surveyor.store.head import Head
     from surveyor.store.journal import Journal, _edition
 
     with closing(Journal.open(survey / "journal.sqlite")) as journal:
@@ -110,8 +110,8 @@ def ask(survey: Path, *statements: str, values: tuple[str, ...] = ()) -> None:
                 connection.execute(statement, values)
             ((event,),) = rows(connection, "SELECT coalesce(max(event), 0) FROM events")
             if event > last.event:
-                chain.add(connection, replace(last, number=last.number + 1, event=event))
-            now = chain.rechain(connection)
+                commits.add(connection, replace(last, number=last.number + 1, event=event))
+            now = commits.rechain(connection)
         if journal._head is not None:
             edition = journal._edition if "meta_before" in str(statements) else _edition(connection)
             journal._head.announce(Head(edition, now.number, now.digest), last.number)

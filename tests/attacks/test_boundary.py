@@ -23,7 +23,8 @@ from surveyor.crawler import single_fetch as guest
 from surveyor.fetch import responses as answers
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.parser import Parser
-from surveyor.web.boundary import LOG_BYTES, LOG_FILE, Failure, guarded, log_to
+from surveyor.store.layout import LOG
+from surveyor.web.boundary import LOG_BYTES, Failure, guarded, log_to
 from surveyor.web.html import read_cheap_page
 from surveyor.web.robots import Robots
 from surveyor.web.sitemaps import read_listing
@@ -105,7 +106,7 @@ def test_a_parser_that_raises_costs_one_page(
         assert found["bad"] == ("blocked", f"could not be parsed: {error!r}"[:200])
         assert (found[""][0], found["good"][0]) == ("fetched", "fetched")
         assert survey.blocked_pages()[0]["reason"] == found["bad"][1]
-    assert "Traceback" in (tmp_path / "a.survey" / LOG_FILE).read_text("utf-8")
+    assert "Traceback" in (tmp_path / "a.survey" / LOG).read_text("utf-8")
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -189,9 +190,9 @@ def test_an_error_in_the_worker_is_a_failure_with_its_traceback(tmp_path: Path) 
         finally:
             await parser.close()
 
-    with log_to(tmp_path):
+    with log_to(tmp_path / LOG):
         assert asyncio.run(ask()) == Failure("could not be parsed: KeyError('headers')")
-    assert "parser_worker.py" in (tmp_path / LOG_FILE).read_text("utf-8")
+    assert "parser_worker.py" in (tmp_path / LOG).read_text("utf-8")
 
 
 def broken() -> None:
@@ -229,16 +230,16 @@ def test_only_exceptions_stop_at_the_boundary() -> None:
 def test_the_log_follows_no_link(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
-    (tmp_path / LOG_FILE).symlink_to(target)
-    with log_to(tmp_path):
+    (tmp_path / LOG).symlink_to(target)
+    with log_to(tmp_path / LOG):
         guarded("http://a.org/", broken)
     assert target.read_text() == "mine"
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
-    with log_to(tmp_path):
+    with log_to(tmp_path / LOG):
         for _ in range(3 * LOG_BYTES // 1_000):
             logging.getLogger("surveyor.parsing").error("x" * 1_000)
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * LOG_BYTES
-    with log_to(tmp_path / "nowhere"):
+    with log_to(tmp_path / "nowhere" / LOG):
         guarded("http://a.org/", broken)  # there is no such folder, and that is no trouble

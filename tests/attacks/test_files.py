@@ -26,8 +26,8 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, read_ranks, write_graph
 from surveyor.graph.formats.filetypes import file_type
 from surveyor.graph.npy import map_npy, read_npy
-from surveyor.store import checkpoint, keys
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store import checkpoint, signing
+from surveyor.store.snapshot import restore, snapshot
 
 AREA = "files from elsewhere"
 ONE = "one sentence that names the file"
@@ -482,12 +482,12 @@ CLASSES = ["tempfile:_TemporaryFileCloser", "subprocess:Popen", "builtins:object
 @pytest.mark.parametrize("name", CLASSES)
 def test_checkpoints_make_no_foreign_objects(name: str) -> None:
     kept = Kept()
-    frozen = freeze({"kept": kept})
+    frozen = snapshot({"kept": kept})
     assert frozen is not None
     arrays, about = frozen
     about["things"] = [["plain", name, {"name": "/nowhere", "delete": True}]]
-    with pytest.raises(ValueError, match="not what was frozen"):
-        thaw({"kept": kept}, arrays, about)
+    with pytest.raises(ValueError, match="not a saved state"):
+        restore({"kept": kept}, arrays, about)
     assert kept.inner == [1, 2]
 
 
@@ -496,13 +496,13 @@ def test_checkpoints_make_no_foreign_objects(name: str) -> None:
 def test_checkpoints_with_strange_types(kind: Any) -> None:
     kept = Kept()
     kept.inner = np.arange(3)  # type: ignore[assignment]
-    frozen = freeze({"kept": kept})
+    frozen = snapshot({"kept": kept})
     assert frozen is not None
     arrays, about = frozen
     place = next(thing for thing in about["things"] if thing[0] == "array")
     place[5] = kind
-    with pytest.raises(ValueError, match="not what was frozen"):
-        thaw({"kept": kept}, arrays, about)
+    with pytest.raises(ValueError, match="not a saved state"):
+        restore({"kept": kept}, arrays, about)
 
 
 @attack("checkpoints whose arrays lie elsewhere or are none", area="surveys from elsewhere", must_hold="passed over")
@@ -517,7 +517,7 @@ def test_checkpoints_with_other_arrays_are_passed_over(tmp_path: Path, name: str
     told = json.loads((place / "header.json").read_text())
     told.pop("signature")
     told["arrays"] = {name: checkpoint._sum(data)}
-    told["signature"] = keys.sign(checkpoint.PURPOSE, checkpoint._plain(told))
+    told["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(told))
     (place / "header.json").write_text(json.dumps(told))
     assert checkpoint.load(tmp_path, position=5, key="k") is None
 

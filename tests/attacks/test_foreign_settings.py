@@ -23,9 +23,10 @@ from surveyor.crawler.replay import derive, scope_of
 from surveyor.crawler.start import start
 from surveyor.crawler.strategies import NAMES
 from surveyor.errors import InputError, SurveyError, UsageError
-from surveyor.store import keys
-from surveyor.store.directory import SurveyFolder, toml
-from surveyor.store.files import open_inside
+from surveyor.store import signing
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.layout import open_inside
+from surveyor.store.manifest import toml
 from surveyor.web.linear_regex import MOST_STATES, MOST_WIDE, LinearPattern
 from surveyor.web.scope import Scope
 
@@ -76,7 +77,7 @@ def test_the_key_is_the_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(key.read_bytes()) == 32
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert key.read_bytes() not in b"".join(p.read_bytes() for p in (tmp_path / "a.survey").rglob("*") if p.is_file())
-    assert keys.user_key() == key.read_bytes()
+    assert signing.user_key() == key.read_bytes()
 
 
 @attack(

@@ -13,9 +13,9 @@ from attack import attack
 
 from surveyor.errors import SurveyError
 from surveyor.outcome import Outcome
-from surveyor.store import head as heads
+from surveyor.store import commits as heads
+from surveyor.store.commits import Head, HeadFile, head_path, read_heads
 from surveyor.store.database import connect
-from surveyor.store.head import Head, HeadFile, head_path, read_heads
 from surveyor.store.journal import Journal
 
 STRANGE = {

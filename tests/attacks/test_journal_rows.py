@@ -13,7 +13,8 @@ from foreign import ask
 from console import Said
 from surveyor.errors import SurveyError
 from surveyor.outcome import Event, Outcome, RobotsFile, Visit
-from surveyor.store.directory import Manifest, SurveyFolder
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.manifest import Manifest
 
 ORIGIN = "https://a.example"
 READS: dict[str, Callable[[SurveyFolder], Any]] = {
@@ -134,7 +135,7 @@ def test_folders_in_suggested_commands_are_quoted(survey: Path) -> None:
     folder = survey.rename(survey.with_name("a; touch b"))
     with SurveyFolder.open(folder), pytest.raises(SurveyError) as caught:
         SurveyFolder.open(folder)
-    assert f"`surveyor '{folder}'`" in caught.value.hint
+    assert f"`surveyor status '{folder}'`" in caught.value.hint
     ask(folder, WRONG["robots: body"])
     with SurveyFolder.open(folder, write=False) as opened, pytest.raises(SurveyError) as caught:
         opened.journal.robots(ORIGIN)

@@ -20,7 +20,7 @@ from console import Said
 from example_site import HOME, survey_of
 from fake_web import page, rules
 from surveyor.report.survey_html import write_report
-from surveyor.store.cells import FORMULA, harmless, original
+from surveyor.store.tabular import FORMULA, escape_cell, unescape_cell
 
 TITLES = [
     "=HYPERLINK(\"http://evil.example\",\"x\")", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\uff1d1+1", "'=1",
@@ -115,8 +115,8 @@ def test_html(hostile: Path, tmp_path: Path) -> None:
 )
 @given(st.text())
 def test_any_cell(text: str) -> None:
-    written = harmless(text)
+    written = escape_cell(text)
     assert not written.startswith(FORMULA)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", written)
     if not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text):
-        assert original(written) == text
+        assert unescape_cell(written) == text

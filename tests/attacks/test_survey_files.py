@@ -15,12 +15,13 @@ from console import Said
 from surveyor.errors import SurveyError
 from surveyor.outcome import Outcome, Place, Visit
 from surveyor.report import page
-from surveyor.store import rescue
-from surveyor.store.directory import Manifest, SurveyFolder
-from surveyor.store.examine import examine
-from surveyor.store.files import check_survey
-from surveyor.store.head import HeadFile, head_path
+from surveyor.store import layout, recovery
+from surveyor.store.commits import HeadFile, head_path
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
+from surveyor.store.layout import check_survey
+from surveyor.store.manifest import Manifest
+from surveyor.store.recovery import examine
 from surveyor.web.boundary import log_to
 
 AREA = "surveys from elsewhere"
@@ -89,7 +90,7 @@ def test_a_rescue_writes_to_no_link(survey: Path, precious: Path, name: str, dan
     with pytest.raises(SurveyError, match="is a symbolic link") as caught:
         SurveyFolder.open(survey, from_last_good=True)
     assert caught.value.exit_code == 4
-    assert rescue.rescue(survey / "journal.sqlite").last_good.number == 1
+    assert recovery.rescue(survey / "journal.sqlite").last_good.number == 1
     assert precious.read_bytes() == PRECIOUS
     assert [*precious.parent.iterdir()] == [precious]
     assert (survey / name).is_symlink()
@@ -108,8 +109,8 @@ def test_a_rescue_copies_no_tail_of_a_file_outside(survey: Path, precious: Path,
         folder.journal.commit([Visit(0, "gone", warc=Place(name, 0, 9))])
         folder.journal.commit([Outcome(1, "gone")])
         folder.journal._connection.execute("UPDATE commits SET digest = x'00' WHERE number = 4")
-    with pytest.raises(SurveyError, match="is no name of a file in a survey"):
-        rescue.rescue(survey / "journal.sqlite")
+    with pytest.raises(SurveyError, match="is not a valid file name in a survey"):
+        recovery.rescue(survey / "journal.sqlite")
     assert [*precious.parent.iterdir()] == [precious]
 
 
@@ -141,7 +142,7 @@ def test_a_survey_is_made_of_plain_files(
     (survey / name).parent.mkdir(parents=True, exist_ok=True)
     make(survey / name, precious)
     for write in (True, False):
-        with pytest.raises(SurveyError, match="a survey is made of plain files and folders") as caught:
+        with pytest.raises(SurveyError, match="a survey must contain only plain files and folders") as caught:
             SurveyFolder.open(survey, write=write)
         assert "\n" not in caught.value.problem
         assert caught.value.exit_code == 4
@@ -183,7 +184,7 @@ def test_files_that_are_written_have_one_name(survey: Path, precious: Path) -> N
         path.hardlink_to(precious)
     with pytest.raises(FileExistsError, match="has another name"):
         HeadFile(head)
-    with log_to(survey):
+    with log_to(survey / layout.LOG):
         logging.getLogger("surveyor.parsing").error("a page that could not be parsed")
     page.write("<p>a report</p>", survey / "report.html")
     assert (survey / "report.html").read_text() == "<p>a report</p>"

@@ -55,12 +55,14 @@ def test_python_examples_run(page: str, code: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "code"), blocks("console"))
 def test_commands_shown_exist(page: str, code: str) -> None:
-    from surveyor.cli.lazy import COMMANDS, GROUPS, meant_by
+    from surveyor.cli.lazy import COMMANDS, GROUPS, implied_command
 
     for line in re.findall(r"^\$ surveyor (.*)$", code, re.MULTILINE):
         words = line.split()
         survey = words[0].endswith(".survey")  # is looked at
-        assert survey or words[0] in COMMANDS or words[0].startswith("-") or meant_by(words[0]), f"{page}: {line}"
+        assert survey or words[0] in COMMANDS or words[0].startswith("-") or implied_command(words[0]), (
+            f"{page}: {line}"
+        )
         if words[0] in GROUPS:
             assert words[1] in GROUPS[words[0]], f"{page}: {line}"
 
@@ -109,10 +111,10 @@ def shown() -> list[tuple[str, list[str]]]:
 def test_options_shown_exist(line: str, words: list[str]) -> None:
     import click
 
-    from surveyor.cli.lazy import GROUPS, meant_by, surveyor
+    from surveyor.cli.lazy import GROUPS, implied_command, surveyor
 
     command: click.Command = surveyor
-    if meant := meant_by(words[0]):
+    if meant := implied_command(words[0]):
         words = [meant, *words]
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name, *words = words

@@ -25,7 +25,7 @@ from fake_web import page, rules
 from surveyor.cli.community import ESTIMATORS, SELECTORS
 from surveyor.estimate.community.estimators import Method
 from surveyor.rank.expansion import SELECTORS as ALL
-from surveyor.store.cells import original
+from surveyor.store.tabular import unescape_cell
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -205,7 +205,7 @@ def test_names_cannot_drive_a_terminal_or_a_page(capsys: pytest.CaptureFixture[s
         assert "<b>\\x1b" not in text
         assert "\x1b" not in text
     rows = table((tmp_path / "a.csv").read_text("utf-8"))
-    assert bad in [original(row["name"]) for row in rows]
+    assert bad in [unescape_cell(row["name"]) for row in rows]
 
 
 def test_rules_for_graphs_without_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

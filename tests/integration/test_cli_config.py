@@ -22,8 +22,8 @@ from surveyor.cli.init import TEMPLATES, as_toml
 from surveyor.cli.lazy import GROUPS
 from surveyor.config import FIELDS, TABLE, Settings, load
 from surveyor.errors import UsageError
-from surveyor.store.cells import original
 from surveyor.store.directory import SurveyFolder
+from surveyor.store.tabular import unescape_cell
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -167,7 +167,7 @@ def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
     assert (rows["auth"]["flag"], rows["auth"]["variable"]) == ("", "")
     table = list(csv.DictReader(io.StringIO(Said(capsys, "config", "list", "--csv").out)))
-    assert [{name: original(cell) for name, cell in row.items()} for row in table] == list(rows.values())
+    assert [{name: unescape_cell(cell) for name, cell in row.items()} for row in table] == list(rows.values())
     text = Said(capsys, "config", "list").out
     for row in rows.values():
         assert all(value in text for value in row.values())

@@ -121,7 +121,7 @@ def test_two_at_once(web: EmbeddedWeb, tmp_path: Path) -> None:
         wait_for(tmp_path / "f.survey", 5)
         second = process("-m", "surveyor", *words)
         assert second.returncode == 4
-        assert f"Another surveyor (pid {crawl.pid}" in second.stderr
+        assert f"another surveyor process (pid {crawl.pid}" in second.stderr
         assert "hint:" in second.stderr
         looked = process("-m", "surveyor", "status", "f.survey", "--json")  # looking is allowed
         assert looked.returncode == 0, looked.stderr

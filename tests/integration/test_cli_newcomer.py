@@ -101,7 +101,7 @@ def test_a_survey_that_is_not_there_is_not_taken_for_a_host(capsys: pytest.Captu
         said = Said(capsys, *words)
         assert (said.code, said.out) == (4, "")
         assert f"{words[0 if len(words) == 1 else 1].rstrip('/')}" in said.err
-        assert "does not exist\n  hint: begin one with `surveyor crawl URL --out FOLDER`" in said.err
+        assert "does not exist\n  hint: create one with `surveyor crawl URL --out FOLDER`" in said.err
     assert not list(tmp_path.iterdir())
 
 

@@ -16,7 +16,7 @@ from surveyor.cli import sample as command
 from surveyor.cli.sample_wish import Wish, longer
 from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.walk_methods import METHODS
-from surveyor.store.cells import original
+from surveyor.store.tabular import unescape_cell
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
@@ -194,7 +194,7 @@ def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_p
     assert "\x1b" not in said.out + said.err
     assert "https://x.example/\\x1b[31m<b>" in said.out
     assert "\x1b" not in Path("r.html").read_text("utf-8")
-    assert ring[5] in [original(row["url"]) for row in table(Path("a.csv").read_text("utf-8"))]
+    assert ring[5] in [unescape_cell(row["url"]) for row in table(Path("a.csv").read_text("utf-8"))]
 
 
 # What is meant

@@ -98,7 +98,7 @@ def test_a_second_process_is_told_who_writes(tmp_path: Path, setting: Setting, w
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"open\n"
-        with refused(rf"^Another surveyor \(pid {other.pid}, started [\d:]+\) is writing to this survey\.$"):
+        with refused(rf"^another surveyor process \(pid {other.pid}, started [\d:]+\) is writing"):
             setting.crawl(path, ALL)
         other.kill()
     assert rows(path) == before
@@ -118,7 +118,7 @@ def test_an_archive_that_cannot_be_written(
     Setting(STEADY, options=ARCHIVED).crawl(whole, ALL)
     setting.options = ARCHIVED
     error = OSError(int(trouble[7:9]), trouble[11:])
-    said = "the disk is full: .* nothing of the last batch" if error.errno == 28 else f"written: {error.strerror}$"
+    said = "the disk is full: .* nothing of the last one" if error.errno == 28 else f"written: {error.strerror}$"
     room = [30_000]
 
     def write(file: int, data: Any) -> int:
@@ -162,7 +162,7 @@ def test_a_journal_that_cannot_grow(tmp_path: Path, setting: Setting, whole: Pat
             pages = folder.journal._ask("PRAGMA page_count")[0][0]
             folder.journal._ask(f"PRAGMA max_page_count = {pages}")
 
-    with refused("the disk is full: .* holds all that was saved before"):
+    with refused("the disk is full: .* has all earlier batches"):
         setting.crawl(path, ALL, after=limit)
     assert 0 < len(rows(path)["visits"]) < len(rows(whole)["visits"])
     setting.crawl(path, ALL)
@@ -325,8 +325,8 @@ def test_a_checkpoint_that_is_damaged_is_not_needed(tmp_path: Path, setting: Set
     ("file", "old", "new", "said"),
     [
         ("survey.toml", "seeds =", "seeds ==", "survey.toml is damaged"),
-        ("survey.toml", "version = 1", "version = 9", "was made by a newer surveyor"),
-        ("journal.sqlite", "3", "9", "is from a newer surveyor"),
+        ("survey.toml", "version = 1", "version = 9", "was created by a newer surveyor"),
+        ("journal.sqlite", "4", "9", "is from a newer surveyor"),
     ],
 )
 def test_what_is_damaged_or_newer_is_left_alone(

@@ -169,7 +169,7 @@ def test_a_disk_that_takes_no_more_leaves_no_half_file(
         (["--out", "a.csv", "--table", "page"], "'page' is not one of"),
         (["--out", "a.csv", "--table", "links", "--top", "5"], "top is for pages and graphs"),
         (["--out", "nowhere/a.csv"], "cannot be written"),
-        ([], "Missing option '--to'"),
+        ([], "Missing option '--out'"),
     ],
 )
 def test_wrong_words(

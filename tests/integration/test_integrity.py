@@ -17,13 +17,14 @@ from console import Said
 from surveyor.errors import SurveyError
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Event, Exchange, Outcome, RobotsFile, Visit
-from surveyor.store import chain, rescue
-from surveyor.store import head as heads
+from surveyor.store import commits, layout, recovery
+from surveyor.store import commits as heads
+from surveyor.store.commits import read_heads
 from surveyor.store.database import connect
-from surveyor.store.directory import Manifest, SurveyFolder
-from surveyor.store.examine import examine
-from surveyor.store.head import read_heads
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
+from surveyor.store.manifest import Manifest
+from surveyor.store.recovery import examine
 
 COMMITS = 40
 
@@ -68,7 +69,7 @@ def test_digests_can_be_computed_by_anyone(path: Path) -> None:
         before, reached = bytes(16), (-1, 0, 0)
         for _, visit, url, event, digest in raw.execute("SELECT * FROM commits").fetchall():
             state, ends = hashlib.blake2b(before, digest_size=16), (url - 1, visit, event)
-            tables = (("urls", "id", "*"), ("visits", "visit", f"visit, {chain.VISIT}"), ("events", "event", "*"))
+            tables = (("urls", "id", "*"), ("visits", "visit", f"visit, {commits.VISIT}"), ("events", "event", "*"))
             for (table, key, columns), first, last in zip(tables, reached, ends, strict=True):
                 query = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"  # noqa: S608
                 for row in raw.execute(query, (first, last)):
@@ -77,7 +78,7 @@ def test_digests_can_be_computed_by_anyone(path: Path) -> None:
             assert state.digest() == digest
             before, reached = digest, ends
     with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
-        assert journal.last_commit == chain.Commit(COMMITS, COMMITS, COMMITS, COMMITS, before)
+        assert journal.last_commit == commits.Commit(COMMITS, COMMITS, COMMITS, COMMITS, before)
         journal.check()
 
 
@@ -88,9 +89,9 @@ def test_rows_that_change_under_right_checksums_are_found(path: Path) -> None:
         shutil.copytree(path, other)
         with closing(connect(other / "journal.sqlite", write=True)) as connection:
             connection.execute("UPDATE visits SET title = 'x' WHERE visit = ?", (number,))
-        chain_tail = chain.TAIL
+        chain_tail = commits.TAIL
         try:
-            chain.TAIL = 50
+            commits.TAIL = 50
             if found_by_open:
                 with pytest.raises(SurveyError, match=f"commit {number} is damaged: its digest differs"):
                     SurveyFolder.open(other)
@@ -100,24 +101,24 @@ def test_rows_that_change_under_right_checksums_are_found(path: Path) -> None:
             ):
                 journal.check()
         finally:
-            chain.TAIL = chain_tail
-        assert rescue.extent(other / "journal.sqlite").last_good.number == number - 1
+            commits.TAIL = chain_tail
+        assert recovery.extent(other / "journal.sqlite").last_good.number == number - 1
 
 
 def test_rows_that_are_missing_are_found(path: Path) -> None:
     with closing(connect(path / "journal.sqlite", write=True)) as connection:
         connection.execute("DELETE FROM visits WHERE visit = 5")
         connection.execute("DELETE FROM visits WHERE visit = 6")
-    chain_tail = chain.TAIL
+    chain_tail = commits.TAIL
     try:
-        chain.TAIL = 50
+        commits.TAIL = 50
         with closing(Journal.open(path / "journal.sqlite", write=False)) as journal:
             with pytest.raises(SurveyError, match="rows with visit after 0 are missing"):
                 list(journal.outcomes())
             with pytest.raises(SurveyError, match="rows after 4 are missing from visits"):
                 journal.check()
     finally:
-        chain.TAIL = chain_tail
+        commits.TAIL = chain_tail
 
 
 def test_killed_between_commit_and_head(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +141,7 @@ def test_a_head_that_the_disk_does_not_take_is_left_behind(path: Path, monkeypat
             def full(*_: object) -> int:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr("surveyor.store.head.os.write", full)
+            patch.setattr("surveyor.store.commits.os.write", full)
             folder.journal.commit([Outcome(0, "gone")])
         folder.journal.commit([Outcome(0, "gone")])
         assert folder.journal.position == COMMITS + 2
@@ -259,23 +260,23 @@ def test_a_rescue_that_is_interrupted_is_finished(path: Path, monkeypatch: pytes
         return step
 
     with monkeypatch.context() as patch:
-        finish = rescue.finish
+        finish = recovery.finish
         calls = iter([lambda _path: None, finish, finish])
 
         def begin(journal: Path) -> None:
             next(calls)(journal)
 
-        patch.setattr(rescue, "finish", begin)
+        patch.setattr(recovery, "finish", begin)
         with patch.context() as inner:
             inner.setattr(Path, "unlink", counted(Path.unlink))
             inner.setattr(Path, "replace", counted(Path.replace))
             with pytest.raises(Killed) if steps < 4 else nullcontext():
-                found = rescue.rescue(path / "journal.sqlite")
+                found = recovery.rescue(path / "journal.sqlite")
                 assert found.last_good.number == 30
     with SurveyFolder.open(path) as folder:
         assert folder.journal.position == 30
         folder.journal.check()
-    assert not (path / rescue.RESCUED).exists()
+    assert not (path / layout.RESCUED).exists()
 
 
 def test_a_file_that_is_no_journal_is_not_rescued(path: Path) -> None:

@@ -22,8 +22,8 @@ from surveyor.fetch.responses import Reader
 from surveyor.outcome import Event, Visit
 from surveyor.stopping import Minutes, parse_rule
 from surveyor.store.directory import SurveyFolder
+from surveyor.store.layout import LOG
 from surveyor.survey.survey import Survey
-from surveyor.web.boundary import LOG_FILE
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls
 
@@ -250,7 +250,7 @@ def test_an_error_of_the_client_is_an_outcome(path: Path) -> None:
     client = sites({X: ZeroDivisionError("a mistake")})
     assert crawled(path, [HOME], client) == "empty"
     assert told(path)[0][X].reason == "could not be parsed: ZeroDivisionError('a mistake')"
-    assert "ZeroDivisionError: a mistake" in (path / LOG_FILE).read_text("utf-8")
+    assert "ZeroDivisionError: a mistake" in (path / LOG).read_text("utf-8")
 
 
 def test_an_error_of_the_client_at_robots_txt_is_the_reason(path: Path) -> None:

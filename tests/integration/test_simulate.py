@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surveyor as sv
+from fake_web import MemoryJournal
 from oracles import paper_rankmass
 from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError, simulate
 from surveyor.crawler.frontier import Frontier
@@ -21,7 +22,6 @@ from surveyor.crawler.strategies.breadth import levels_needed
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels.mass import FETCHED, STATUS
 from surveyor.simulation.objects import finish
-from surveyor.store.memory import MemoryJournal
 from webs import chain, graphs, random_web
 
 COMPILED = ["breadth", "rankmass", "rankmass:1", "windowed", "windowed:0.5", "random"]

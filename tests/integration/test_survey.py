@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Exchange, Outcome, Place, RobotsFile, Visit
-from surveyor.store import columns
 from surveyor.store import directory as module
-from surveyor.store.directory import Manifest, SurveyFolder, toml
+from surveyor.store import tabular
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
+from surveyor.store.manifest import Manifest, toml
 
 URLS = [
     *("https://a.example/", "https://b.example:8080/x", "https://a.example/y", "http://a.example/z"),
@@ -105,7 +106,7 @@ def test_seeds_and_settings_can_be_changed(survey: SurveyFolder) -> None:
         assert again.manifest.seeds == (*URLS[:2], URLS[4])
         assert again.manifest.settings == {"damping": 0.9}
         assert again.manifest.origins == MANIFEST.origins
-    with pytest.raises(UsageError, match=r"cannot be kept in survey\.toml"):
+    with pytest.raises(UsageError, match=r"cannot be stored in survey\.toml"):
         toml({"a": object()})
 
 
@@ -113,7 +114,7 @@ def test_without_bodies(tmp_path: Path) -> None:
     with SurveyFolder.create(tmp_path / "a.survey", MANIFEST, keep=False) as survey:
         survey.commit([Outcome(0, "gone")], URLS)
         assert not (survey.folder / "warc").exists()
-        with pytest.raises(UsageError, match="does not keep"):
+        with pytest.raises(UsageError, match="has no server responses"):
             _ = survey.archive
 
 
@@ -169,11 +170,11 @@ with SurveyFolder.open(Path(sys.argv[1])):
 
 def test_one_process_writes(survey: SurveyFolder) -> None:
     with pytest.raises(
-        SurveyError, match=rf"^Another surveyor \(pid {os.getpid()}, started \d\d:\d\d\) is writing"
+        SurveyError, match=rf"^another surveyor process \(pid {os.getpid()}, started \d\d:\d\d\) is writing"
     ) as caught:
         SurveyFolder.open(survey.folder)
     assert caught.value.exit_code == 4
-    assert caught.value.hint == f"watch it with `surveyor {survey.folder}`, or wait"
+    assert f"`surveyor status {survey.folder}`" in caught.value.hint
     survey.close()
     for end in ("kill -9", "close"):
         with child(HOLD, survey.folder) as other:
@@ -244,7 +245,7 @@ def test_a_full_disk_takes_all_of_a_batch_or_nothing(survey: SurveyFolder) -> No
     survey.commit([Outcome(0, "gone")], URLS)
     pages = survey.journal._ask("PRAGMA page_count")[0][0]
     survey.journal._ask(f"PRAGMA max_page_count = {pages + 20}")
-    with pytest.raises(SurveyError, match=r"the disk is full: .* nothing of the last batch") as caught:
+    with pytest.raises(SurveyError, match=r"the disk is full: .* nothing of the last one") as caught:
         survey.commit(big, ["https://new/"])
     assert caught.value.exit_code == 4
     assert (survey.journal.position, survey.journal.url_count) == (1, 5)
@@ -283,7 +284,8 @@ import subprocess, sys
 from pathlib import Path
 from surveyor.outcome import Outcome
 from surveyor.errors import SurveyError
-from surveyor.store.directory import Manifest, SurveyFolder
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.manifest import Manifest
 folder = Path(sys.argv[1]) / "a.survey"
 with SurveyFolder.create(folder, Manifest(seeds=(), rng=1)) as survey:
     survey.commit([Outcome(0, "gone")], ["https://example.org/"])
@@ -370,7 +372,7 @@ def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.Monkey
         Visit(2, "gone", status=410),
     ]
     survey.commit(visits, URLS)
-    links = [row for batch in columns.links(survey.journal) for row in zip(*batch.values(), strict=True)]
+    links = [row for batch in tabular.link_batches(survey.journal) for row in zip(*batch.values(), strict=True)]
     assert links == [
         (0, 2, "followed"),
         (0, 3, "followed"),
@@ -378,14 +380,14 @@ def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.Monkey
         (0, 1, "out of scope"),
     ]
     path = tmp_path / "visits.parquet"
-    columns.write(path, columns.VISITS, columns.batched(columns.VISITS, columns.visits(survey.journal)))
+    tabular.write_parquet(path, tabular.VISITS, tabular.batched(tabular.VISITS, tabular.visit_rows(survey.journal)))
     told = parquet.read_table(path).to_pylist()
     assert [row["visit"] for row in told] == [1, 2, 3, 4, 5, 6]
     assert told[0]["fetched_at"] == datetime.fromtimestamp(1.5, UTC)
     assert (told[3]["redirected_to"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="pyarrow"):
-        columns.write(path, columns.VISITS, [])
+        tabular.write_parquet(path, tabular.VISITS, [])
 
 
 def test_mistakes_of_ours_are_not_explained_away(survey: SurveyFolder) -> None:

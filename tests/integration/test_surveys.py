@@ -12,13 +12,13 @@ import pytest
 import surveyor as sv
 from console import Said
 from example_site import survey_of
+from fake_web import MemoryJournal
 from surveyor.config import Settings
 from surveyor.crawler.loop import crawl
 from surveyor.crawler.replay import derive
 from surveyor.crawler.sources.journal import JournalSource
 from surveyor.crawler.start import start
 from surveyor.store.directory import SurveyFolder
-from surveyor.store.memory import MemoryJournal
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, WebSettings, running
 from surveyor.web.urls import normalise
 

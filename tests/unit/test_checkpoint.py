@@ -131,5 +131,5 @@ def test_a_full_disk_leaves_the_earlier_one(tmp_path: Path, monkeypatch: pytest.
     ("name", "array"), [("../out", np.zeros(1)), ("", np.zeros(1)), ("objects", np.array([None], dtype=object))]
 )
 def test_refuses_what_is_no_array_of_numbers(tmp_path: Path, name: str, array: AnyArray) -> None:
-    with pytest.raises(UsageError, match="no checkpoint of"):
+    with pytest.raises(UsageError, match="cannot be saved in a checkpoint"):
         save(tmp_path, {name: array}, position=1, key="k")

@@ -107,7 +107,7 @@ def test_a_page_behind_one_that_is_blocked_may_have_been_there(tmp_path: Path) -
     assert urls(found(after, before), "not seen") == ["hidden"]
 
 
-def test_moved_and_blocked(old: Path, tmp_path: Path) -> None:
+def test_redirected_and_blocked(old: Path, tmp_path: Path) -> None:
     answers = harmless(site()) | {f"{HOME}news/": Fetched(f"{HOME}news/", 403)}
     answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 301, target=f"{HOME}library/")
     difference = found(old, survey_of(tmp_path / "new.survey", answers))

@@ -20,7 +20,7 @@ from setting_sources import PLACES, USER, Places, as_text
 from surveyor import stopping
 from surveyor.config import FIELDS, OTHERS, TABLE, Settings, load, user_file
 from surveyor.errors import UsageError
-from surveyor.store.directory import toml
+from surveyor.store.manifest import toml
 from surveyor.web import scope
 
 #: For each setting a value of each place, so that what won can be told from what lost.

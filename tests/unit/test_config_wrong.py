@@ -13,7 +13,7 @@ import pytest
 from setting_sources import USER, Places
 from surveyor.config import FIELDS, Settings, save_contact, user_file
 from surveyor.errors import UsageError
-from surveyor.store.directory import toml
+from surveyor.store.manifest import toml
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-import surveyor.store.fingerprint as fingerprints
+import surveyor.store.snapshot as fingerprints
 from crawl_states import MADE, Own, fresh, go_on, objects
 from surveyor.crawler.strategies import by_name
-from surveyor.store.fingerprint import fingerprint
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store.snapshot import fingerprint, restore, snapshot
 
 
 class Other(Own):
@@ -39,12 +38,12 @@ class Empty:
 )
 def test_objects_made_in_another_way_are_refused(strategy: Any, seeds: tuple[int, ...]) -> None:
     state = fresh(Own())
-    arrays, about = freeze(objects(state)) or ({}, {})
+    arrays, about = snapshot(objects(state)) or ({}, {})
     with pytest.raises(ValueError, match="other classes, settings or code"):
-        thaw(objects(fresh(strategy, seeds)), arrays, about)
+        restore(objects(fresh(strategy, seeds)), arrays, about)
     with pytest.raises(ValueError, match="other classes, settings or code"):
-        thaw({**objects(fresh(Own())), "more": Plain()}, arrays, about)
-    thaw(objects(fresh(Own())), arrays, about)
+        restore({**objects(fresh(Own())), "more": Plain()}, arrays, about)
+    restore(objects(fresh(Own())), arrays, about)
 
 
 def test_every_strategy_and_setting_has_a_fingerprint_of_its_own() -> None:

@@ -21,18 +21,18 @@ from surveyor.crawler.loop import Crawl, replay
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.opic import Opic
 from surveyor.store import checkpoint
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store.snapshot import restore, snapshot
 
 
 def through_disk(folder: Path, state: Crawl, into: Crawl) -> dict[str, Any]:
-    frozen = freeze(objects(state))
+    frozen = snapshot(objects(state))
     assert frozen is not None
     arrays, about = frozen
     json.dumps(about, allow_nan=False)  # any JSON reader may read it
     assert checkpoint.save(folder, arrays, position=1, key="k", about=about)
     found = checkpoint.load(folder, position=1, key="k")
     assert found is not None
-    thaw(objects(into), found.arrays, found.about)
+    restore(objects(into), found.arrays, found.about)
     return about
 
 
@@ -66,10 +66,10 @@ def test_a_state_can_be_thawed_again_and_again(tmp_path: Path) -> None:
 def test_without_a_disk_nothing_is_shared_either() -> None:
     first, into = fresh(Own()), fresh(Own())
     go_on(first, 0, 50)
-    frozen = freeze(objects(first))
+    frozen = snapshot(objects(first))
     assert frozen is not None
     assert not any(array.flags.writeable for array in frozen[0].values())
-    thaw(objects(into), *frozen)
+    restore(objects(into), *frozen)
     assert not np.shares_memory(first.ledger.mass.residual, into.ledger.mass.residual)
     before = first.ledger.residual.tobytes()
     go_on(into, 50, 90)
@@ -137,13 +137,13 @@ class Fixed:
 
 
 def round_trip(folder: Path, held: dict[str, Any]) -> dict[str, Any]:
-    frozen = freeze({"it": Plain(held=held)})
+    frozen = snapshot({"it": Plain(held=held)})
     assert frozen is not None
     assert checkpoint.save(folder, frozen[0], position=1, key="k", about=frozen[1])
     found = checkpoint.load(folder, position=1, key="k")
     assert found is not None
     thawed: Any = Plain(held={})
-    thaw({"it": thawed}, found.arrays, found.about)
+    restore({"it": thawed}, found.arrays, found.about)
     return dict(thawed.held)
 
 
@@ -179,7 +179,7 @@ def test_parts_that_overlap_without_the_whole(tmp_path: Path) -> None:
     thawed["one"][5] = 77
     assert thawed["other"].tolist() == [77, *range(16, 40)]
     buffer = bytearray(80)  # two arrays that do not know of each other
-    assert freeze({"it": Plain(held=[np.frombuffer(buffer, count=6), np.frombuffer(buffer, offset=40)])}) is None
+    assert snapshot({"it": Plain(held=[np.frombuffer(buffer, count=6), np.frombuffer(buffer, offset=40)])}) is None
 
 
 def test_containers_objects_and_chance(tmp_path: Path) -> None:
@@ -242,15 +242,15 @@ def odd() -> dict[str, Any]:
 @pytest.mark.parametrize("name", odd())
 def test_what_is_not_understood_is_left_to_a_replay(name: str) -> None:
     state = fresh(Own())
-    assert freeze(objects(state)) is not None
+    assert snapshot(objects(state)) is not None
     state.strategy.lazy = {"deep inside": [odd()[name]]}  # type: ignore[attr-defined]
-    assert freeze(objects(state)) is None
+    assert snapshot(objects(state)) is None
 
 
 def test_a_file_and_a_strategy_that_is_a_container(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w") as log:
-        assert freeze({"strategy": Plain(log=log)}) is None
-    assert freeze({"strategy": type("Table", (dict,), {})()}) is None
+        assert snapshot({"strategy": Plain(log=log)}) is None
+    assert snapshot({"strategy": type("Table", (dict,), {})()}) is None
 
 
 def changed(about: dict[str, Any], what: str) -> dict[str, Any]:
@@ -293,9 +293,9 @@ DAMAGES = [
 def test_damage_is_refused_and_changes_nothing(what: str, tmp_path: Path) -> None:
     state, into, same = fresh(Own()), fresh(Own()), fresh(Own())
     past, _ = go_on(state, 0, 80)
-    arrays, about = freeze(objects(state)) or ({}, {})
-    with pytest.raises(ValueError, match=r"frozen|attributes"):
-        thaw(objects(into), arrays, changed(about, what))
+    arrays, about = snapshot(objects(state)) or ({}, {})
+    with pytest.raises(ValueError, match=r"saved|attributes"):
+        restore(objects(into), arrays, changed(about, what))
     assert "antigravity" not in sys.modules  # nothing foreign is imported
     assert_same_state(into, same)
     replay(into, past)  # as a crawl would do now
@@ -304,7 +304,7 @@ def test_damage_is_refused_and_changes_nothing(what: str, tmp_path: Path) -> Non
 
 
 def test_an_attribute_without_a_place_is_refused() -> None:
-    arrays, about = freeze({"it": Slotted()}) or ({}, {})
+    arrays, about = snapshot({"it": Slotted()}) or ({}, {})
     about["objects"]["it"]["more"] = 1
     with pytest.raises(ValueError, match="other attributes: more"):
-        thaw({"it": Slotted()}, arrays, about)
+        restore({"it": Slotted()}, arrays, about)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from surveyor import Graph, UsageError, read_graph
 from surveyor.kernels.string_table import LAST_ROUNDS, ROUNDS, hash_bytes, sip_hash
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store.snapshot import restore, snapshot
 from surveyor.web.interning import StringTable, key_words, process_key
 from surveyor.web.urls import Urls
 
@@ -148,9 +148,9 @@ def test_a_checkpoint_keeps_the_tables() -> None:
     urls, texts = Urls(key=KEY), [f"http://h{number % 5}.example/{number}" for number in range(100)]
     pages = urls.ids(texts)
     hosts = urls.host_ids(pages).tolist()
-    frozen = freeze({"urls": urls})
+    frozen = snapshot({"urls": urls})
     assert frozen is not None
     other = Urls(key=KEY)
-    thaw({"urls": other}, {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
+    restore({"urls": other}, {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
     assert other.ids([*texts, "http://new.example/"]).tolist() == list(range(101))
     assert other.host_ids(pages).tolist() == hosts

@@ -27,7 +27,7 @@ from surveyor.outcome import Event, Kind, Outcome, Place, RobotsFile, Visit, was
 from surveyor.store import journal as module
 from surveyor.store.database import connect
 from surveyor.store.journal import Journal
-from surveyor.store.lists import pack, unpack
+from surveyor.store.packing import pack, unpack
 
 PAGES = 40
 URLS = [f"https://example.org/{page}" for page in range(PAGES)]

@@ -26,7 +26,7 @@ from surveyor.report.pages import near_ties, page_table, top_pages
 from surveyor.report.plots import error_plot, share_plot
 from surveyor.report.scores import check_names, check_suffix, read_start, write_scores
 from surveyor.report.tables import Table, plain_lines, write_csv, write_text
-from surveyor.store.cells import original
+from surveyor.store.tabular import unescape_cell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +122,7 @@ def test_csv_is_exact_or_safe_for_a_terminal() -> None:
     exact, safe = io.StringIO(), io.StringIO()
     write_csv(table, exact)
     write_csv(table, safe, escape=True)
-    assert [original(cell) for cell in exact.getvalue().splitlines()[1].split(",")] == ["b\x1b[31m", "0.5"]
+    assert [unescape_cell(cell) for cell in exact.getvalue().splitlines()[1].split(",")] == ["b\x1b[31m", "0.5"]
     assert safe.getvalue() == "page,share\nb\\x1b[31m,0.5\n"
 
 

@@ -24,7 +24,7 @@ from surveyor.report.sample_files import write_pages
 from surveyor.report.sample_html import SampleReport, render
 from surveyor.report.samples import Breakdown, Statistic
 from surveyor.report.svg import alone
-from surveyor.store.cells import original
+from surveyor.store.tabular import unescape_cell
 
 BAD = "https://www.bad.example/<script>alert(1)</script>\x1b[31m$x^2$"
 
@@ -120,7 +120,7 @@ def test_sampled_pages_as_a_file(sample: Sample, tmp_path: Path, name: str) -> N
 
 
 def test_names_in_files_are_whole(hostile: Sample, tmp_path: Path) -> None:
-    assert BAD in [original(row["url"]) for row in rows_of(write_pages(hostile, tmp_path / "a.csv"))]
+    assert BAD in [unescape_cell(row["url"]) for row in rows_of(write_pages(hostile, tmp_path / "a.csv"))]
     table = pyarrow.parquet.read_table(write_pages(hostile, tmp_path / "a.parquet"))
     assert BAD in table["url"].to_pylist()
 

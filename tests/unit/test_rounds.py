@@ -17,7 +17,7 @@ from surveyor.estimate.community.known_graph import Plan, expand
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.outcome import Outcome
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store.snapshot import restore, snapshot
 
 WEB = synthetic_web("small")
 LOCAL = 300
@@ -130,10 +130,10 @@ def test_frozen_in_the_middle_of_a_round_it_goes_on_the_same() -> None:
     for page in whole[:33]:
         assert crawl.frontier.take().pages == [page]
         crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
-    frozen = freeze(parts(crawl))
+    frozen = snapshot(parts(crawl))
     assert frozen is not None
     waiting, other = crawl.frontier.queued(), begun(f"complement:{NUMBERS}")
-    thaw(parts(other), {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
+    restore(parts(other), {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
     fresh = Crawl(other.graph, other.ledger, other.strategy, Frontier(other.ledger))
     fresh.frontier.update(waiting)
     rest = []

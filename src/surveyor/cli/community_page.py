@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surveyor.errors import UsageError
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +78,7 @@ def check_live(path: str, wish: Wish) -> None:
         return
     base = Path(path)
     place = Path(wish.into) if wish.into else base if wish.local is None else folder_for(base, wish.local)
-    begun = (place / "survey.toml").is_file()
+    begun = layout.is_survey(place)
     with SurveyFolder.open(place if begun else base, write=False) as folder:
         urls = _begun(folder) if begun else _chosen(folder, wish.local)
     if urls:

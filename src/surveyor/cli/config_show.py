@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +55,7 @@ def _of_survey(output: Output, survey: str, flags: Mapping[str, object]) -> int:
         name = "--" + next(iter(flags)).replace("_", "-")
         raise click.UsageError(f"{name} does not go with a survey.", click.get_current_context())
     with Survey(survey) as opened:
-        manifest, path = opened.manifest, opened.folder / "survey.toml"
+        manifest, path = opened.manifest, opened.folder / layout.MANIFEST
     values = {"seeds": list(manifest.seeds), **manifest.settings, "rng": manifest.rng}
     agent = user_agent(Settings(contact=str(manifest.settings.get("contact", ""))))
     files = [{"path": str(path), "state": "read"}]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -51,6 +52,6 @@ def _survey(output: Output, path: Path) -> int:
             raise SurveyError(
                 f"{path} cannot be signed: there is no key", hint=f"make {user_folder()[0]} a folder you can write to"
             )
-    output.object("config trust", {"path": str(path.resolve()), "recorded_in": str(path / "survey.toml")})
-    output.line(f"{path} is trusted from now on, unless somebody else changes its survey.toml")
+    output.object("config trust", {"path": str(path.resolve()), "recorded_in": str(path / layout.MANIFEST)})
+    output.line(f"{path} is trusted from now on, unless someone else changes its {layout.MANIFEST}")
     return 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -63,7 +64,7 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
         with Survey(path) as survey:
             truth = _truth(web, survey)
             _show(output, survey, truth, killed)
-            _write(output, survey, truth, folder / "report.html", f"surveyor demo --rng {rng}")
+            _write(output, survey, truth, folder / layout.REPORT, f"surveyor demo --rng {rng}")
         output.next_steps({
             "how much is there?": ["surveyor", str(path)],
             "why is it first?": ["surveyor", "explain", str(path), web.seeds[0]],
@@ -95,8 +96,8 @@ def _crawl_and_kill(words: list[str], path: Path, *, quiet: bool) -> int:
         read = 0
         while crawl.poll() is None and read < KILLED_AFTER:
             time.sleep(0.05)
-            if (path / "survey.toml").is_file():
-                journal = Journal.open(path / "journal.sqlite", write=False)
+            if layout.is_survey(path):
+                journal = Journal.open(path / layout.JOURNAL, write=False)
                 read = journal.kinds().get("fetched", 0)
                 journal.close()
     finally:

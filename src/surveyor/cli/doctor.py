@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,10 +74,10 @@ def _examine_folder(path: Path) -> Iterator[Finding]:
         else:
             yield Finding(path.name, f"{graph.pages:,} pages and {graph.links:,} links verified")
         return
-    if not (path / "survey.toml").is_file() and not (path / "journal.sqlite").is_file():
+    if not layout.is_survey(path) and not (path / layout.JOURNAL).is_file():
         kind = "is neither a survey nor a graph folder" if path.exists() else "does not exist"
         raise UsageError(f"{path} {kind}", hint="name a folder that `surveyor crawl` or `surveyor graph build` made")
-    from surveyor.store.examine import examine
+    from surveyor.store.recovery import examine
 
     for check in examine(path):
         yield Finding(check.name, check.value, check.fine, check.advice)

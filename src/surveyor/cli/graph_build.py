@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -68,7 +69,7 @@ def command(
                 raise UsageError("--nodes, --format and --strict are for files of links", hint="leave them out")
             preset, seed = source.removeprefix(MADE_UP), 7 if rng is None else rng
             graph = make_web(preset, dest, links=links, rng=seed, replace=replace, progress=progress)
-        elif (Path(source) / "survey.toml").is_file():
+        elif layout.is_survey(source):
             graph = from_survey(source, dest, replace=replace)
         elif links is not None or rng is not None:
             raise UsageError("--links and --rng are for synthetic webs", hint="leave them out, or give synthetic:small")

@@ -68,12 +68,12 @@ def write(values: Mapping[str, Any], *, replace: bool = False) -> None:
     """Write the file, at once or not at all, and trust it: the user has just said what is in it."""
     from surveyor.config import trust_file
     from surveyor.errors import UsageError
-    from surveyor.store.directory import write_whole
+    from surveyor.store.disk import write_atomically
 
     text = as_toml(values)
     try:
         if replace:
-            write_whole(FILE, text)
+            write_atomically(FILE, text)
         else:
             with FILE.open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -86,7 +86,7 @@ def write(values: Mapping[str, Any], *, replace: bool = False) -> None:
 def as_toml(values: Mapping[str, Any]) -> str:
     """Write settings with what each of them means, and all others as comments."""
     from surveyor.config import FIELDS, TABLE
-    from surveyor.store.directory import toml
+    from surveyor.store.manifest import toml
 
     lines = ["# Settings of `surveyor crawl` in this folder. Flags and SURVEYOR_… variables replace what is here.", ""]
     plain = [name for name in FIELDS if FIELDS[name].metadata["kind"] is not TABLE]

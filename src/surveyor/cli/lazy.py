@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one may be meant."""
-        if self.table is COMMANDS and (meant := meant_by(args[0])):
+        if self.table is COMMANDS and (meant := implied_command(args[0])):
             args = [meant, *args]
         if args[0] not in self.table and not args[0].startswith("-"):
             near = get_close_matches(args[0], self.table, 1)
@@ -105,13 +105,15 @@ class LazyGroup(click.Group):
         return result
 
 
-def meant_by(word: str) -> str:
-    """Return the command that a word in its place stands for: a URL is crawled, a survey looked at."""
+def implied_command(word: str) -> str:
+    """Return the command implied by a first argument that is not one: `crawl` for a URL, `status` for a survey."""
     if word in COMMANDS or word.startswith("-"):
         return ""
     if "://" in word:
         return "crawl"
-    if (Path(word) / "survey.toml").is_file() or word.rstrip("/").endswith(".survey"):  # no host has such a name
+    from surveyor.store import layout
+
+    if layout.is_survey(word) or word.rstrip("/").endswith(".survey"):  # no host has such a name
         return "status"
     looks_like_host = "." in word.partition("/")[0].strip(".") and not Path(word).exists()
     return "crawl" if looks_like_host else ""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from surveyor.store import layout
+
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
     from surveyor.cli.output import Output
@@ -86,7 +88,7 @@ class Ranked:
 
 def is_survey(path: str) -> bool:
     """Say whether a path is that of a survey, or was meant to be."""
-    return (Path(path) / "survey.toml").is_file() or (path.rstrip("/").endswith(".survey") and not Path(path).exists())
+    return layout.is_survey(path) or (path.rstrip("/").endswith(".survey") and not Path(path).exists())
 
 
 class OpenedSurvey(NamedTuple):

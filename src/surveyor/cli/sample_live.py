@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from surveyor.cli.sample_wish import Wish
 from surveyor.cli.samples import Found, Stopped
 from surveyor.errors import UsageError
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), SampleGoal.parse(wish.goal)
     _check_budget(seeds, wish, until)
     place = Path(wish.out) if wish.out else sample_folder(seeds, topic.text)
-    if chosen.rng is None and not (place / "survey.toml").is_file():
+    if chosen.rng is None and not layout.is_survey(place):
         chosen = replace(chosen, rng=RNG)
     options = SampleOptions(
         wish.method,

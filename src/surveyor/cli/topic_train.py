@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ def _place(name: str, survey: str | None, *, replace: bool) -> Path:
 
     path = Path(name)
     if survey is not None and path.name == name and not path.suffix:
-        path = Path(survey) / "topics" / f"{name}.json"
+        path = Path(survey) / layout.TOPICS / f"{name}.json"
     elif path.suffix != ".json":
         path = path.with_name(f"{path.name}.json")
     if path.exists() and not replace:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from surveyor.store import layout
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -59,5 +61,5 @@ def gathered(
 def kept_in(survey: str | None, rule: str) -> str:
     """Return a rule in which a model that a survey keeps by name is named by its file."""
     kind, _, name = rule.partition(":")
-    path = Path(survey or "") / "topics" / f"{name}.json"
+    path = Path(survey or "") / layout.TOPICS / f"{name}.json"
     return f"model:{path}" if survey and kind == "model" and not Path(name).exists() and path.is_file() else rule

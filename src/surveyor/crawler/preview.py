@@ -18,7 +18,7 @@ from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, run_sync
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.fetch.responses import Answer, Reader, judge
 from surveyor.outcome import Visit
-from surveyor.store.directory import Manifest
+from surveyor.store.manifest import Manifest
 from surveyor.web.boundary import Failure, guarded
 from surveyor.web.html import Page, read_page
 from surveyor.web.scope import IN_SCOPE, Scope

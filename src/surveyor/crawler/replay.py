@@ -39,8 +39,11 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
 from surveyor.outcome import Outcome
-from surveyor.store.directory import Manifest, SurveyFolder, damaged
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store import layout
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.disk import damaged
+from surveyor.store.manifest import Manifest
+from surveyor.store.snapshot import restore, snapshot
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, domain, host
 
@@ -114,7 +117,7 @@ def _close(state: Derived, times: int) -> None:
 def save(folder: SurveyFolder, state: Derived) -> bool:
     """Save a checkpoint; return False if the strategy cannot be saved or the write fails."""
     lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
-    frozen = freeze(_parts(state)) if lasting else None
+    frozen = snapshot(_parts(state)) if lasting else None
     if frozen is None:
         return False
     arrays, about = frozen
@@ -135,9 +138,9 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
     except UsageError as error:
         if names_code(named):
             raise
-        raise damaged(folder.folder / "survey.toml", f"{error.problem}; {error.hint}") from error
+        raise damaged(folder.folder / layout.MANIFEST, f"{error.problem}; {error.hint}") from error
     if int(getattr(strategy, "local", 0)) > max(folder.journal.url_count, len(manifest.seeds)):
-        raise damaged(folder.folder / "survey.toml", f"the strategy {named} names pages that are not known")
+        raise damaged(folder.folder / layout.MANIFEST, f"the strategy {named} names pages that are not known")
     return strategy
 
 
@@ -153,7 +156,7 @@ def _from_checkpoint(
         urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
         state = _begun(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
-        thaw(_parts(state), arrays, kept.about["frozen"])
+        restore(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):
         return None
     _add_urls(folder, state.urls)

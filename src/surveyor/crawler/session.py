@@ -36,7 +36,8 @@ from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
 from surveyor.stopping import NO_LIMIT
-from surveyor.store.directory import damaged
+from surveyor.store import layout
+from surveyor.store.disk import damaged
 from surveyor.web.boundary import log_to
 from surveyor.web.robots import Robots
 from surveyor.web.urls import host as host_of
@@ -108,7 +109,7 @@ async def run(
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:
-        stack.enter_context(log_to(folder.folder))
+        stack.enter_context(log_to(folder.folder / layout.LOG))
         now: Run | None = None
         while True:
             now = _begun(folder, settings, until, hosts, budgeting, now, make)

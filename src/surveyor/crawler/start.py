@@ -27,8 +27,10 @@ from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
 from surveyor.fetch.politeness.policy import Manners
 from surveyor.stopping import parse_rule
-from surveyor.store.directory import Manifest, SurveyFolder, explained
-from surveyor.store.files import check_survey
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.disk import disk_errors
+from surveyor.store.layout import check_survey, is_survey
+from surveyor.store.manifest import Manifest
 from surveyor.web.urls import host, normalise
 
 if TYPE_CHECKING:
@@ -62,11 +64,6 @@ def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | Non
     if len(given) == 1 and out is None and "://" not in str(given[0]) and is_survey(Path(given[0])):
         return Path(given[0])
     return Path(out) if not given and out is not None and is_survey(Path(out)) else None
-
-
-def is_survey(path: Path) -> bool:
-    """Return whether a folder holds a survey."""
-    return (path / "survey.toml").is_file()
 
 
 def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
@@ -160,9 +157,9 @@ def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins:
     """
     if not is_survey(path):
         return
-    with explained(path):
+    with disk_errors(path):
         check_survey(path)
-        before = Manifest.read(path / "survey.toml").seeds
+        before = Manifest.read(path).seeds
     if set(seeds) < set(before):
         another = _command(seeds, unused(path), settings, origins)
         raise UsageError(

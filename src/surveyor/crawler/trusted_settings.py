@@ -18,7 +18,7 @@ from surveyor.config import NARROW, SECRETS, Settings, names_code
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
-    from surveyor.store.directory import Manifest
+    from surveyor.store.manifest import Manifest
 
 KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
 

@@ -15,8 +15,8 @@ import numpy as np
 from surveyor.arrays import save
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside, library, packing
-from surveyor.store import columns
-from surveyor.store.cells import write_rows
+from surveyor.store import tabular
+from surveyor.store.tabular import write_csv_rows
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -40,17 +40,17 @@ def write_scores(path: Path, scores: FloatArray) -> Path:
     return path
 
 
-def write_columns(path: Path, names: columns.Columns, batches: Iterable[columns.Batch]) -> Path:
+def write_columns(path: Path, names: tabular.Columns, batches: Iterable[tabular.Batch]) -> Path:
     """Write columns, some rows at a time, in the format of the suffix."""
     if path.name.lower().endswith(".parquet"):
-        columns.write(path, names, batches)
+        tabular.write_parquet(path, names, batches)
         return path
     with aside(path) as draft, packing(draft) as write:
         write((",".join(names) + "\n").encode())
         for batch in batches:
             text = io.StringIO()
             values = [part.tolist() if isinstance(part, np.ndarray) else part for part in batch.values()]
-            write_rows(text, zip(*values, strict=True))
+            write_csv_rows(text, zip(*values, strict=True))
             write(text.getvalue().encode())
     return path
 

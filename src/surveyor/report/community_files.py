@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from surveyor.estimate.community.result import CommunityRank
-    from surveyor.store import columns
+    from surveyor.store import tabular
 
 WHOLE = ("page", "position", "local_position", "moved")
 
@@ -28,6 +28,6 @@ def write_community(found: CommunityRank, path: str | Path) -> Path:
     return write_columns(path, kinds, _batches(told, found.pages.size))
 
 
-def _batches(told: columns.Batch, size: int) -> Iterator[columns.Batch]:
+def _batches(told: tabular.Batch, size: int) -> Iterator[tabular.Batch]:
     for start in range(0, size, ROWS):
         yield {name: values[start : start + ROWS] for name, values in told.items()}

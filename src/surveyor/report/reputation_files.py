@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import AnyIntArray, FloatArray
     from surveyor.report.reputations import Told
-    from surveyor.store import columns
+    from surveyor.store import tabular
 
 
 def write_domains(told: Told, path: str | Path) -> Path:
@@ -32,7 +32,7 @@ def write_domains(told: Told, path: str | Path) -> Path:
     return write_columns(path, names, _batches(told, names))
 
 
-def _columns(told: Told) -> columns.Columns:
+def _columns(told: Told) -> tabular.Columns:
     """Return the names and kinds of the columns, in order."""
     names = {} if told.domains.mode == "streamed" else {"position": "int64"}
     names |= {"id": "int64"} | ({} if told.domains.graph.names is None else {"domain": "string"})
@@ -43,7 +43,7 @@ def _columns(told: Told) -> columns.Columns:
     return names | ({"bad": "int32"} if told.bad is not None else {})
 
 
-def _batches(told: Told, names: columns.Columns) -> Iterator[columns.Batch]:
+def _batches(told: Told, names: tabular.Columns) -> Iterator[tabular.Batch]:
     main, trust = told.domains.main, told.domains.trust
     ranked = "position" in names
     order = main.top(main.domains) if ranked else np.arange(main.domains)

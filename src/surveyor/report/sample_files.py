@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from surveyor.estimate.sampling.sample_result import Sample
-    from surveyor.store import columns
+    from surveyor.store import tabular
 
 KINDS = {
     "url": "string", "weight": "float64", "visits": "int64", "degree": "float64", "walk": "int64", "fetches": "int64",
@@ -26,6 +26,6 @@ def write_pages(sample: Sample, path: str | Path) -> Path:
     return write_columns(Path(path), kinds, _batches(told, len(told["url"])))
 
 
-def _batches(told: columns.Batch, size: int) -> Iterator[columns.Batch]:
+def _batches(told: tabular.Batch, size: int) -> Iterator[tabular.Batch]:
     for start in range(0, size, ROWS):
         yield {name: values[start : start + ROWS] for name, values in told.items()}

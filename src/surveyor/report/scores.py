@@ -23,7 +23,7 @@ from surveyor.arrays import save
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.ranks import read_ranks, write_ranks
 from surveyor.graph.formats.streams import aside, library, packing, unpacked
-from surveyor.store.cells import original, write_rows
+from surveyor.store.tabular import unescape_cell, write_csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +113,7 @@ def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:
             if graph.names is not None:
                 columns.append([graph.names[page] for page in pages])
             text = io.StringIO()
-            write_rows(text, zip(*columns, strict=True))
+            write_csv_rows(text, zip(*columns, strict=True))
             write(text.getvalue().encode("utf-8", "surrogateescape"))
 
 
@@ -194,7 +194,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
     with unpacked(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
             share = float(row["share"])
-            yield original(row["name"]) if "name" in row else row["page"], share
+            yield unescape_cell(row["name"]) if "name" in row else row["page"], share
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, float]]:

@@ -21,6 +21,7 @@ from surveyor.report.numbers import at_most, count, counted, duration, percent, 
 from surveyor.report.pages import near_ties, order_in_words, top_pages
 from surveyor.report.survey_plots import coverage_plot, rate_plot
 from surveyor.stopping import coverage_goal, parse_rule
+from surveyor.store import layout
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host
 
@@ -76,7 +77,7 @@ def write_report(
             return write_report(opened, path, title=title, command=command, truth=truth, plots=plots)
     drawn = can_plot() if plots is None else plots
     report = SurveyReport(survey, title, command, truth, drawn)
-    return page.write(render(report), survey.folder / "report.html" if path is None else path)
+    return page.write(render(report), survey.folder / layout.REPORT if path is None else path)
 
 
 def can_plot() -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surveyor.outcome import Visit
     from surveyor.report.census import Place
     from surveyor.report.pages import Page
-    from surveyor.store.directory import Manifest
+    from surveyor.store.manifest import Manifest
     from surveyor.survey.survey import Survey
     from surveyor.survey.url_status import UrlStatus
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from surveyor.report.numbers import printable
-from surveyor.store.cells import harmless, write_rows
+from surveyor.store.tabular import escape_cell, write_csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,8 +31,8 @@ def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
     """Write the records with full precision and a header; `escape` shows all that is invisible, for a terminal."""
     rows: Iterable[Sequence[Any]] = chain([table.keys], table.records)
     if escape:
-        rows = ([printable(harmless(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    write_rows(stream, rows, raw=escape)
+        rows = ([printable(escape_cell(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    write_csv_rows(stream, rows, raw=escape)
 
 
 def write_text(table: Table, stream: TextIO, *, rich: bool, color: bool = True) -> None:

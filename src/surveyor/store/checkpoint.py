@@ -7,7 +7,7 @@
 A checkpoint is written under a temporary name and renamed when complete; the two latest are kept. It is skipped if it
 is missing, incomplete, damaged, of another version, of another journal (the key) or of a longer journal (a power cut
 may shorten one); the journal is then replayed from an earlier position. A checkpoint that this user did not sign is
-skipped as well: kernels rely on the contents of the arrays, and a foreign one may contain anything (`keys`).
+skipped as well: kernels rely on the contents of the arrays, and a foreign one may contain anything (`signing`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.npy import read_npy
-from surveyor.store import keys
-from surveyor.store.files import load_inside, read_inside
+from surveyor.store import signing
+from surveyor.store.layout import load_inside, read_inside
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 VERSION = 2
@@ -54,7 +54,8 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
     for name, array in arrays.items():
         if not NAME.fullmatch(name) or array.dtype.hasobject:
             raise UsageError(
-                f"no checkpoint of {name!r} ({array.dtype})", hint="give arrays of numbers, names like seen_at"
+                f"{name!r} ({array.dtype}) cannot be saved in a checkpoint",
+                hint="use numeric arrays and names like seen_at",
             )
     draft, place = folder / f"draft-{os.getpid()}", folder / f"{position:012d}"
     try:
@@ -64,7 +65,7 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
             np.save(draft / f"{name}.npy", array, allow_pickle=False)
         sums = dict(_with_sums(draft, arrays))
         fields = {"version": VERSION, "key": key, "position": position, "arrays": sums, "about": dict(about or {})}
-        header = {**fields, "signature": keys.sign(PURPOSE, _plain(fields))}
+        header = {**fields, "signature": signing.sign(PURPOSE, _plain(fields))}
         if not header["signature"]:
             return False  # without a signature it could not be verified
         (draft / "header.json").write_text(json.dumps(header, indent=1) + "\n", "utf-8")
@@ -105,7 +106,7 @@ def _load(place: Path, key: str | None) -> Checkpoint | None:
     try:
         header = json.loads(read_inside(place, "header.json"))
         signature = header.pop("signature")
-        if not keys.is_signed(PURPOSE, _plain(header), signature):
+        if not signing.is_signed(PURPOSE, _plain(header), signature):
             return None
         if (header["version"], header["position"]) != (VERSION, int(place.name)) or key not in (None, header["key"]):
             return None
@@ -132,7 +133,7 @@ def _read(place: Path, name: str, expected: str) -> npt.NDArray[Any]:
     """Read an array; raise ValueError if its checksum differs."""
     data = load_inside(place, f"{name}.npy", LARGEST)
     if not NAME.fullmatch(name) or _sum(data.data) != expected:
-        raise ValueError(f"{name} is not what was saved")
+        raise ValueError(f"the checksum of {name} is wrong")
     return read_npy(data)
 
 

@@ -4,7 +4,7 @@ Each page of the file ends in eight bytes that SQLite's checksum VFS (`cksumvfs`
 is written and verifies whenever it is read. Any SQLite tool can read such a file; a tool that writes to it leaves
 pages with wrong checksums, which are reported as damage.
 
-A file from elsewhere is untrusted data: it is opened with an untrusted schema in defensive mode, and refused before
+A file from elsewhere is untrusted data: it is opened with an untrusted schema in defensive mode, and rejected before
 anything is read from it if it has a table, view, index or trigger that this version did not create.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import apsw
 
 from surveyor.errors import SurveyError
-from surveyor.store.directory import damaged
+from surveyor.store.disk import damaged
 
 VFS = "cksmvfs"
 RESERVED = 8  # bytes at the end of each page for its checksum
@@ -84,7 +84,7 @@ def has_checksums(connection: apsw.Connection) -> bool:
 
 
 def check_size(path: Path, connection: apsw.Connection) -> None:
-    """Refuse a truncated file: SQLite would read zeros there, without a checksum.
+    """Reject a truncated file: SQLite would read zeros there, without a checksum.
 
     With a non-empty log a file may be shorter than its header states: the log has the rest.
     """
@@ -102,7 +102,7 @@ def add_checksums(connection: apsw.Connection) -> None:
 
 
 def check_layout(path: Path, connection: apsw.Connection, statements: Sequence[str]) -> None:
-    """Refuse a file whose schema is not the one that these statements create."""
+    """Reject a file whose schema is not the one that these statements create."""
     found, expected = _layout(connection), expected_layout(tuple(statements))
     if strange := sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)):
         raise damaged(path, f"{strange[0]!r} in its schema is not what a journal has")

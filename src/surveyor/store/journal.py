@@ -5,7 +5,7 @@
     robots    origin, …, body             the latest robots.txt of each origin
     events    event, visit, at, kind, …   other events (retry, wait, robots, requests, offline, closed, …)
     meta      key, value                  the schema version and the identity of this journal
-    commits   number, visit, …, digest    the last rows of each commit, and a digest of all up to it (`chain.py`)
+    commits   number, visit, …, digest    the last rows of each commit, and a digest of all up to it (`commits.py`)
     history   (a view)                    the visits with URLs and dates, for people
 
 **Durability.** `commit` is one transaction: all of a batch is stored, or nothing. Once it returns, the batch survives
@@ -13,10 +13,10 @@ the death of the process at any moment. With `sync="normal"` a power cut may los
 older, and never part of one; with `sync="full"` (one disk sync per commit) it loses nothing.
 
 **Damage** is always reported: every page of the file has a checksum that is verified when it is read
-(`database.py`), and `open` verifies the last commits and compares them with the head (`head.py`), which is stored in
-a separate file. `check` verifies everything; `rescue.py` recovers the commits before the first bad one.
+(`database.py`), and `open` verifies the last commits and compares them with the head (`commits.py`), which is stored in
+a separate file. `check` verifies everything; `recovery.py` recovers the commits before the first bad one.
 
-**Links** are lists of page ids, in page order, packed (`lists.py`). Empty values are NULL.
+**Links** are lists of page ids, in page order, packed (`packing.py`). Empty values are NULL.
 
 **Deletion.** A host whose data is deleted keeps its rows, so that a replay still works: each visit becomes *blocked*
 with reason *deleted* and holds nothing else; pages never visited get such a row too, so that they are not requested
@@ -45,8 +45,8 @@ import numpy as np
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Event, Kind, Outcome, Place, RobotsFile, Visit
-from surveyor.store import chain
-from surveyor.store.chain import COMMITS, Commit
+from surveyor.store import commits
+from surveyor.store.commits import COMMITS, Commit, Head, HeadFile, head_path, read_heads
 from surveyor.store.database import (
     accept,
     add_checksums,
@@ -57,11 +57,9 @@ from surveyor.store.database import (
     has_checksums,
     transaction,
 )
-from surveyor.store.directory import damaged, explained
-from surveyor.store.events import check_event
-from surveyor.store.head import Head, HeadFile, head_path, read_heads
-from surveyor.store.lists import pack, unpack
-from surveyor.store.rows import check_counts, check_robots, check_texts, check_visits, whole_number
+from surveyor.store.disk import damaged, disk_errors
+from surveyor.store.packing import pack, unpack
+from surveyor.store.validation import check_counts, check_event, check_robots, check_texts, check_visits, whole_number
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
@@ -84,7 +82,7 @@ INSERT INTO meta VALUES
   ('format', 'surveyor-journal'), ('schema', '{VERSION}'), ('edition', '0'), ('journal', lower(hex(randomblob(16))))
 """
 STATEMENTS = SCHEMA.split(";")
-COLUMNS = chain.VISIT
+COLUMNS = commits.VISIT
 KINDS = frozenset(get_args(Kind))
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
@@ -107,7 +105,7 @@ class Journal:
             state, hint = ("exists already", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
         write = write or create
-        with explained(path):
+        with disk_errors(path):
             heads = read_heads(head_path(path))  # first: a journal that is being written to is ahead of them
             connection = connect(path, write=write)
             head: HeadFile | None = None
@@ -163,16 +161,16 @@ class Journal:
             (number, position, float(event.at), event.kind, json.dumps(dict(event.detail)))
             for number, event in enumerate(events, self._last.event + 1)
         ]
-        digest = chain.digest(self._last.digest, pages, rows, notes)
+        digest = commits.digest(self._last.digest, pages, rows, notes)
         last = Commit(self._last.number + 1, position, known, self._last.event + len(notes), digest)
-        with explained(self.path), transaction(self._connection):
+        with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
             run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 19})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
             run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
-            chain.add(self._connection, last)
+            commits.add(self._connection, last)
         self.position, self.url_count = position, known
         self._reached(last)
 
@@ -260,7 +258,7 @@ class Journal:
 
     def expire_robots(self) -> None:
         """Expire every robots.txt, so that it is fetched again before it is used."""
-        with explained(self.path), transaction(self._connection):
+        with disk_errors(self.path), transaction(self._connection):
             self._connection.executemany("UPDATE robots SET expires_at = 0.0", [()])
 
     def asked(self, since: int = 0) -> IdArray:
@@ -332,7 +330,7 @@ class Journal:
         """Delete the data of the pages of a host and its robots.txt; bodies in WARC files are not affected."""
         origins = [row for row in self._ask("SELECT origin FROM robots") if urlsplit(row[0]).hostname == host]
         each = [(int(page),) for page in pages]
-        with explained(self.path), transaction(self._connection):
+        with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run(f"UPDATE visits SET kind = 'blocked', reason = 'deleted', {BLANK} WHERE page = ?", each)
             run("INSERT INTO visits(page, kind, reason) SELECT ?1, 'blocked', 'deleted' WHERE NOT EXISTS "
@@ -341,8 +339,8 @@ class Journal:
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
             visit = ask(self._connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
             if visit > self.position:
-                chain.add(self._connection, replace(self._last, number=self._last.number + 1, visit=visit))
-            last, edition = chain.rechain(self._connection), _edition(self._connection)
+                commits.add(self._connection, replace(self._last, number=self._last.number + 1, visit=visit))
+            last, edition = commits.rechain(self._connection), _edition(self._connection)
             if self._head is not None:  # before the commit: whichever of both is the last, one slot is right
                 self._head.announce(Head(edition, last.number, last.digest), self._last.number)
         self._edition = edition
@@ -360,22 +358,22 @@ class Journal:
 
     def check(self) -> None:
         """Read the whole file, verify every commit and raise if anything is damaged."""
-        with explained(self.path), transaction(self._connection):
+        with disk_errors(self.path), transaction(self._connection):
             found = ask(self._connection, "PRAGMA integrity_check(1)")[0][0]
             if found != "ok":
                 raise damaged(self.path, found)
-            before = chain.EMPTY
+            before = commits.EMPTY
             try:
-                for commit in chain.commits(self._connection):
-                    chain.verify(self._connection, before, commit)
+                for commit in commits.commits(self._connection):
+                    commits.verify(self._connection, before, commit)
                     before = commit
-            except chain.BadCommit as error:
+            except commits.BadCommit as error:
                 raise damaged(self.path, error) from error
 
     def refresh(self) -> None:
         """Read the position of the end of the journal: for a reader, the current one."""
-        with explained(self.path), self._sound():
-            self._last = chain.last(self._connection)
+        with disk_errors(self.path), self._sound():
+            self._last = commits.last(self._connection)
         self.position, self.url_count = self._last.visit, self._last.url
 
     @property
@@ -397,7 +395,7 @@ class Journal:
                 self._head.write(Head(self._edition, last.number, last.digest), both=both)
 
     def _ask(self, query: str, *values: Any) -> list[Any]:
-        with explained(self.path):
+        with disk_errors(self.path):
             return ask(self._connection, query, *values)
 
     @contextmanager
@@ -498,7 +496,7 @@ def _create(path: Path, connection: apsw.Connection) -> Head:
     with transaction(connection):
         for statement in STATEMENTS:
             connection.execute(statement)
-        head = Head(_edition(connection), chain.EMPTY.number, chain.EMPTY.digest)
+        head = Head(_edition(connection), commits.EMPTY.number, commits.EMPTY.digest)
         file = HeadFile(head_path(path))
         try:
             file.write(head, both=True)
@@ -520,16 +518,16 @@ def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *,
     _check_version(path, connection)
     check_size(path, connection)
     try:
-        last, edition = chain.verify_tail(connection), _edition(connection)
+        last, edition = commits.verify_tail(connection), _edition(connection)
         mine = [head for head in heads if head.edition == edition]
         if not mine:
             raise damaged(path, f"{head_path(path).name}, which says where it ends, is missing or damaged")
         head = max(mine, key=lambda head: head.number)
         if head.number > last.number:
             raise missing(path, last, head.number)
-        if (commit := chain.get(connection, head.number)) is None or commit.digest != head.digest:
+        if (commit := commits.get(connection, head.number)) is None or commit.digest != head.digest:
             raise damaged(path, f"commit {head.number:,} is not the one that {head_path(path).name} knows")
-    except chain.BadCommit as error:
+    except commits.BadCommit as error:
         raise damaged(path, error) from error
     if write and not ask(connection, "SELECT 1 FROM meta WHERE key = 'hash_key'"):
         ask(connection, "INSERT INTO meta VALUES ('hash_key', ?)", os.urandom(16).hex())

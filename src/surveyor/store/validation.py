@@ -1,74 +1,179 @@
-"""Validation of `survey.toml`: a survey may come from elsewhere, so every value is checked before it is used.
+"""Validation of journal rows and events: SQLite stores values of any type in any column, and a survey is untrusted.
 
-Nothing is imported because of it: for a user-defined strategy class the manifest stores the numbers that a replay
-needs (`replay`), and only the syntax of its name is checked.
+Each function raises ValueError with the problem; the journal reports it as damage. Only the details of events that
+surveyor reads are checked; events of other kinds are displayed as they are and never acted on.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from surveyor.config import FIELDS, Settings, names_code
-from surveyor.errors import UsageError
-from surveyor.stopping import parse_rule
-from surveyor.web.scope import Scope
-from surveyor.web.urls import domain, host, normalise
-
-CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-MOST_PATTERNS = 10_000
-LONGEST_PATTERN = 10_000  # characters
-REPLAY: dict[str, type] = {"closure": float, "eager": bool, "rereads": bool}
+Test = Callable[[Any], bool]
+LAST_SECOND = 253_402_300_799  # of the year 9999: later times are not valid dates
+LARGEST = 1 << 53  # largest count that a float64 represents exactly
+LONGEST_NAME = 255  # characters of a file name
 
 
-def check_manifest(table: Mapping[str, Any]) -> None:
-    """Raise ValueError with the problem unless seeds, rng, settings, origins and replay are valid and consistent."""
-    seeds, settings = table["seeds"], table["settings"]
-    _check_seeds(seeds)
-    if type(table["rng"]) is not int or not 0 <= table["rng"] < 1 << 64:
-        raise ValueError("rng must be a whole number from 0 to 2**64 - 1")
-    if not isinstance(settings, dict) or not _is_text(table["origins"]):
-        raise ValueError("settings must be a table, and origins a table of text")
-    try:
-        _check_settings(settings)
-        kind = settings.get("scope") or (Scope.of_seeds(seeds).kind if seeds else "any")
-        include, exclude = (tuple(settings.get(name, ())) for name in ("include", "exclude"))
-        Scope(kind, tuple(seeds), include, exclude, settings.get("depth"), domain=domain)
-    except UsageError as error:
-        raise ValueError(f"{error.problem}; {error.hint}") from error
-    _check_replay(table.get("replay", {}))
+def is_time(value: Any) -> bool:
+    """Return whether a value is a time in seconds since 1970."""
+    return type(value) in (int, float) and 0 <= value <= LAST_SECOND
 
 
-def _check_seeds(seeds: Any) -> None:
-    if not isinstance(seeds, list):
-        raise ValueError("seeds must be a list of URLs")
-    for seed in seeds:
-        if not isinstance(seed, str) or normalise(seed) != seed or not host(seed):
-            raise ValueError(f"the seed {str(seed)[:200]!r} is not the URL of a page")
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < LARGEST
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    known = {name: value for name, value in settings.items() if name in FIELDS}
-    for name in ("include", "exclude"):
-        patterns = known.get(name, ())
-        if isinstance(patterns, list) and len(patterns) > MOST_PATTERNS:
-            raise ValueError(f"{name} has {len(patterns):,} patterns, more than {MOST_PATTERNS:,}")
-        if any(len(str(pattern)) > LONGEST_PATTERN for pattern in patterns):
-            raise ValueError(f"{name} has a pattern of more than {LONGEST_PATTERN:,} characters")
-    chosen = Settings(**known)
-    parse_rule(chosen.until)
-    if names_code(chosen.strategy) and CLASS.fullmatch(chosen.strategy.strip()) is None:
-        raise ValueError(f"strategy must be a name or module:Class, not {chosen.strategy[:200]!r}")
+def _seconds(value: Any) -> bool:
+    return type(value) is float and abs(value) < LARGEST
 
 
-def _check_replay(replay: Any) -> None:
-    if not isinstance(replay, dict) or replay.keys() - REPLAY:
-        raise ValueError(f"replay must be a table of {', '.join(REPLAY)}")
-    for name, value in replay.items():
-        if type(value) is not REPLAY[name] or (isinstance(value, float) and not value > 0):
-            raise ValueError(f"{name} of replay must be a {'number' if REPLAY[name] is float else 'switch'}")
+def _status(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
 
 
-def _is_text(table: Any) -> bool:
-    return isinstance(table, dict) and all(isinstance(value, str) for value in table.values())
+def _bytes(value: Any) -> bool:
+    return type(value) is bytes
+
+
+def _text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _name(value: Any) -> bool:
+    return type(value) is str and len(value) <= LONGEST_NAME
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _optional_bool(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _optional_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _optional_number(value: Any) -> bool:
+    return value is None or _number(value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_count, value.values()))
+
+
+def _pages(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_count, value))
+
+
+VISIT: dict[str, tuple[int, Test]] = {  # index in `commits.VISIT`; links, kind and target are checked with the pages
+    "status": (5, _status),
+    "fetched_at": (6, is_time),
+    "seconds": (7, _seconds),
+    "hash": (8, _bytes),
+    "etag": (9, _text),
+    "last_modified": (10, _text),
+    "title": (13, _text),
+    "language": (14, _text),
+    "warc_file": (15, _name),
+    "size": (18, _count),
+}
+PLACE = slice(15, 18)  # columns of a WARC location
+ROBOTS: dict[str, Test] = {
+    "origin": _text,
+    "fetched_at": is_time,
+    "expires_at": is_time,
+    "status": _status,
+    "body": _bytes,
+}
+
+
+EVENTS: Mapping[str, Mapping[str, Test]] = {
+    "retry": {"page": _count, "until": _number, "tries": _count, "missing": _optional_bool, "why": _optional_text},
+    "robots": {
+        "origin": _text,
+        "until": _optional_number,
+        "tries": _count,
+        "why": _text,
+        "status": _optional_number,
+    },
+    "wait": {"host": _text, "until": _number, "rest": _optional_bool, "why": _optional_text},
+    "requests": {"count": _count},
+    "rescue": {"last_good": _count, "lost_commits": _count},
+    "told": {"page": _count, "from": _pages},
+    "budgets": {
+        "spec": _text,
+        "read": _count,
+        "rest": _count,
+        "pages": _counts,
+        "digest": _text,
+        "opened": _texts,
+    },
+    "community": {
+        **dict.fromkeys(("base", "journal", "rule", "digest", "select"), _text),
+        **dict.fromkeys(("position", "rounds", "local", "start", "read", "outside"), _count),
+    },
+    "sample": {
+        **dict.fromkeys(("topic", "method"), _text),
+        **dict.fromkeys(("walks", "window", "hosts", "limit"), _count),
+    },
+}
+
+
+def check_visits(rows: Sequence[Sequence[Any]]) -> None:
+    """Check the columns of visits; each may be NULL."""
+    columns = list(zip(*rows, strict=True))
+    for name, (column, test) in VISIT.items() if columns else ():
+        for value in columns[column]:
+            if value is not None and not test(value):
+                raise ValueError(f"a visit has an invalid {name}: {str(value)[:50]!r}")
+    for row in rows:
+        file, *numbers = row[PLACE]
+        if file is not None and any(type(number) is not int for number in numbers):
+            raise ValueError("a visit names a WARC file without an offset and a length")
+
+
+def check_robots(row: Sequence[Any]) -> None:
+    """Check the columns of a robots.txt."""
+    for (name, test), value in zip(ROBOTS.items(), row, strict=True):
+        if not test(value):
+            raise ValueError(f"a robots.txt has an invalid {name}: {str(value)[:50]!r}")
+
+
+def check_texts(what: str, values: Sequence[Any]) -> None:
+    """Check that all values are text."""
+    for value in values:
+        if type(value) is not str:
+            raise ValueError(f"{what} must be text, got {str(value)[:50]!r}")
+
+
+def check_counts(what: str, values: Sequence[Any]) -> None:
+    """Check that all values are counts."""
+    for value in values:
+        if not _count(value):
+            raise ValueError(f"{what} must be a count, got {str(value)[:50]!r}")
+
+
+def whole_number(value: Any) -> int | None:
+    """Return the integer that a text holds; None if it holds none, or one of more than 18 digits."""
+    text = str(value)
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
+
+
+def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> None:
+    """Raise ValueError unless an event of a journal with this many pages has valid details."""
+    if not is_time(at):
+        raise ValueError(f"an event {kind[:50]!r} has an invalid time")
+    for name, test in EVENTS.get(kind, {}).items():
+        if not test(detail.get(name)):
+            raise ValueError(f"an event {kind!r} has an invalid {name}: {str(detail.get(name))[:50]!r}")
+    if kind in ("retry", "told") and max([detail["page"], *detail.get("from", ())]) >= pages:
+        raise ValueError(f"an event {kind!r} names a page without a URL")

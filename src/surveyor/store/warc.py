@@ -33,8 +33,8 @@ from typing import Any
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Exchange, Place
-from surveyor.store.directory import damaged, explained, sync_folder
-from surveyor.store.files import open_inside
+from surveyor.store.disk import damaged, disk_errors, sync_folder
+from surveyor.store.layout import open_inside
 
 LIMIT = 1 << 30  # bytes after which a new file is started
 LARGEST = 1 << 48  # bytes: maximum offset in a file
@@ -77,7 +77,7 @@ class Archive:
         archive = cls(folder, last + 1, write=write, limit=limit, software=software)
         if not write:
             return archive
-        with explained(folder):
+        with disk_errors(folder):
             folder.mkdir(exist_ok=True)
             for path in sorted(folder.iterdir()):
                 if _number(path.name) > last:
@@ -91,7 +91,7 @@ class Archive:
         if self._writer is None:
             raise UsageError(f"{self.folder} is open for reading only", hint="open the survey for writing")
         records = _records(exchange)
-        with explained(self.folder):
+        with disk_errors(self.folder):
             if self._file < 0 or self._end >= self._limit:
                 self._begin()
             place = Place(_name(self._next - 1), self._end, len(records))
@@ -101,14 +101,14 @@ class Archive:
     def flush(self) -> None:
         """Sync everything written to disk."""
         if self._file >= 0:
-            with explained(self.folder):
+            with disk_errors(self.folder):
                 os.fsync(self._file)
 
     def read(self, place: Place) -> Exchange:
         """Read one fetch and verify its digest."""
         path = self._path(place)
         lost = SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
-        with explained(path), open_inside(self.folder, place.file) as file:
+        with disk_errors(path), open_inside(self.folder, place.file) as file:
             if place.offset + place.length > os.fstat(file.fileno()).st_size:
                 raise lost
             file.seek(place.offset)
@@ -133,7 +133,7 @@ class Archive:
         for place in places:
             path = self._path(place)
             if path.is_file():
-                with explained(path), open_inside(self.folder, place.file, "r+b") as file:
+                with disk_errors(path), open_inside(self.folder, place.file, "r+b") as file:
                     if place.length < SHORTEST or place.offset + place.length > os.fstat(file.fileno()).st_size:
                         continue  # there is no such record; these bytes belong to another
                     file.seek(place.offset)

@@ -29,7 +29,8 @@ from surveyor.crawler.start import start as start_survey
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.responses import LEFT, Reader
 from surveyor.outcome import NO_LINKS, Event, Outcome, RobotsFile, Visit
-from surveyor.store.directory import Manifest, SurveyFolder
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.manifest import Manifest
 from surveyor.web.urls import Urls
 
 if TYPE_CHECKING:

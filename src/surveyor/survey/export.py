@@ -21,9 +21,8 @@ import numpy as np
 
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside
-from surveyor.store import columns
-from surveyor.store.cells import write_rows
-from surveyor.store.columns import Batch, Columns
+from surveyor.store import tabular
+from surveyor.store.tabular import Batch, Columns, write_csv_rows
 from surveyor.survey.tables import RANKS, TABLES, Tables
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def export(
     else:
         names, batches = _table(survey.tables, table, top)
         if kind == "parquet":
-            columns.write(path, names, batches)
+            tabular.write_parquet(path, names, batches)
         else:
             _write(path, partial(_write_csv if kind == "csv" else _write_jsonl, names, batches, raw))
     return [path]
@@ -82,7 +81,7 @@ def parquet_files(tables: Tables, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.parquet" for name in FOLDER]
     for name, path in zip(FOLDER, paths, strict=True):
-        columns.write(path, TABLES[name], tables.batches(name))
+        tabular.write_parquet(path, TABLES[name], tables.batches(name))
     return paths
 
 
@@ -157,7 +156,7 @@ def _plain(values: Any, kind: str) -> list[Any]:
 
 
 def _write_csv(names: Columns, batches: Iterator[Batch], raw: bool, file: TextIO) -> None:  # noqa: FBT001
-    write_rows(file, chain([list(names)], _rows(names, batches)), raw=raw)
+    write_csv_rows(file, chain([list(names)], _rows(names, batches)), raw=raw)
 
 
 def _write_jsonl(names: Columns, batches: Iterator[Batch], _: bool, file: TextIO) -> None:  # noqa: FBT001

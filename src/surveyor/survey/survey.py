@@ -28,8 +28,9 @@ from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
 from surveyor.stopping import ProgressCallback, Rule, parse_rule, silent
-from surveyor.store.directory import Manifest, SurveyFolder
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
+from surveyor.store.manifest import Manifest
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.scope import IN_SCOPE
 

@@ -25,9 +25,9 @@ import numpy as np
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawler.replay import Derived, Ranked, scope_of
 from surveyor.rank.ranking import Ranking
-from surveyor.store import columns
-from surveyor.store.columns import VISIT, VISITS, Batch, Columns
+from surveyor.store import tabular
 from surveyor.store.directory import SurveyFolder
+from surveyor.store.tabular import VISIT, VISITS, Batch, Columns
 from surveyor.web.urls import Urls, domain, host, origin
 
 STATUSES = (
@@ -100,7 +100,7 @@ class Tables:
         return self._scope.why_not(url) or (NOFOLLOW if deep is None else f"more than {deep} links from the seeds")
 
     def _pages(self) -> Iterator[Batch]:
-        return columns.batched(PAGES, self._page_rows())
+        return tabular.batched(PAGES, self._page_rows())
 
     def _page_rows(self) -> Iterator[tuple[Any, ...]]:
         graph = self._ranked.graph
@@ -109,7 +109,7 @@ class Tables:
         for page, url, visit in self._journal.pages():
             if page >= self.size:  # found since by another process
                 return
-            _, reason, *more = columns.told(visit) if visit else nothing
+            _, reason, *more = tabular.visit_values(visit) if visit else nothing
             kind = STATUSES[self.statuses[page]]
             reason = self.scope_reason(url) if kind == "out of scope" and not visit else reason
             name = host(url)
@@ -139,7 +139,7 @@ class Tables:
     def _links(self) -> Iterator[Batch]:
         rescoped = any(event.kind == "rescope" for event in self._journal.events())
         judged = {"judged": self._state.reader.judged} if rescoped else {}
-        for batch in columns.links(self._journal, **judged):
+        for batch in tabular.link_batches(self._journal, **judged):
             batch["in_scope"] = (self.statuses[batch["target"]] > 0).astype(np.int32)
             yield batch
 
@@ -169,10 +169,10 @@ class Tables:
             (name, domain(name), sum(pages), *(pages[at] for at in columns_of.values()), mass[name], size[name])
             for name, pages in count.items()
         )
-        yield from columns.batched(TABLES["hosts"], rows)
+        yield from tabular.batched(TABLES["hosts"], rows)
 
     def _visits(self) -> Iterator[Batch]:
-        return columns.batched(VISITS, columns.visits(self._journal))
+        return tabular.batched(VISITS, tabular.visit_rows(self._journal))
 
     def _robots(self) -> Iterator[Batch]:
         rows = (
@@ -180,14 +180,14 @@ class Tables:
             for file in map(self._journal.robots, dict.fromkeys(map(origin, self._state.urls.added(0))))
             if file is not None
         )
-        return columns.batched(TABLES["robots"], rows)
+        return tabular.batched(TABLES["robots"], rows)
 
     def _events(self) -> Iterator[Batch]:
         rows = (
             (number, event.visit, round(event.at * 1e6), event.kind, json.dumps(dict(event.detail)))
             for number, event in enumerate(self._journal.events(), 1)
         )
-        return columns.batched(TABLES["events"], rows)
+        return tabular.batched(TABLES["events"], rows)
 
 
 def positions(scores: FloatArray) -> IntArray:

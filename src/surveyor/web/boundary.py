@@ -25,7 +25,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 PREFIX = "could not be parsed"
 LONGEST = 200  # maximum characters of a reason
-LOG_FILE, LOG_BYTES = "crawl.log", 1_000_000  # plus one rotated file of the same size
+LOG_BYTES = 1_000_000  # of a log file, plus one rotated file of the same size
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
@@ -84,9 +84,9 @@ class _File(RotatingFileHandler):
 
 
 @contextmanager
-def log_to(folder: Path) -> Iterator[None]:
-    """Write log records of surveyor to `crawl.log` in a folder; the first record creates the file."""
-    handler = _File(folder / LOG_FILE, maxBytes=LOG_BYTES, backupCount=1, delay=True)
+def log_to(path: Path) -> Iterator[None]:
+    """Write log records of surveyor to a file, which the first record creates."""
+    handler = _File(path, maxBytes=LOG_BYTES, backupCount=1, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("surveyor")
     logger.addHandler(handler)

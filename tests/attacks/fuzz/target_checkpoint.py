@@ -13,8 +13,8 @@ from reading import PARTS
 from scratch import scratch
 
 from surveyor.errors import InputError
-from surveyor.store import checkpoint, keys
-from surveyor.store.frozen import freeze, thaw
+from surveyor.store import checkpoint, signing
+from surveyor.store.snapshot import restore, snapshot
 
 NAME = "checkpoint"
 FILES = ["header.json", "first.npy", "second.npy"]
@@ -37,7 +37,7 @@ class Thing:
 
 
 def seeds() -> list[bytes]:
-    frozen = freeze({"thing": Thing()})
+    frozen = snapshot({"thing": Thing()})
     assert frozen is not None
     arrays, about = frozen
     text = json.dumps({"objects": about["objects"], "things": about["things"]}).encode()
@@ -58,7 +58,7 @@ def run(data: bytes) -> None:
     os.environ["XDG_CONFIG_HOME"] = str(scratch() / "config")  # the key of whoever fuzzes stays out of it
     folder.mkdir(parents=True, exist_ok=True)
     thing = Thing()
-    frozen = freeze({"thing": thing})
+    frozen = snapshot({"thing": thing})
     assert frozen is not None
     arrays, sound = frozen
     try:
@@ -70,13 +70,13 @@ def run(data: bytes) -> None:
         (folder / f"{name}.npy").write_bytes(file)
         sums[name] = checkpoint._sum(file)
     told: dict[str, Any] = {"version": checkpoint.VERSION, "key": "k", "position": 7, "arrays": sums, "about": about}
-    told["signature"] = keys.sign(checkpoint.PURPOSE, checkpoint._plain(told))  # beneath the signature
+    told["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(told))  # beneath the signature
     (folder / "header.json").write_text(json.dumps(told))
     found = checkpoint.load(folder.parent, position=7, key="k")
     if found is None:
         raise InputError("no checkpoint", hint="the journal is replayed")
     try:
-        thaw({"thing": thing}, found.arrays, found.about)
+        restore({"thing": thing}, found.arrays, found.about)
     except ValueError as error:
         raise InputError(f"not thawed: {error}", hint="the journal is replayed") from error
 

@@ -24,7 +24,10 @@ from surveyor.errors import UsageError
 from surveyor.estimate.community.copied import Choice, Copy, Start, choose
 from surveyor.estimate.community.local import Rule, digest_of
 from surveyor.rank.expansion import SELECTORS, Select
-from surveyor.store.directory import Manifest, SurveyFolder, damaged
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.disk import damaged
+from surveyor.store.layout import is_survey
+from surveyor.store.manifest import Manifest
 
 if TYPE_CHECKING:
     from surveyor.estimate.community.local import Given
@@ -141,7 +144,7 @@ def begin(
             raise UsageError("nothing says which pages are local", hint="name them with --local, such as host:HOST")
         if local is not None and out is None:
             path = folder_for(Path(base), local)
-        return _go_on(path, other, wish) if (path / "survey.toml").is_file() else _make(path, other, wish)
+        return _go_on(path, other, wish) if is_survey(path) else _make(path, other, wish)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,6 +33,7 @@ from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import SELECTORS, Select
 from surveyor.rank.pagerank import pagerank
 from surveyor.stopping import ProgressCallback, silent
+from surveyor.store.layout import is_survey
 from surveyor.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def of_crawled(
 def _opened(source: Source) -> Graph | Survey:
     if isinstance(source, Graph | Survey):
         return source
-    return Survey(source) if (Path(source) / "survey.toml").is_file() else read_graph(source)
+    return Survey(source) if is_survey(source) else read_graph(source)
 
 
 def _local(local: Local, web: Graph, readable: BoolArray) -> tuple[IdArray, tuple[str, ...]]:
@@ -319,7 +320,7 @@ def _how_many(pages: int) -> str:
 
 
 def _is_graph(path: Path) -> bool:
-    return any((path / name).is_file() for name in ("survey.toml", "graph.json"))
+    return is_survey(path) or (path / "graph.json").is_file()
 
 
 def check(

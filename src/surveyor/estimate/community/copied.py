@@ -24,8 +24,9 @@ from surveyor.outcome import NO_LINKS, Event, RobotsFile, Visit
 from surveyor.web.urls import Urls
 
 if TYPE_CHECKING:
-    from surveyor.store.directory import Manifest, SurveyFolder
+    from surveyor.store.directory import SurveyFolder
     from surveyor.store.journal import Journal
+    from surveyor.store.manifest import Manifest
 
 Start = Literal["all", "local"]
 AT_ONCE = 1000  # visits in one commit

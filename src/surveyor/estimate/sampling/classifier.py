@@ -133,13 +133,13 @@ class Classifier:
 
     def save(self, path: Path | str) -> None:
         """Write it as JSON."""
-        from surveyor.store.directory import explained, write_whole
+        from surveyor.store.disk import disk_errors, write_atomically
 
         quality = None if self.quality is None else self.quality.to_dict()
         about = {"format": FORMAT, "schema": SCHEMA, "trained": dict(self.trained), "quality": quality}
-        with explained(Path(path)):
+        with disk_errors(Path(path)):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(
+            write_atomically(
                 Path(path), json.dumps({**about, **self._decides()}, ensure_ascii=False, allow_nan=False) + "\n"
             )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from surveyor.errors import SurveyorError, UsageError
+from surveyor.store.layout import is_survey
 from surveyor.web.urls import host, normalise
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def in_link_source(value: object) -> InLinkSource:
         return InLinkGraph(value)
     if isinstance(value, str | Path):
         path = Path(value)
-        if (path / "survey.toml").is_file():
+        if is_survey(path):
             return InLinkSurvey(path)
         if (path / "graph.json").is_file():
             return InLinkGraph(Graph.open(path), f"graph {path.name}")

@@ -34,7 +34,8 @@ from surveyor.estimate.sampling.walk_scheduler import (
 )
 from surveyor.outcome import Event, Outcome, Visit
 from surveyor.stopping import Pages
-from surveyor.store.directory import SurveyFolder, damaged
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.disk import damaged
 
 if TYPE_CHECKING:
     from surveyor.arrays import IdArray

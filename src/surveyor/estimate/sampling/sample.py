@@ -28,6 +28,7 @@ from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
+from surveyor.store.layout import is_survey
 from surveyor.survey.survey import Survey
 
 Source = Graph | Survey | Path | str | Sequence[str]
@@ -262,4 +263,4 @@ def _starts(start: object) -> Sequence[str | int] | None:
 
 
 def _is_survey(path: Path | str) -> bool:
-    return (Path(path) / "survey.toml").exists()
+    return is_survey(path)

@@ -30,7 +30,9 @@ from surveyor.estimate.sampling.walk_methods import (
     WalkPlan,
     method_named,
 )
-from surveyor.store.directory import Manifest, SurveyFolder
+from surveyor.store.directory import SurveyFolder
+from surveyor.store.layout import is_survey
+from surveyor.store.manifest import Manifest
 from surveyor.survey import derived_survey
 from surveyor.survey.derived_survey import DerivedSurvey, folder_name, if_set, reject_changes
 
@@ -125,7 +127,7 @@ def open_sample_survey(
     _check_archive("archive is off", chosen, topic)
     start_at = clean_seeds(seeds) if seeds or out is None else []
     path = sample_folder(start_at, topic.text) if out is None else Path(out)
-    is_new = not (path / "survey.toml").is_file()
+    is_new = not is_survey(path)
     if is_new and not start_at:
         raise UsageError(f"{path} is not a sample to resume", hint="give seed URLs to create one")
     folder, now, record = (_create if is_new else _resume)(path, start_at, given, chosen, known)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from surveyor.config import SURVEY_FILE
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import bvgraph, commoncrawl, matrices, matrix_market, networks, pairs, parquet
@@ -135,7 +136,7 @@ def _detect_folder(path: Path) -> Format:
         return FORMATS["surveyor"]
     if commoncrawl.find_files(path):
         return FORMATS["commoncrawl"]
-    if (path / "survey.toml").is_file():
+    if (path / SURVEY_FILE).is_file():
         raise InputError(
             f"{path} is a survey, not a graph",
             hint=f"`surveyor top {path}` ranks its pages, `surveyor export {path}` writes its links",

@@ -1,11 +1,21 @@
-"""Access to files inside a survey, which may come from elsewhere: plain files and folders, never link targets.
+"""File names of a survey folder, and safe access to its files; no other module spells these names.
+
+    survey.toml       seeds, settings and their origins, versions, random seed (`manifest.py`)
+    journal.sqlite    every outcome (`journal.py`); everything else in the folder is derived from it
+    journal.head      the last commit of the journal, so that missing commits are detected (`commits.py`)
+    warc/             server responses, if they are kept (`warc.py`)
+    checkpoint/       arrays that avoid a replay from the start (`checkpoint.py`); may be deleted at any time
+    topics/           trained topics
+    lock              the process that is writing to the survey
+    crawl.log         errors of this program that did not stop the crawl
+    report.html       the report
 
 An archive from elsewhere may contain symbolic links, pipes and devices under the file names of a survey. Opening one
 could truncate a file outside the folder, read a private file, or block forever. Therefore all entries of a survey are
 checked before it is opened (`check_survey`), and files that surveyor writes in place are opened without following
 links, and only if they have a single name (a hard link would share its content). SQLite opens its files itself and
-maps the index of its log into memory even for reading: a survey in which one of these has another name is refused for
-reading as well.
+maps the index of its log into memory even for reading: a survey in which one of these has another name is rejected
+for reading as well.
 """
 
 from __future__ import annotations
@@ -15,31 +25,41 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from surveyor.arrays import ByteArray
+from surveyor.config import SURVEY_FILE
 from surveyor.errors import SurveyError
 
+if TYPE_CHECKING:
+    from surveyor.arrays import ByteArray
+
+MANIFEST = SURVEY_FILE
 JOURNAL = "journal.sqlite"
-FILES = frozenset({"survey.toml", JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", "journal.head", "lock", "report.html"})
-FOLDERS = {
-    "warc": 1,
-    "topics": 1,
-    "checkpoint": 2,
-    "journal.rescued": 1,
-    "journal.rescued-draft": 1,
-}  # folder -> levels of files in it
-WRITTEN = ("journal.", "crawl.log", "lock", "report.html")  # name prefixes of files that are written in place
+HEAD = "journal.head"
+WARC = "warc"
+CHECKPOINT = "checkpoint"
+TOPICS = "topics"
+LOCK = "lock"
+LOG = "crawl.log"
+REPORT = "report.html"
+RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
+RESCUED_DRAFT = f"{RESCUED}-draft"
+FILES = frozenset({MANIFEST, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", HEAD, LOCK, REPORT})
+FOLDERS = {WARC: 1, TOPICS: 1, CHECKPOINT: 2, RESCUED: 1, RESCUED_DRAFT: 1}  # folder -> levels of files in it
+WRITTEN = ("journal.", LOG, LOCK, REPORT)  # name prefixes of files that are written in place
 NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
 BINARY = getattr(os, "O_BINARY", 0)
 LONGEST = 100_000_000  # bytes of a text file that is read whole
-SHARED = "has another name (a hard link), and what is written here would change there too"
+SHARED = "has another name (a hard link): writing to it would change both"
+
+
+def is_survey(folder: Path | str) -> bool:
+    """Return whether a path is a survey folder."""
+    return (Path(folder) / MANIFEST).is_file()
 
 
 def check_survey(folder: Path) -> None:
-    """Refuse a survey with anything but plain files and folders, or with hard links among the files to write."""
+    """Raise SurveyError unless a survey has only plain files and folders, and no hard links to files it writes."""
     for path, kind in _used(folder):
         try:
             about = path.lstat()
@@ -47,44 +67,46 @@ def check_survey(folder: Path) -> None:
             continue
         mode = about.st_mode
         if stat.S_ISLNK(mode):
-            raise _refused(path, "is a symbolic link")
+            raise _rejected(path, "is a symbolic link")
         fits = {"folder": stat.S_ISDIR(mode), "file": stat.S_ISREG(mode)}
         if not fits.get(kind, any(fits.values())):
-            raise _refused(path, f"is not a plain {kind}")
+            raise _rejected(path, f"is not a plain {kind}")
         written = path.relative_to(folder).parts[0].startswith(WRITTEN)
         if written and stat.S_ISREG(mode) and about.st_nlink > 1:
-            raise _refused(path, SHARED)
+            raise _rejected(path, SHARED)
     rest = folder / f"{JOURNAL}-journal"
     if os.path.lexists(rest):  # SQLite would obey it, and may remove a file that it names, anywhere
-        raise _refused(rest, "is a rollback journal, which surveyor never writes")
+        raise _rejected(rest, "is a rollback journal, which surveyor never writes")
 
 
 def open_inside(folder: Path, name: str, mode: str = "rb") -> IO[Any]:
     """Open a plain file of a folder, never a link target.
 
-    Modes: `rb`, `xb` (must be new), `r+b` (must exist) and `a+b`; modes that write refuse a file with hard links.
+    Modes: `rb`, `xb` (must be new), `r+b` (must exist) and `a+b`; modes that write reject a file with hard links.
     """
     flags = {
-        "rb": os.O_RDONLY, "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
-        "r+b": os.O_RDWR, "a+b": os.O_RDWR | os.O_CREAT | os.O_APPEND,
-    }[mode]  # fmt: skip
+        "rb": os.O_RDONLY,
+        "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+        "r+b": os.O_RDWR,
+        "a+b": os.O_RDWR | os.O_CREAT | os.O_APPEND,
+    }[mode]
     path = folder / name
     if not name or name in (".", "..") or os.path.basename(name) != name or "\0" in name:  # noqa: PTH119
-        raise _refused(path, "is no name of a file in a survey")
+        raise _rejected(path, "is not a valid file name in a survey")
     if not NOT_FOLLOWED and path.is_symlink():
-        raise _refused(path, "is a symbolic link")
+        raise _rejected(path, "is a symbolic link")
     try:
         handle = os.open(path, flags | NOT_FOLLOWED | BINARY, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise _refused(path, "is a symbolic link or a pipe") from error
+            raise _rejected(path, "is a symbolic link or a pipe") from error
         raise
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
-            raise _refused(path, "is not a plain file")
+            raise _rejected(path, "is not a plain file")
         if mode != "rb" and about.st_nlink > 1:
-            raise _refused(path, SHARED)
+            raise _rejected(path, SHARED)
         return os.fdopen(handle, mode.replace("x", "w"))
     except BaseException:
         os.close(handle)
@@ -98,11 +120,14 @@ def read_inside(folder: Path, name: str, longest: int = LONGEST) -> bytes:
 
 def load_inside(folder: Path, name: str, longest: int) -> ByteArray:
     """Return the contents of a plain file of a folder in writable memory."""
+    import numpy as np
+
     with open_inside(folder, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size > longest:
-            raise _refused(folder / name, f"is larger than {longest:,} bytes")
-        return np.fromfile(file, np.uint8, size)
+            raise _rejected(folder / name, f"is larger than {longest:,} bytes")
+        data: ByteArray = np.fromfile(file, np.uint8, size)
+        return data
 
 
 def _used(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -117,9 +142,9 @@ def _used(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _below(folder: Path, levels: int) -> Iterator[tuple[Path, str]]:
     if folder.is_symlink() or not folder.is_dir():
-        return  # the caller refuses it
+        return  # the caller rejects it
     for path in _entries(folder):
-        inner = levels > 1 and path.is_dir()  # links are not followed: the link itself is refused
+        inner = levels > 1 and path.is_dir()  # links are not followed: the link itself is rejected
         yield path, "folder" if inner else "file"
         if inner:
             yield from _below(path, levels - 1)
@@ -132,8 +157,8 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _refused(path: Path, why: str) -> SurveyError:
+def _rejected(path: Path, why: str) -> SurveyError:
     return SurveyError(
-        f"{path} {why}; a survey is made of plain files and folders",
-        hint="if the survey is yours, put the file itself there; if it is from elsewhere, do not use it",
+        f"{path} {why}; a survey must contain only plain files and folders",
+        hint="if the survey is yours, replace it by the file itself; if it came from elsewhere, do not use it",
     )

@@ -1,11 +1,12 @@
-"""Recovery of a damaged journal up to its last good commit: `--from-last-good`.
+"""Integrity check of a survey (`surveyor doctor SURVEY`) and recovery of its journal (`--from-last-good`).
 
-The damaged files are kept: `journal.sqlite.damaged`, with its log and head, and from each WARC file what followed
-the last page that is still known. The new journal is completed in a folder `journal.rescued` before anything is
-replaced; any later run that finds this folder finishes the replacement (`finish`), so it may be interrupted at any
-time. A survey may come from elsewhere: only new files are written, under names that are unused, also by links.
+**Recovery** keeps the commits before the first bad one. The damaged files are kept as well: `journal.sqlite.damaged`,
+with its log and head, and from each WARC file what followed the last page that is still known. The new journal is
+completed in a folder `journal.rescued` before anything is replaced; any later run that finds this folder finishes the
+replacement (`finish`), so it may be interrupted at any time. A survey may come from elsewhere: only new files are
+written, under names that are unused, also by links.
 
-Page checksums are not used here: a commit is good if the chain confirms all its rows (`chain.py`).
+Page checksums are not used here: a commit is good if the chain confirms all its rows (`commits.py`).
 """
 # ruff: noqa: S608  # statements are built from table and column names only; values are always bound
 
@@ -21,18 +22,19 @@ from typing import Any
 
 import apsw
 
-from surveyor.errors import SurveyError
-from surveyor.store import chain
-from surveyor.store.chain import EMPTY, TABLES, BadCommit, Commit
+from surveyor.errors import SurveyError, SurveyorError
+from surveyor.store import checkpoint, commits, layout
+from surveyor.store.commits import EMPTY, TABLES, BadCommit, Commit, head_path, read_heads
 from surveyor.store.database import ask, connect, transaction
-from surveyor.store.directory import explained, sync_folder
-from surveyor.store.files import open_inside
-from surveyor.store.head import head_path, read_heads
+from surveyor.store.disk import disk_errors, sync_folder
 from surveyor.store.journal import Journal
-from surveyor.store.rows import whole_number
+from surveyor.store.layout import check_survey, open_inside
+from surveyor.store.manifest import Manifest
+from surveyor.store.validation import whole_number
+from surveyor.store.warc import Archive
 
-RESCUED = "journal.rescued"
 AT_ONCE = 200  # commits copied per transaction
+SHOWN = 3  # damaged records listed by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,12 @@ def extent(path: Path) -> Extent:
         with closing(connect(path, write=False, verify=False)) as connection, transaction(connection):
             ask(connection, "SELECT number FROM commits ORDER BY number LIMIT 1")
             readable = True
-            while (commit := chain.get(connection, good.number + 1)) is not None:  # one at a time: the next may be bad
-                chain.verify(connection, good, commit)
+            while (
+                commit := commits.get(connection, good.number + 1)
+            ) is not None:  # one at a time: the next may be bad
+                commits.verify(connection, good, commit)
                 good = commit
-            recorded = max(recorded, chain.last(connection).number)
+            recorded = max(recorded, commits.last(connection).number)
     except (apsw.Error, BadCommit, TypeError, ValueError, OSError) as error:
         problem = str(error)
     if not problem and recorded > good.number:
@@ -72,22 +76,22 @@ def extent(path: Path) -> Extent:
 def rescue(path: Path) -> Extent:
     """Replace a damaged journal by one with its good commits; the caller holds the lock of the survey."""
     finish(path)
-    with explained(path):
+    with disk_errors(path):
         found = extent(path)
         if not found.readable:
             raise SurveyError(
                 f"no commit of {path} can be read ({found.problem})",
-                hint="restore a copy, or begin another survey with --fresh",
+                hint="restore a copy, or start another survey with --fresh",
             )
         damaged = _kept(path)
-        draft = path.with_name(f"{RESCUED}-draft")
+        draft = path.with_name(layout.RESCUED_DRAFT)
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         with closing(Journal.open(draft / path.name, create=True)) as made:
             _copy(damaged, made, found.last_good)
         archived = _archived(draft / path.name)
-        _keep_tail(path.parent / "warc", archived)
-        draft.rename(path.with_name(RESCUED))
+        _keep_tail(path.parent / layout.WARC, archived)
+        draft.rename(path.with_name(layout.RESCUED))
         sync_folder(path.parent)
     finish(path)
     return found
@@ -95,10 +99,10 @@ def rescue(path: Path) -> Extent:
 
 def finish(path: Path) -> None:
     """Move a rescued journal into place, if there is one; each step may be repeated."""
-    source = path.with_name(RESCUED)
+    source = path.with_name(layout.RESCUED)
     if not source.is_dir() or source.is_symlink():
         return
-    with explained(path):
+    with disk_errors(path):
         if (source / path.name).is_file():
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -106,7 +110,7 @@ def finish(path: Path) -> None:
             if (source / head.name).is_file():
                 (source / head.name).replace(head)
             (source / path.name).replace(path)
-        shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)
+        shutil.rmtree(path.parent / layout.CHECKPOINT, ignore_errors=True)
         shutil.rmtree(source)
         sync_folder(path.parent)
 
@@ -125,7 +129,7 @@ def _kept(path: Path) -> Path:
 
 
 def _free(path: Path, ending: str, suffixes: Sequence[str] = ("",)) -> Path:
-    """Return a path beside a file that is unused, also with each suffix and also by links."""
+    """Return a path next to a file that is unused, also with each suffix and by links."""
     names = (path.with_name(f"{path.name}.{ending}{again or ''}") for again in range(1 << 20))
     return next(name for name in names if not any(os.path.lexists(f"{name}{suffix}") for suffix in suffixes))
 
@@ -136,7 +140,7 @@ def _copy(damaged: Path, made: Journal, last: Commit) -> None:
     with closing(connect(damaged, write=False, verify=False)) as source:
         before, batch = EMPTY, list[Commit]()
         for number in range(1, last.number + 1):
-            if (commit := chain.get(source, number)) is None:
+            if (commit := commits.get(source, number)) is None:
                 raise SurveyError(f"{damaged} changed while it was read", hint="try again")
             batch.append(commit)
             if len(batch) == AT_ONCE:
@@ -158,10 +162,12 @@ def _copy(damaged: Path, made: Journal, last: Commit) -> None:
 def _copy_commits(source: apsw.Connection, target: apsw.Connection, before: Commit, batch: list[Commit]) -> Commit:
     with transaction(target):
         for commit in batch:
-            for (table, (_, columns)), rows in zip(TABLES.items(), chain.rows_of(source, before, commit), strict=True):
+            for (table, (_, columns)), rows in zip(
+                TABLES.items(), commits.rows_of(source, before, commit), strict=True
+            ):
                 marks = ", ".join("?" * (columns.count(",") + 1))
                 target.executemany(f"INSERT INTO {table}({columns}) VALUES ({marks})", rows)
-            chain.add(target, commit)
+            commits.add(target, commit)
             before = commit
     return before
 
@@ -187,10 +193,115 @@ def _keep_tail(folder: Path, archived: tuple[str, int] | None) -> None:
     """Copy what follows the last known page of a WARC file: resuming truncates the file there."""
     if archived is None or not os.path.lexists(path := folder / archived[0]):
         return
-    with open_inside(folder, archived[0]) as file:  # refuses a name outside the folder
+    with open_inside(folder, archived[0]) as file:  # rejects a name outside the folder
         file.seek(archived[1])
         if not file.read(1):
             return
         file.seek(archived[1])
         with open_inside(folder, _free(path, "after-last-good").name, "xb") as tail:
             shutil.copyfileobj(file, tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result for one part of a survey."""
+
+    name: str
+    value: str
+    fine: bool | None = True  # None: damaged or missing, but not needed
+    advice: str = ""
+
+
+def examine(folder: Path) -> Iterator[Check]:
+    """Read a whole survey and verify all checksums; damage is a finding, not an error.
+
+    A survey with anything but plain files is not opened: SQLite would write to the targets of links.
+    """
+    try:
+        check_survey(folder)
+    except SurveyError as error:
+        yield Check("files", error.problem, fine=False, advice=error.hint)
+        return
+    yield _manifest(folder)
+    journal = folder / layout.JOURNAL
+    sound = _journal(journal)
+    yield sound
+    yield _head(journal)
+    yield from _checkpoints(folder / layout.CHECKPOINT)
+    if sound.fine and (folder / layout.WARC).is_dir():
+        yield _archive(folder)
+
+
+def _manifest(folder: Path) -> Check:
+    try:
+        manifest = Manifest.read(folder)
+    except (SurveyorError, OSError) as error:
+        return Check(layout.MANIFEST, str(error).partition("\n")[0], fine=False, advice="restore it from a copy")
+    return Check(layout.MANIFEST, f"{len(manifest.seeds):,} seeds, {len(manifest.settings):,} settings")
+
+
+def _journal(path: Path) -> Check:
+    """Verify all pages and commits; report the last good commit."""
+    problem = ""
+    try:
+        with closing(Journal.open(path, write=False)) as journal:
+            journal.check()
+            last = journal.last_commit
+            return Check(path.name, f"{last.number:,} commits, {last.visit:,} visits and {last.url:,} URLs verified")
+    except SurveyorError as error:
+        problem = error.problem
+        if "surveyor (version" in problem:
+            return Check(path.name, problem, fine=False, advice=error.hint)
+    found = extent(path)
+    good = found.last_good
+    if not found.readable:
+        return Check(path.name, problem, fine=False, advice="no commit is good: restore a copy or start again")
+    lost = f"{found.lost:,} of {found.recorded:,} commits are lost" if found.lost else "no commit is lost"
+    value = f"{problem}; last good commit {good.number:,} (visit {good.visit:,}); {lost}"
+    advice = "repeat its `surveyor crawl` command with --from-last-good, or restore a copy"
+    return Check(path.name, value, fine=False, advice=advice)
+
+
+def _head(journal: Path) -> Check:
+    path = head_path(journal)
+    heads = read_heads(path)
+    if not heads:
+        return Check(path.name, "missing or damaged", fine=False, advice="--from-last-good writes it again")
+    if len(heads) == 1:
+        return Check(path.name, "one of two slots is damaged", None, "the next commit writes it again")
+    return Check(path.name, f"commit {max(head.number for head in heads):,}")
+
+
+def _checkpoints(folder: Path) -> Iterator[Check]:
+    for place, intact in checkpoint.verify(folder):
+        name = f"{layout.CHECKPOINT}/{place.name}"
+        if intact:
+            yield Check(name, "verified")
+        else:
+            yield Check(name, "damaged, so it is not used", None, "the journal is replayed instead")
+
+
+def _archive(folder: Path) -> Check:
+    """Read every record that the journal refers to."""
+    read, gone, bad = 0, 0, list[str]()
+    with closing(Journal.open(folder / layout.JOURNAL, write=False)) as journal:
+        archive = Archive.open(folder / layout.WARC, journal.archived, write=False)
+        for visit in journal.visits():
+            if visit.warc is None:
+                continue
+            if not (folder / layout.WARC / visit.warc.file).is_file():
+                gone += 1
+                continue
+            try:
+                archive.read(visit.warc)
+                read += 1
+            except SurveyorError:
+                bad.append(f"{visit.warc.file} at {visit.warc.offset:,}")
+    missing = f"; {gone:,} are in missing files" if gone else ""
+    if bad:
+        more = f" and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
+        value = f"{len(bad):,} damaged records: {', '.join(bad[:SHOWN])}{more}{missing}"
+        return Check(
+            layout.WARC, value, fine=False, advice="restore the files from a copy; a replay does not need them"
+        )
+    return Check(layout.WARC, f"{read:,} records verified{missing}", None if gone else True)

@@ -1,21 +1,30 @@
-"""Journal contents as columns, and columns as Parquet files for DuckDB, Polars, pandas and other tools.
+r"""Journal contents as columns, and rows as Parquet and CSV files.
 
 Rows are in journal order and produced in batches, so memory use does not depend on the size of the survey.
-A file is renamed into place when it is complete.
+A Parquet file is renamed into place when it is complete.
+
+**CSV** cells are escaped so that text from the web cannot run in a spreadsheet or control a terminal. A spreadsheet
+treats a cell that starts with `=`, `+`, `-` or `@` (or their full-width forms) as a formula, also after a tab or a line
+end. Such text is prefixed with an apostrophe. Control characters are written as escapes (`\x1b`), except tabs and line
+ends within a cell; `unescape_cell` undoes both. Numbers and JSON are written unchanged.
 """
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from surveyor.graph.formats.streams import aside, library
-from surveyor.outcome import Visit
-from surveyor.store.journal import Journal
+
+if TYPE_CHECKING:
+    from surveyor.outcome import Visit
+    from surveyor.store.journal import Journal
 
 ROWS = 1 << 15  # pages or visits per batch
 VISIT = {
@@ -39,11 +48,14 @@ MORE = {
 }
 VISITS = {"visit": "int64", "page": "int32", **VISIT, **MORE}
 LISTS = {"followed": "links", "nofollow": "nofollow", "out of scope": "out_of_scope"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or text that looks like an escape
+ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 Columns = dict[str, str]  # name -> kind: string, binary, timestamp (microseconds since 1970), int32, int64, float64
 Batch = dict[str, Any]  # name -> values
 
 
-def write(path: Path, columns: Columns, batches: Iterable[Batch]) -> None:
+def write_parquet(path: Path, columns: Columns, batches: Iterable[Batch]) -> None:
     """Write a Parquet file."""
     arrow: Any = library("pyarrow", "writing Parquet")
     parquet: Any = library("pyarrow.parquet", "writing Parquet")
@@ -54,14 +66,14 @@ def write(path: Path, columns: Columns, batches: Iterable[Batch]) -> None:
             writer.write_table(arrow.table(batch, schema))
 
 
-def visits(journal: Journal) -> Iterator[tuple[Any, ...]]:
+def visit_rows(journal: Journal) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of `VISITS` for each visit."""
     for number, visit in enumerate(islice(journal.visits(), journal.position), 1):
         place = visit.warc or (None, None, None)
-        yield (number, visit.page, *told(visit), visit.etag or None, visit.last_modified or None, *place)
+        yield (number, visit.page, *visit_values(visit), visit.etag or None, visit.last_modified or None, *place)
 
 
-def links(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[Batch]:
+def link_batches(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[Batch]:
     """Yield the links of each page as of its latest visit that was not blocked."""
     counts = np.zeros(journal.url_count, np.int64)
     for number, outcome in enumerate(islice(journal.outcomes(), journal.position), 1):
@@ -79,7 +91,7 @@ def links(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: vis
         }
 
 
-def told(visit: Visit) -> tuple[Any, ...]:
+def visit_values(visit: Visit) -> tuple[Any, ...]:
     """Return the recorded values of a visit in column order, None where there is none."""
     at = None if not visit.fetched_at else round(visit.fetched_at * 1e6)
     target = None if visit.target < 0 else visit.target
@@ -91,3 +103,35 @@ def batched(columns: Columns, rows: Iterator[tuple[Any, ...]]) -> Iterator[Batch
     """Turn rows into column batches."""
     while batch := list(islice(rows, ROWS)):
         yield dict(zip(columns, zip(*batch, strict=True), strict=True))
+
+
+def escape_cell(cell: Any) -> Any:
+    r"""Return a cell as written to CSV; values that are not text are unchanged.
+
+    >>> escape_cell("=1+1"), escape_cell("a\x1b[31m"), escape_cell(-1), escape_cell("it's")
+    ("'=1+1", 'a\\x1b[31m', -1, "it's")
+    """
+    if not isinstance(cell, str):
+        return cell
+    plain = cell.isprintable() and "\\" not in cell
+    text = cell if plain else CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", cell)
+    return f"'{text}" if cell.lstrip("'").startswith(FORMULA) else text
+
+
+def unescape_cell(cell: str) -> str:
+    r"""Return the text of a cell that `escape_cell` wrote.
+
+    >>> [unescape_cell(escape_cell(text)) == text for text in ("=1+1", "a\x1b[31m", r"\x1b")]
+    [True, True, True]
+    """
+    text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), cell)
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(FORMULA) else text
+
+
+def write_csv_rows(file: TextIO, rows: Iterable[Iterable[Any]], *, raw: bool = False) -> None:
+    """Write rows as CSV. All CSV output of surveyor uses this function, except links of a graph."""
+    writer = csv.writer(file, lineterminator="\n")
+    if raw:
+        writer.writerows(rows)
+    else:
+        writer.writerows(map(escape_cell, row) for row in rows)
