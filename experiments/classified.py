@@ -25,7 +25,7 @@ from experiments.topic_data import article_topics
 from experiments.topic_webs import TopicWeb
 from surveyor.arrays import BoolArray
 from surveyor.errors import MissingExtra
-from surveyor.estimate.sampling.page import Said, SampledPage
+from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.kernels.thread_pool import ThreadPool
 
@@ -127,6 +127,6 @@ def _pages(path: Path, number: dict[str, int], out_degrees: list[int]) -> list[S
             if file is not None:
                 texts[number[name]] = io.TextIOWrapper(file, encoding="utf-8", errors="replace").read(READ)
     return [
-        SampledPage(name, out_degrees[at], partial(Said, title=name.replace("_", " "), text=texts[at]))
+        SampledPage(name, out_degrees[at], partial(PageContent, title=name.replace("_", " "), text=texts[at]))
         for name, at in number.items()
     ]

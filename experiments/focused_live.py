@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.estimate.sampling.page import Said, SampledPage
 from surveyor.estimate.sampling.sample import sample
 from surveyor.estimate.sampling.sample_result import Sample
+from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.graph.synthetic.shapes import PRESETS
 from surveyor.graph.synthetic.sites import TOPICS
@@ -82,12 +82,12 @@ def all_pages(web: EmbeddedWeb) -> dict[str, SampledPage]:
 
 
 def _page(web: EmbeddedWeb, url: str) -> SampledPage:
-    def read() -> Said:
+    def read() -> PageContent:
         content = web.pages.content(web.pages.place(url))
         page = read_page(web.pages.body(content), url, content_type="text/html", headers={})
-        return Said(page.title, page.language, page.text)
+        return PageContent(page.title, page.language, page.text)
 
-    return SampledPage(url, read=read)
+    return SampledPage(url, load=read)
 
 
 def topics_of(web: EmbeddedWeb, pages: Mapping[str, SampledPage], count: int) -> list[tuple[str, list[str]]]:

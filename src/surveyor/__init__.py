@@ -53,7 +53,7 @@ _HOME = {
     "Requests": "stopping",
     "Run": "simulation.race",
     "Sample": "estimate.sampling.sample_result",
-    "SampledPage": "estimate.sampling.page",
+    "SampledPage": "estimate.sampling.sampled_page",
     "Strategy": "crawler.strategies.strategy",
     "StrategyError": "errors",
     "Suffixes": "web.suffixes",
@@ -211,9 +211,9 @@ if TYPE_CHECKING:
     )
     from surveyor.estimate.community.community import community
     from surveyor.estimate.community.result import CommunityRank
-    from surveyor.estimate.sampling.page import SampledPage
     from surveyor.estimate.sampling.sample import sample
     from surveyor.estimate.sampling.sample_result import Sample
+    from surveyor.estimate.sampling.sampled_page import SampledPage
     from surveyor.estimate.sampling.topics import Topic
     from surveyor.graph.condense import Condensed, condense
     from surveyor.graph.csr import Graph

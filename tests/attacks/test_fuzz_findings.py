@@ -70,7 +70,7 @@ def test_a_format_of_characters_that_do_not_exist(tmp_path: Path) -> None:
 @attack("topics with numbers near the largest", area="files from elsewhere", must_hold="rejected in one sentence")
 def test_a_topic_of_extreme_numbers(tmp_path: Path) -> None:
     words = {"terms": ["a", "b"], "idf": [1.1e308, 2.0], "kind": "linear", "intercept": 0.0, "weights": [1.0, -1.0]}
-    about = {"format": "surveyor-topic", "schema": 1, "trained": {"pages": 3}, "threshold": 0.5, "quality": None}
+    about = {"format": "surveyor-topic", "schema": 2, "trained": {"pages": 3}, "threshold": 0.5, "quality": None}
     (tmp_path / "topic.json").write_text(json.dumps({**about, **words}))
-    with pytest.raises(SurveyorError, match=r"topic\.json"):
+    with pytest.raises(SurveyorError, match=r"topic\.json is damaged"):
         Classifier.load(tmp_path / "topic.json")

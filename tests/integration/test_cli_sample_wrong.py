@@ -35,13 +35,13 @@ def path(tmp_path: Path) -> str:
     ("more", "problem"),
     [
         ([], "Missing option '--topic'"),
-        (["--topic", ""], "no topic was given"),
-        (["--topic", "hots:a.example"], "hots: is no kind of topic"),
+        (["--topic", ""], "the topic is empty"),
+        (["--topic", "hots:a.example"], "unknown topic rule 'hots'"),
         (["--topic", "url:["], "'[' is not a regular expression"),
         (["--topic", "model:none.json"], "none.json"),
         (["--topic", "tld:nowhere"], "tld:nowhere"),
         (["--topic", "solar power"], "needs what pages say, and a graph has their names alone"),
-        ([*QUICK, "--share", "hots:a"], "hots: is no kind of topic"),
+        ([*QUICK, "--share", "hots:a"], "unknown topic rule 'hots'"),
         ([*QUICK, "--share", "solar power"], "needs what pages say"),
         ([*QUICK, "--share", "out_degree"], "out_degree is a number, and pages have no share of it"),
         ([*QUICK, "--share", "host"], "host is no rule that a page meets or not"),
@@ -116,8 +116,8 @@ def test_what_is_for_the_web_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
     assert said.code == 2
     assert "contact" not in said.err  # refused before anything is asked for
-    said = Said(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "intra")
-    assert (said.code, "which links stay on topic is not known" in said.err) == (2, True)
+    said = Said(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "topic_link_share")
+    assert (said.code, "topic_link_share needs a URL-only topic" in said.err) == (2, True)
 
 
 # Samples that cannot be trusted say why
@@ -211,10 +211,10 @@ def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture
 def test_a_property_that_no_page_has(capsys: pytest.CaptureFixture[str]) -> None:
     """Pages on topic without links have no share of links that stay on it."""
     sv.Graph.from_edges([(off, on) for off in OFF for on in ON]).save(Path("sinks.graph"))
-    words = ["sample", "sinks.graph", *QUICK, "--mean", "intra", "--mean", "degree"]
+    words = ["sample", "sinks.graph", *QUICK, "--mean", "topic_link_share", "--mean", "degree"]
     said = Said(capsys, *words, "--report", "r.html", "--plots", "curves")
     assert said.code == 3
-    assert "! --mean intra cannot be told: " in said.err
+    assert "! --mean topic_link_share cannot be told: " in said.err
     assert "mean degree" in said.out
     assert "effective sample size  0" not in said.out
     assert "mean degree" in Path("r.html").read_text("utf-8")

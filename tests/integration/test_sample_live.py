@@ -16,8 +16,8 @@ from crash_recovery import Image
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
-from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.sample_survey import sample_record
+from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler
@@ -71,7 +71,9 @@ def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
     assert by_url(done) == plain_walk(truth, seeds, half, method="hard", free=True, fetches=60)
     read = [done.pages.url(page) for page in done.requested.tolist()]
     assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
-    assert not np.isnan([done.pages.intra(page) for page in done.trace.page[done.trace.on_topic].tolist()]).all()
+    assert not np.isnan(
+        [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
+    ).all()
 
 
 def test_topics_by_rule(tmp_path: Path) -> None:

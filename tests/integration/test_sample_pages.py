@@ -11,8 +11,8 @@ from example_site import HOME, site, survey_of
 from fake_web import page as answer
 from surveyor.errors import SurveyError
 from surveyor.estimate.sampling import sample_pages
-from surveyor.estimate.sampling.page import Said
 from surveyor.estimate.sampling.sample_pages import archived_pages, parse_exchange
+from surveyor.estimate.sampling.sampled_page import PageContent
 from surveyor.outcome import Exchange, Visit
 from surveyor.store.directory import SurveyFolder
 
@@ -77,9 +77,9 @@ def test_codings_and_charsets_are_undone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (whole.title, whole.text[:8]) == ("Sonnenstraße", "Öl Öl Öl")
     part = parse_exchange(exchange(packed[:-20], *headers))
     assert part.title == "Sonnenstraße"
-    assert parse_exchange(exchange(b"junk", *headers)) == Said()
-    assert parse_exchange(exchange(b"junk", "Content-Encoding: exi")) == Said()
+    assert parse_exchange(exchange(b"junk", *headers)) == PageContent()
+    assert parse_exchange(exchange(b"junk", "Content-Encoding: exi")) == PageContent()
     monkeypatch.setattr(sample_pages, "MAX_DECODED", 1000)
     assert len(parse_exchange(exchange(packed, *headers)).text) < 2_000
     assert parse_exchange(exchange("plain Öl".encode(), "Content-Type: text/plain")).text == "plain Öl"
-    assert parse_exchange(exchange(b"\x89PNG", "Content-Type: image/png")) == Said()
+    assert parse_exchange(exchange(b"\x89PNG", "Content-Type: image/png")) == PageContent()

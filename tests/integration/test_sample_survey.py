@@ -10,8 +10,8 @@ import pytest
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
+from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.stored_walks import walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
@@ -54,7 +54,7 @@ def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
         truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
     )
     assert by_url(done) == expected
-    shares = [done.pages.intra(page) for page in done.trace.page[done.trace.on_topic].tolist()]
+    shares = [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     assert 0 <= np.nanmin(shares) < np.nanmax(shares) <= 1
 
 

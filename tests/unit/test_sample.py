@@ -93,7 +93,7 @@ def test_what_a_sample_tells_besides() -> None:
     told = found.to_dict()
     assert told["estimates"]["tld:test"]["value"] == found.share("tld:test").value
     assert told["reached"]
-    assert found.mean("intra").value == pytest.approx(1.0)  # no page of the camps links elsewhere
+    assert found.mean("topic_link_share").value == pytest.approx(1.0)  # no page of the camps links elsewhere
 
 
 def test_functions_and_arrays_are_properties_and_topics() -> None:
@@ -101,7 +101,7 @@ def test_functions_and_arrays_are_properties_and_topics() -> None:
     found = sv.sample(graph, lambda page: "off" not in page.url, until="steps=20k")
     assert found.share(lambda page: page.url.endswith("7")).value == pytest.approx(0.1, abs=0.06)
     assert found.share(camp == 1).value == pytest.approx(0.25, abs=0.2)
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="must be a finite number"):
         found.mean("host")
 
 
@@ -156,7 +156,7 @@ def test_missing_in_links_are_reported() -> None:
     ("how", "words"),
     [
         ({"topic": "host:nowhere.example"}, "no page of the graph is on topic"),
-        ({"topic": "solar power"}, "needs what pages say"),
+        ({"topic": "solar power"}, "needs page content"),
         ({"method": "soft"}, "method must be one of .* 'soft'"),
         ({"until": "ess"}, "is not a stopping rule"),
         ({"until": "ess=400%"}, "not a number of ess"),

@@ -64,11 +64,11 @@ def test_walks_begin_at_names_and_numbers_of_any_kind(start: Any) -> None:
 def test_what_no_page_has_does_not_hold_up_the_rest() -> None:
     """Leaves of a star link nowhere: none of them has a share of links that stay on topic."""
     star = sv.Graph.from_arrays(np.zeros(200, np.int64), np.arange(1, 201), nodes=201)
-    found = sv.sample(star, np.arange(1, 201), of="intra", until="ess=100, steps=100k")
+    found = sv.sample(star, np.arange(1, 201), of="topic_link_share", until="ess=100, steps=100k")
     assert found.ending == "ess"
     assert found.to_dict()["estimates"] == {}
     assert found._repr_html_().endswith("<table></table>")
-    alone = sv.sample(star, np.arange(1, 201), of="intra", until="width=3%, steps=20k")
+    alone = sv.sample(star, np.arange(1, 201), of="topic_link_share", until="width=3%, steps=20k")
     assert alone.ending == "steps"
 
 
@@ -77,9 +77,9 @@ def test_means_stay_where_they_can_be() -> None:
     sources, targets = np.random.default_rng(1).integers(0, 60, (2, 240))
     web = sv.Graph.from_arrays(sources, targets, nodes=60)
     few = sv.sample(web, np.arange(54), until="steps=12", walks=4, rng=0)
-    assert estimates.mean(few.weighted, few.values("intra")).high > 1
+    assert estimates.mean(few.weighted, few.values("topic_link_share")).high > 1
     assert estimates.mean(few.weighted, few.values("degree")).low < 1
-    assert few.mean("intra").high == 1
+    assert few.mean("topic_link_share").high == 1
     assert few.mean("degree").low == 1
 
 
@@ -103,17 +103,17 @@ def broken(_: sv.SampledPage) -> bool:
     ("ask", "words"),
     [
         (lambda: SAMPLE.share("out_degree"), "values of 0 or 1, got"),
-        (lambda: SAMPLE.share("word:buy"), "told from what pages say"),
-        (lambda: SAMPLE.distribution("language"), "told from what pages say"),
+        (lambda: SAMPLE.share("word:buy"), "needs page content"),
+        (lambda: SAMPLE.distribution("language"), "needs page content"),
         (lambda: SAMPLE.relative_size(), "relative_size needs unfocused walks"),
         (lambda: SAMPLE.recall("https://left.example/1"), "urls must be a list"),
         (lambda: SAMPLE.size(level=2), "level must be .* got 2"),
         (lambda: SAMPLE.draws(1.5), "count must be .* got 1.5"),  # type: ignore[arg-type]
         (lambda: sv.sample(None, "tld:test"), "where must be .* got None"),  # type: ignore[arg-type]
-        (lambda: SAMPLE.mean([1.0, 2.0]), "for 460 pages"),
-        (lambda: SAMPLE.mean(np.zeros((460, 2))), "for 460 pages"),
-        (lambda: SAMPLE.mean(lambda _: object()), "is no number"),
-        (lambda: SAMPLE.mean(lambda _: float("inf")), "is no number: inf"),
+        (lambda: SAMPLE.mean([1.0, 2.0]), "values must have one entry for each of the 460 pages"),
+        (lambda: SAMPLE.mean(np.zeros((460, 2))), "values must have one entry for each of the 460 pages"),
+        (lambda: SAMPLE.mean(lambda _: object()), "must be a finite number"),
+        (lambda: SAMPLE.mean(lambda _: float("inf")), "must be a finite number, got inf"),
         (lambda: SAMPLE.share(broken), "the property broken failed on https://.*ValueError: oh"),
         (lambda: sv.sample(GRAPH, broken), "the topic broken failed on https://"),
         (lambda: ready(start=[True]), "start must hold .* got True"),

@@ -57,7 +57,7 @@ def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
 
 
 def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
-    nothing = {"intra": Property("intra", lambda _: None)}
+    nothing = {"topic_link_share": Property("topic_link_share", lambda _: None)}
     lines = display("ESS = 4k", watched=nothing).lines(trace(800), 640)
     assert [line.split()[0] for line in lines] == ["effective", "800"]
     assert " of 4,000 pages" in lines[0]

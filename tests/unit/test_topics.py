@@ -1,4 +1,4 @@
-"""Topics: which pages each rule means, one by one and all at once, and what is said of a rule that is none."""
+"""Topic rules: matches of single pages and of graph names, canonical spelling, and errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.page import Said, SampledPage
-from surveyor.estimate.sampling.topics import KINDS, Topic
-from surveyor.estimate.sampling.words import words
+from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage, words
+from surveyor.estimate.sampling.topics import RULES, Topic
 from surveyor.graph.names import Names
 
 URLS = [
@@ -27,13 +26,13 @@ URLS = [
     "https://b.example.co.uk/%7Ejoe/",
     "https://10.0.0.1/uk",
     "https://xn--bcher-kva.example/",
-    "www.example.org",  # of a graph of hosts
+    "www.example.org",  # in a graph of hosts
 ]
 NAMES = Names.of(URLS)
 
 
-def saying(text: str, title: str = "") -> SampledPage:
-    return SampledPage("https://a.example/", read=lambda: Said(title, "", text))
+def page_with(text: str, title: str = "") -> SampledPage:
+    return SampledPage("https://a.example/", load=lambda: PageContent(title, "", text))
 
 
 def problem(given: Any) -> tuple[str, str]:
@@ -67,9 +66,9 @@ def problem(given: Any) -> tuple[str, str]:
         ("not:everything", []),
     ],
 )
-def test_rules_for_urls_are_free_and_hold_one_by_one_and_for_all(rule: str, pages: list[int]) -> None:
+def test_url_rules_match_pages_and_names(rule: str, pages: list[int]) -> None:
     topic = Topic.parse(rule)
-    assert topic.free
+    assert topic.url_only
     assert np.flatnonzero(topic.matches(NAMES)).tolist() == pages
     assert [number for number, url in enumerate(URLS) if topic(SampledPage(url))] == pages
     assert Topic.parse(topic.text).text == topic.text == str(topic)
@@ -91,7 +90,7 @@ RULE = st.one_of(
 
 
 @given(RULE, st.lists(URL | st.sampled_from(["a.example", "b.a.example", "home", ""]), min_size=1, max_size=8))
-def test_names_at_once_are_judged_as_pages_are(rule: str, urls: list[str]) -> None:
+def test_names_match_like_single_pages(rule: str, urls: list[str]) -> None:
     topic = Topic.parse(rule)
     assert topic.matches(Names.of(urls)).tolist() == [topic(SampledPage(url)) for url in urls]
 
@@ -114,38 +113,38 @@ def test_names_at_once_are_judged_as_pages_are(rule: str, urls: list[str]) -> No
         ('words: "solar power" , wind ', "wind", True),
         ('all:"solar power",wind', "wind and solar power", True),
         ('all:"solar power",wind', "solar power", False),
-        ("word:太陽光", "日本の太陽光発電", True),  # no blanks: a run of characters counts
+        ("word:太陽光", "日本の太陽光発電", True),  # no spaces: any sequence of characters matches
         ("word:太陽光", "太陽と光", False),
         ("AI研究", "最新AI研究所", True),
-        ("word:か", "が", False),  # another character, not an accent
+        ("word:か", "が", False),  # another character, not a diacritic
         ("word:발전", "태양광 발전", True),
         ("word:발전", "태양광발전", False),
         ("word:की", "भाषा की", True),
-        ("word:क", "भाषा की", False),  # the vowel belongs to the word
+        ("word:क", "भाषा की", False),  # the vowel mark belongs to the word
         ("not:solar", "wind", True),
         ("C++: a language", "c a language", True),
         ("word:", "", None),
     ],
 )
-def test_words_are_whole_words_folded(rule: str, text: str, expected: bool | None) -> None:
+def test_words_match_whole_normalised_words(rule: str, text: str, expected: bool | None) -> None:
     if expected is None:
-        assert "no more than its kind" in problem(rule)[0]
+        assert "no value after the colon" in problem(rule)[0]
         return
     topic = Topic.parse(rule)
-    assert topic(saying(text)) == topic(saying("", text)) == expected
-    assert not topic.free
+    assert topic(page_with(text)) == topic(page_with("", text)) == expected
+    assert not topic.url_only
     assert Topic.parse(topic.text).text == topic.text
-    with pytest.raises(UsageError, match="names alone"):
+    with pytest.raises(UsageError, match="needs page content"):
         topic.matches(NAMES)
 
 
-def test_a_phrase_does_not_go_on_from_the_title_to_the_text() -> None:
-    assert not Topic.parse("solar power")(saying("power", title="solar"))
-    assert Topic.parse("all:solar,power")(saying("power", title="solar"))
+def test_a_phrase_does_not_extend_from_the_title_into_the_text() -> None:
+    assert not Topic.parse("solar power")(page_with("power", title="solar"))
+    assert Topic.parse("all:solar,power")(page_with("power", title="solar"))
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3), st.sampled_from(["words", "all"]))
-def test_the_one_spelling_of_a_rule_means_the_same(terms: list[str], kind: str) -> None:
+def test_the_canonical_rule_is_equivalent(terms: list[str], kind: str) -> None:
     terms = [term.replace('"', " ") for term in terms]
     rule = f"{kind}:" + ",".join(f'"{term}"' for term in terms)
     if not all(words(term) for term in terms if term.strip()) or not any(term.strip() for term in terms):
@@ -154,8 +153,8 @@ def test_the_one_spelling_of_a_rule_means_the_same(terms: list[str], kind: str) 
     topic = Topic.parse(rule)
     again = Topic.parse(topic.text)
     assert again.text == topic.text
-    assert topic(saying(". ".join(terms)))
-    assert again(saying(". ".join(terms)))
+    assert topic(page_with(". ".join(terms)))
+    assert again(page_with(". ".join(terms)))
 
 
 def test_functions_are_topics() -> None:
@@ -163,7 +162,12 @@ def test_functions_are_topics() -> None:
         return len(page.text) < 5
 
     topic = Topic.of(short)
-    assert (topic.text, topic.free, topic(saying("a")), topic(saying("a" * 9))) == ("short", False, True, False)
+    assert (topic.text, topic.url_only, topic(page_with("a")), topic(page_with("a" * 9))) == (
+        "short",
+        False,
+        True,
+        False,
+    )
     assert Topic.of(topic) is topic
     assert Topic.of("solar") == Topic.parse("word:solar")
 
@@ -171,26 +175,26 @@ def test_functions_are_topics() -> None:
 @pytest.mark.parametrize(
     ("rule", "expected", "hint"),
     [
-        ("", "no topic was given", "there are host:"),
-        ("hots:example.org", "hots: is no kind of topic", "did you mean host:example.org?"),
-        ("colour:red", "colour: is no kind of topic", 'words:"…"'),
-        ("host:", "the topic 'host:' says no more than its kind", "there are host:"),
-        ("words:!!", "the topic 'words:!!' names no words", "there are host:"),
-        ("...", "the topic '...' names no words", "there are host:"),
-        ('words:"solar', "the quotes in 'words:\"solar' do not match", 'words:"solar power",photovoltaic'),
+        ("", "the topic is empty", "rules are host:"),
+        ("hots:example.org", "unknown topic rule 'hots'", "did you mean host:example.org?"),
+        ("colour:red", "unknown topic rule 'colour'", 'words:"…"'),
+        ("host:", "the topic 'host:' has no value after the colon", "rules are host:"),
+        ("words:!!", "the topic 'words:!!' has no words", "rules are host:"),
+        ("...", "the topic '...' has no words", "rules are host:"),
+        ('words:"solar', "unbalanced quotes in 'words:\"solar'", 'words:"solar power",photovoltaic'),
         ("url:(", "'(' is not a regular expression", "unterminated"),
-        ("host:two words", "'two words' in 'host:two words' is no name of a host", "host:example.org"),
-        ("prefix:*", "'prefix:*' names no pages", "prefix:https://example.org/docs"),
-        (7, "int is no topic", "a function from pages"),
+        ("host:two words", "'two words' in 'host:two words' is not a host name", "host:example.org"),
+        ("prefix:*", "'prefix:*' is empty", "prefix:https://example.org/docs"),
+        (7, "topic must be a rule or a function, got int", "a function of a page"),
     ],
 )
-def test_what_is_no_rule_is_told_in_one_sentence(rule: Any, expected: str, hint: str) -> None:
-    said, further = problem(rule)
-    assert said == expected
+def test_invalid_rules_raise(rule: Any, expected: str, hint: str) -> None:
+    message, further = problem(rule)
+    assert message == expected
     assert hint in further
 
 
-def test_every_kind_is_named_in_the_hint() -> None:
+def test_every_rule_is_named_in_the_hint() -> None:
     _, hint = problem("")
-    assert [kind for kind in KINDS if f"{kind}:" not in hint] == ["word"]  # a spelling of words:
+    assert [kind for kind in RULES if f"{kind}:" not in hint] == ["word"]  # same as words:
     assert Topic.parse("not:" * 2001 + "tld:uk").text == "not:tld:uk"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OURS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
 PAPER = ("hard-paper", "neighbourhood-paper", "trial-paper")
 BY = ("domain", "host", "tld", "language", "out_degree")
-NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "intra")
+NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
 #: Settings of a crawl that hold where pages are fetched.
 FETCHING = (
     "contact", "scope", "include", "exclude", "avoid", "delay", "domain_delay", "max_delay", "max_wait", "backoff",

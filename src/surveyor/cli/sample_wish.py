@@ -75,7 +75,7 @@ ASKED = tuple(one.name for one in fields(Wish) if one.name != "where")
 
 def check(wish: Wish, given: Mapping[str, Any]) -> None:
     """Refuse what cannot work, before any of it is done."""
-    from surveyor.estimate.sampling.properties import NUMBERS, check_known
+    from surveyor.estimate.sampling.properties import NUMERIC, check_available
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.topics import Topic
 
@@ -84,14 +84,14 @@ def check(wish: Wish, given: Mapping[str, Any]) -> None:
     here = wish.place
     _check_where(wish)
     _check_names(wish)
-    rules = [Topic.parse(one) for one in (wish.topic, *wish.share, *wish.watched) if one not in NUMBERS]
-    if here == "graph" and (worded := next((rule for rule in rules if not rule.free), None)):
+    rules = [Topic.parse(one) for one in (wish.topic, *wish.share, *wish.watched) if one not in NUMERIC]
+    if here == "graph" and (worded := next((rule for rule in rules if not rule.url_only), None)):
         raise UsageError(
             f"{worded.text} needs what pages say, and a graph has their names alone",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or walk in a survey or on the web",
         )
     if here != "graph":
-        check_known((*wish.mean, *wish.watched), free=rules[0].free)
+        check_available((*wish.mean, *wish.watched), url_only=rules[0].url_only)
     if SampleGoal.parse(wish.goal).width is not None:
         _check_width(wish)
     fetching = {**given, **({"out": wish.out} if wish.out else {})}
@@ -126,11 +126,11 @@ def _check_where(wish: Wish) -> None:
 
 def _check_names(wish: Wish) -> None:
     """Refuse to take the share of a number, or to wait for the interval of a category."""
-    from surveyor.estimate.sampling.properties import CATEGORIES, NUMBERS
+    from surveyor.estimate.sampling.properties import CATEGORICAL, NUMERIC
 
-    if number := next((one for one in wish.share if one in NUMBERS), None):
+    if number := next((one for one in wish.share if one in NUMERIC), None):
         raise UsageError(f"{number} is a number, and pages have no share of it", hint=f"ask for --mean {number}")
-    if kind := next((one for one in (*wish.share, *wish.watched) if one in CATEGORIES), None):
+    if kind := next((one for one in (*wish.share, *wish.watched) if one in CATEGORICAL), None):
         raise UsageError(
             f"{kind} is no rule that a page meets or not", hint=f"ask for --by {kind}, or name one, such as tld:uk"
         )

@@ -165,11 +165,11 @@ def told(sample: Sample, wish: Wish, held: set[str]) -> Told:
 
 def _asked(sample: Sample, wish: Wish, held: set[str]) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
     """Yield the kind of each number that was asked for, what it is of, its option, and how to ask for it."""
-    from surveyor.estimate.sampling.properties import NUMBERS
+    from surveyor.estimate.sampling.properties import NUMERIC
 
     of = (wish.of,) if wish.of else ()  # what the goal is about is told, too
-    shares = dict.fromkeys((*wish.share, *(one for one in of if one not in NUMBERS)))
-    means = dict.fromkeys((*wish.mean, *(one for one in of if one in NUMBERS)))
+    shares = dict.fromkeys((*wish.share, *(one for one in of if one not in NUMERIC)))
+    means = dict.fromkeys((*wish.mean, *(one for one in of if one in NUMERIC)))
     for rule in shares:
         yield "share", rule, f"--share {rule}", partial(sample.share, rule)
     for name in means or (() if shares else (USUAL,)):

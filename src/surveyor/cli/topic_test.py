@@ -11,7 +11,7 @@ from surveyor.cli import options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
-    from surveyor.estimate.sampling.quality import Quality
+    from surveyor.estimate.sampling.classifier import ConfusionMatrix
     from surveyor.estimate.sampling.topics import Topic
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ def command(
     from surveyor.cli.ranked import is_survey
     from surveyor.cli.topics import Source, gathered, kept_in
     from surveyor.errors import UsageError
-    from surveyor.estimate.sampling.quality import Quality
+    from surveyor.estimate.sampling.classifier import ConfusionMatrix
     from surveyor.estimate.sampling.topics import Topic
 
     surveys = [place for place in pages if is_survey(place)]
@@ -62,16 +62,18 @@ def command(
     files = [place for place in pages if place not in surveys]
     rows: list[Row] = []
     with output.progress() as progress:
-        source = Source(surveys[0] if surveys else None, files, needs_text=not rule.free)
+        source = Source(surveys[0] if surveys else None, files, needs_text=not rule.url_only)
         for page, on in gathered(output, source, positive, negative, label):
             rows.append({"url": page.url, "on_topic": rule(page), "label": on, "title": page.title})
             progress("reading", len(rows), 0, "page")
     known = [row for row in rows if row["label"] is not None]
-    quality = Quality.of([row["label"] for row in known], [row["on_topic"] for row in known]) if known else None
+    quality = ConfusionMatrix.of([row["label"] for row in known], [row["on_topic"] for row in known]) if known else None
     _show(output, rule, rows, quality, top, surveys[0] if surveys else None)
 
 
-def _show(output: Output, rule: Topic, rows: list[Row], quality: Quality | None, top: int, survey: str | None) -> None:
+def _show(
+    output: Output, rule: Topic, rows: list[Row], quality: ConfusionMatrix | None, top: int, survey: str | None
+) -> None:
     from surveyor.report.numbers import counted, percent
     from surveyor.report.topics import counts_line, pages_table, quality_table
 

@@ -57,7 +57,7 @@ def command(
     """
     from surveyor.cli.topics import Source, gathered
     from surveyor.errors import UsageError
-    from surveyor.estimate.sampling.training import Examples, check_installed, train_on
+    from surveyor.estimate.sampling.training import TrainingSet, check_installed, train_on
 
     check_installed()
     path = _place(name, survey, replace=replace)
@@ -65,13 +65,13 @@ def command(
         hint = "name pages on topic with --positive, or say by --label RULE which they are"
         raise UsageError("nothing says which pages are on topic", hint=hint)
     with output.progress() as progress:
-        examples = Examples(rng)
+        training_set = TrainingSet(rng)
         source = Source(survey, others=False if survey else None)
         for page, on in gathered(output, source, positive, negative, label):
             if on is not None:
-                examples.add(page, label=on)
-                progress("reading", sum(examples.given.values()), 0, "page")
-        model = train_on(examples, kind=kind, rng=rng, progress=progress)
+                training_set.add(page, label=on)
+                progress("reading", sum(training_set.distinct.values()), 0, "page")
+        model = train_on(training_set, kind=kind, rng=rng, progress=progress)
     model.save(path)
     _show(output, model, path, survey)
 
@@ -94,7 +94,7 @@ def _show(output: Output, model: Classifier, path: Path, survey: str | None) -> 
     from surveyor.report.topics import counts_line, quality_table
 
     assert model.quality is not None  # noqa: S101  # it was just trained
-    trained, (speaking, against) = model.trained, model.telling(SAID)
+    trained, (speaking, against) = model.trained, model.top_terms(SAID)
     output.object("topic train", {
         "topic": str(path), "kind": model.kind, "trained": dict(trained), "terms": len(model.terms),
         "quality": model.quality.to_dict(), "for": speaking, "against": against, "digest": model.digest,
@@ -123,11 +123,11 @@ def notes(told: Mapping[str, Any]) -> list[str]:
     from surveyor.report.numbers import counted
 
     found = []
-    if told["repeated"]:
-        found.append(f"{counted(told['repeated'], 'page')} left out that say what another one says")
+    if told["duplicates"]:
+        found.append(f"{counted(told['duplicates'], 'page')} left out that say what another one says")
     if told["empty"]:
         found.append(f"{counted(told['empty'], 'page')} left out that say nothing")
     for side, words in (("positive", "on topic"), ("negative", "others")):
-        if told[f"given_{side}"] > told[side]:
-            found.append(f"{counted(told[side], 'page')} drawn at random from {told[f'given_{side}']:,} {words}")
+        if told[f"distinct_{side}"] > told[side]:
+            found.append(f"{counted(told[side], 'page')} drawn at random from {told[f'distinct_{side}']:,} {words}")
     return found

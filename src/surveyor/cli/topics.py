@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.estimate.sampling.examples import Example
+    from surveyor.estimate.sampling.training import LabelledPage
 
 SHOWN = 3  # pages that a warning names
 
@@ -30,13 +30,13 @@ class Source:
 
 def gathered(
     output: Output, source: Source, positive: Sequence[str], negative: Sequence[str], label: str
-) -> Iterator[Example]:
+) -> Iterator[LabelledPage]:
     """Yield pages of a survey and of files with their labels; warn of labels for pages that were not read."""
     from surveyor.errors import UsageError
-    from surveyor.estimate.sampling.examples import Labels, examples
+    from surveyor.estimate.sampling.training import Labels, labelled_pages
     from surveyor.store.directory import SurveyFolder
 
-    labels = Labels.of(positive, negative, label, others=None if negative else source.others)
+    labels = Labels.of(positive, negative, label, default=None if negative else source.others)
     if labels.rules and source.survey is None and not source.places:
         raise UsageError(f"there are no pages to label by {labels.rules[0][0]}", hint="give a survey, or files")
     unread, pages = set(labels.urls), 0
@@ -46,7 +46,7 @@ def gathered(
             folder = held.enter_context(SurveyFolder.open(Path(source.survey), write=False))
             if source.needs_text:
                 folder.archive  # noqa: B018  # refuses a survey that keeps none
-        for page, on in examples(labels, folder, source.places):
+        for page, on in labelled_pages(labels, folder, source.places):
             unread.discard(page.url)
             pages += 1
             yield page, on

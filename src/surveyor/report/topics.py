@@ -9,14 +9,14 @@ from surveyor.report.numbers import count, share_at_least, share_at_most
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
-    from surveyor.estimate.sampling.quality import Quality
+    from surveyor.estimate.sampling.classifier import ConfusionMatrix
 
 NAMES = {"precision": "of those taken for it, are on topic", "recall": "of those on topic, are found",
          "f1": "between precision and recall", "accuracy": "of all, judged rightly"}  # fmt: skip
 KEYS = ("url", "on_topic", "label", "title")
 
 
-def quality_table(quality: Quality) -> Table:
+def quality_table(quality: ConfusionMatrix) -> Table:
     """Return shares with their intervals."""
     cells, records = [], []
     for name, meaning in NAMES.items():
@@ -28,9 +28,12 @@ def quality_table(quality: Quality) -> Table:
     return Table(("share", "95% between", "", "meaning"), cells, ("measure", "value", "low", "high"), records, left=2)
 
 
-def counts_line(quality: Quality) -> str:
+def counts_line(quality: ConfusionMatrix) -> str:
     """Return the verdicts beside the labels."""
-    found, false, missed, passed = map(count, (quality.hits, quality.false, quality.missed, quality.passed))
+    found, false, missed, passed = (
+        count(number)
+        for number in (quality.true_positives, quality.false_positives, quality.false_negatives, quality.true_negatives)
+    )
     told = f"on topic: {found} found, {missed} missed; off topic: {passed} left out, {false} taken for it"
     return f"{told} ({quality.folds}-fold cross-validation)" if quality.folds else told
 

@@ -13,14 +13,15 @@ from surveyor.estimate.sampling.classifier import Classifier
 NAME = "topic"
 TOKENS = [b'"tree":', b'"linear"', b'"quality":', b"null", b"true", b"1e400", b"NaN", b"-Infinity", b"{}", b"[" * 200]
 PATH = scratch() / "topic.json"
-ABOUT: dict[str, Any] = {"format": "surveyor-topic", "schema": 1, "trained": {"pages": 3}, "threshold": 0.5}
-QUALITY = {"hits": 3, "false": 1, "missed": 2, "passed": 4, "folds": 2}
+ABOUT: dict[str, Any] = {"format": "surveyor-topic", "schema": 2, "trained": {"pages": 3}, "threshold": 0.5}
+QUALITY = {"true_positives": 3, "false_positives": 1, "false_negatives": 2, "true_negatives": 4, "folds": 2}
 
 
 def seeds() -> list[bytes]:
     words = {"terms": ["jazz", "piano", "band"], "idf": [1.0, 1.5, 2.0]}
     linear = {**ABOUT, **words, "kind": "linear", "intercept": -0.5, "weights": [1.0, -1.0, 0.25], "quality": None}
-    tree = {"term": [0, -1, -1], "at_most": [0.5, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0], "share": [0.5, 0, 1]}
+    tree = {"term": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0]}
+    tree["probability"] = [0.5, 0, 1]
     grown = {**ABOUT, **words, "kind": "tree", "tree": tree, "quality": QUALITY}
     return [json.dumps(one).encode() for one in (linear, grown)]
 
@@ -28,9 +29,9 @@ def seeds() -> list[bytes]:
 def run(data: bytes) -> None:
     PATH.write_bytes(data)
     topic = Classifier.load(PATH)
-    score = topic.score_of({"jazz": 2.0, "band": 1.0})
+    score = topic.score_counts({"jazz": 2.0, "band": 1.0})
     assert not math.isnan(score)
-    topic.telling()
+    topic.top_terms()
     if topic.quality is not None:
         topic.quality.to_dict()
     assert len(topic.digest) == 16

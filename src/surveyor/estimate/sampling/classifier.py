@@ -1,15 +1,19 @@
-"""A trained topic: words and their weights in a JSON file, used without the library that trained it.
+"""A trained topic classifier: terms and weights in a JSON file, used without the library that trained it.
 
-**Vectors.** A page is the folded words of its title and text (`words.py`; where a script puts no blanks between words,
-pairs of characters too). A word that stands in it n times counts (1 + ln n)·idf, with idf = 1 + ln((1 + N)/(1 + N_w))
-for N_w of N pages that have the word; then the vector is made to have length 1. At most 20,000 words count, those that
-most pages have.
+**Vectors.** A page is the normalised words of its title and text (`sampled_page.words`; in scripts without spaces, also
+pairs of characters). A term that occurs n times has the value (1 + ln n)·idf, with idf = 1 + ln((1 + N)/(1 + N_t)) if
+N_t of N pages contain it; the vector is then scaled to length 1. At most 20,000 terms are used, the most frequent ones.
 
-**Kinds.** `linear`: logistic regression, both classes weighing the same; on topic if intercept + weights · vector is
-above the threshold. `tree`: a decision tree by entropy with cost-complexity pruning. It is C4.5-like, and not the C4.5
-that the paper on focused sampling used: no gain ratio, and another pruning.
+**Models.** `linear`: logistic regression with balanced classes; on topic if intercept + weights · vector is above the
+threshold. `tree`: a decision tree by entropy with cost-complexity pruning. It is similar to, but not the same as, the
+C4.5 of the paper on focused sampling: no gain ratio, and another pruning.
 
-**The file** is data, not code: it is checked when it is read, and nothing in it is run.
+**Quality** is measured by cross-validation: precision, recall, F1 and accuracy, with Wilson's 95 % intervals. That of
+F1 = 2p/(1 + p) follows from p, the share of true positives among all pages that are, or are predicted to be, on topic.
+Pages of one site are similar: an interval describes the random choice of pages, not the accuracy on other sites. It is
+approximate, because the folds share most of their training pages.
+
+**The file** is data, not code: it is validated on loading, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -22,202 +26,289 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray, read_only
 from surveyor.errors import InputError
-from surveyor.estimate.sampling.page import SampledPage
-from surveyor.estimate.sampling.quality import Quality
-from surveyor.estimate.sampling.words import is_unspaced, words
+from surveyor.estimate.sampling.distributions import wilson
+from surveyor.estimate.sampling.sampled_page import SampledPage, is_unspaced, words
 from surveyor.web.html import MOST_TEXT
 
-FORMAT, SCHEMA = "surveyor-topic", 1
-LARGEST = 100_000_000  # bytes of a file that is read
-EXTREME = 1e100  # numbers beyond have no finite products
+FORMAT, SCHEMA = "surveyor-topic", 2
+MAX_FILE_BYTES = 100_000_000
+MAX_MAGNITUDE = 1e100  # products of larger numbers may overflow
 LEAF = -1
+RETRAIN = "train it again: surveyor topic train"
+MEASURES = ("precision", "recall", "f1", "accuracy")
 Kind = Literal["linear", "tree"]
+
+
+class Proportion(NamedTuple):
+    """A proportion with its 95 % confidence interval; the value is None without observations."""
+
+    value: float | None
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, successes: int, trials: int) -> Proportion:
+        """Return a proportion with Wilson's interval.
+
+        >>> Proportion.of(0, 0)
+        Proportion(value=None, low=0.0, high=1.0)
+        """
+        share = successes / trials if trials else None
+        return cls(None, 0.0, 1.0) if share is None else cls(share, *wilson(share, trials, 0.95))
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return the fields for JSON."""
+        return self._asdict()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfusionMatrix:
+    """Counts of predictions by true label, and the measures derived from them."""
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    folds: int = 0  # of a cross-validation; 0 if no page was used for training
+
+    @classmethod
+    def of(cls, labels: Sequence[bool], predictions: Sequence[bool], folds: int = 0) -> ConfusionMatrix:
+        """Count labels and predictions."""
+        pairs = list(zip(map(bool, labels), map(bool, predictions), strict=True))
+        cases = ((True, True), (False, True), (True, False), (False, False))
+        true_positives, false_positives, false_negatives, true_negatives = map(pairs.count, cases)
+        return cls(true_positives, false_positives, false_negatives, true_negatives, folds)
+
+    @property
+    def precision(self) -> Proportion:
+        """The share of pages predicted on topic that are on topic."""
+        return Proportion.of(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> Proportion:
+        """The share of pages on topic that are predicted on topic."""
+        return Proportion.of(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def accuracy(self) -> Proportion:
+        """The share of correct predictions."""
+        correct = self.true_positives + self.true_negatives
+        return Proportion.of(correct, correct + self.false_positives + self.false_negatives)
+
+    @property
+    def f1(self) -> Proportion:
+        """The harmonic mean of precision and recall."""
+        value, low, high = Proportion.of(
+            self.true_positives, self.true_positives + self.false_positives + self.false_negatives
+        )
+        return Proportion(None if value is None else _f1(value), _f1(low), _f1(high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return counts and measures for JSON."""
+        counts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**counts, **{name: getattr(self, name).to_dict() for name in MEASURES}}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> ConfusionMatrix:
+        """Return the matrix from the counts of `to_dict`."""
+        counts = [fields[name] for name in cls.__dataclass_fields__]
+        if not all(isinstance(count, int) and count >= 0 for count in counts):
+            raise ValueError("counts must be whole numbers")
+        return cls(*counts)
+
+
+def _f1(share: float) -> float:
+    return 2 * share / (1 + share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """A decision tree; node 0 is the root, and children come after their parents."""
+    """A decision tree; node 0 is the root, and children have larger numbers than their parents."""
 
-    term: IntArray  # whose value decides; -1 in a leaf
-    at_most: FloatArray  # goes left, what is above right
+    term: IntArray  # whose value is compared; -1 in a leaf
+    threshold: FloatArray  # values up to it lead left
     left: IntArray
     right: IntArray
-    share: FloatArray  # of pages on topic, both classes weighing the same
+    probability: FloatArray  # of being on topic, with balanced classes
 
     def leaf(self, values: Mapping[int, float]) -> int:
-        """Return where a vector ends; values are compared as 32-bit numbers, as they were in training."""
+        """Return the leaf of a vector; values are compared as 32-bit numbers, as in training."""
         node = 0
         while (term := int(self.term[node])) != LEAF:
-            low = float(np.float32(values.get(term, 0.0))) <= self.at_most[node]
-            node = int((self.left if low else self.right)[node])
+            is_left = float(np.float32(values.get(term, 0.0))) <= self.threshold[node]
+            node = int((self.left if is_left else self.right)[node])
         return node
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Tells pages on topic from others."""
+    """A model that predicts whether a page is on topic."""
 
     kind: Kind
     terms: Sequence[str] = field(repr=False)
     idf: FloatArray = field(repr=False)
-    weights: FloatArray | None = field(default=None, repr=False)  # of a linear one
+    weights: FloatArray | None = field(default=None, repr=False)  # of a linear model
     intercept: float = 0.0
-    threshold: float = 0.0  # above which a score is on topic
+    threshold: float = 0.0  # scores above it are on topic
     tree: Tree | None = field(default=None, repr=False)
-    trained: Mapping[str, Any] = field(default_factory=dict)  # on how many pages, by which rng, from what
-    quality: Quality | None = None  # cross-validated
+    trained: Mapping[str, Any] = field(default_factory=dict)  # numbers of pages, random seed
+    quality: ConfusionMatrix | None = None  # cross-validated
 
     def __call__(self, page: SampledPage) -> bool:
-        """Say whether a page is on topic."""
+        """Return whether a page is predicted on topic."""
         return self.score(page) > self.threshold
 
     def score(self, page: SampledPage) -> float:
-        """Return how much speaks for a page: log odds of a linear model, of a tree the share in its leaf."""
-        return self.score_of(counted(page))
+        """Return the score of a page: the log odds of a linear model, the probability of a tree."""
+        return self.score_counts(count_terms(page))
 
-    def score_of(self, counts: Mapping[str, float]) -> float:
-        """Return the score of a page that has terms so many times."""
+    def score_counts(self, counts: Mapping[str, float]) -> float:
+        """Return the score of a page given its term counts."""
         ids, values = self.vector(counts)
         if self.tree is not None:
-            return float(self.tree.share[self.tree.leaf(dict(zip(ids.tolist(), values.tolist(), strict=True)))])
-        assert self.weights is not None  # noqa: S101  # one of both is there
+            return float(self.tree.probability[self.tree.leaf(dict(zip(ids.tolist(), values.tolist(), strict=True)))])
+        assert self.weights is not None  # noqa: S101  # a model has a tree or weights
         return float(values @ self.weights[ids]) + self.intercept
 
     def vector(self, counts: Mapping[str, float]) -> tuple[IntArray, FloatArray]:
-        """Return which terms a page has, and their values, by number."""
-        known = sorted((self._number[term], count) for term, count in counts.items() if term in self._number)
-        ids, times = np.array(known, np.int64).reshape(-1, 2).T  # in the order of training, to the last bit
+        """Return the ids and values of the known terms of a page."""
+        known = sorted((self._term_ids[term], count) for term, count in counts.items() if term in self._term_ids)
+        ids, times = np.array(known, np.int64).reshape(-1, 2).T  # ordered as in training, for equal rounding
         values = (1 + np.log(times)) * self.idf[ids]
         return ids, values / max(float(np.linalg.norm(values)), 1e-300)
 
     @cached_property
-    def _number(self) -> dict[str, int]:
+    def _term_ids(self) -> dict[str, int]:
         return {term: number for number, term in enumerate(self.terms)}
 
-    def telling(self, count: int = 10) -> tuple[list[str], list[str]]:
-        """Return the words that speak most for the topic, and most against it; of a tree, those it asks for first."""
+    def top_terms(self, count: int = 10) -> tuple[list[str], list[str]]:
+        """Return the strongest terms for and against the topic; of a tree, those nearest to the root."""
         if self.weights is not None:
             order = np.argsort(-self.weights, kind="stable")
             best, worst = order[:count].tolist(), order[::-1][:count].tolist()
             return (
-                [self.terms[at] for at in best if self.weights[at] > 0],
-                [self.terms[at] for at in worst if self.weights[at] < 0],
+                [self.terms[term] for term in best if self.weights[term] > 0],
+                [self.terms[term] for term in worst if self.weights[term] < 0],
             )
-        assert self.tree is not None  # noqa: S101  # one of both is there
+        assert self.tree is not None  # noqa: S101  # a model has a tree or weights
         inner = np.flatnonzero(self.tree.term != LEAF)
-        gain = self.tree.share[self.tree.right[inner]] - self.tree.share[self.tree.left[inner]]
-        named = [(self.terms[int(self.tree.term[node])], more) for node, more in zip(inner, gain.tolist(), strict=True)]
-        both = ([term for term, more in named if sign * more > 0] for sign in (1, -1))
-        speaking, against = (list(dict.fromkeys(found))[:count] for found in both)
-        return speaking, against
+        gains = self.tree.probability[self.tree.right[inner]] - self.tree.probability[self.tree.left[inner]]
+        terms = [self.terms[int(term)] for term in self.tree.term[inner]]
+        for_topic, against = (
+            list(dict.fromkeys(term for term, gain in zip(terms, gains.tolist(), strict=True) if sign * gain > 0))
+            for sign in (1, -1)
+        )
+        return for_topic[:count], against[:count]
 
     @cached_property
     def digest(self) -> str:
-        """What it decides by, summed up."""
-        return blake2b(json.dumps(self._decides(), sort_keys=True).encode(), digest_size=8).hexdigest()
+        """A hash of the parameters that predictions depend on."""
+        return blake2b(json.dumps(self._parameters(), sort_keys=True).encode(), digest_size=8).hexdigest()
 
-    def _decides(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"kind": self.kind, "threshold": self.threshold}
         if self.weights is not None:
             fields |= {"intercept": self.intercept, "weights": self.weights.tolist()}
         if self.tree is not None:
-            names = Tree.__dataclass_fields__
-            fields["tree"] = {name: getattr(self.tree, name).tolist() for name in names}
+            fields["tree"] = {name: getattr(self.tree, name).tolist() for name in Tree.__dataclass_fields__}
         return {**fields, "terms": list(self.terms), "idf": self.idf.tolist()}
 
     def save(self, path: Path | str) -> None:
-        """Write it as JSON."""
+        """Write the model as JSON."""
         from surveyor.store.disk import disk_errors, write_atomically
 
         quality = None if self.quality is None else self.quality.to_dict()
         about = {"format": FORMAT, "schema": SCHEMA, "trained": dict(self.trained), "quality": quality}
+        text = json.dumps({**about, **self._parameters()}, ensure_ascii=False, allow_nan=False)
         with disk_errors(Path(path)):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(
-                Path(path), json.dumps({**about, **self._decides()}, ensure_ascii=False, allow_nan=False) + "\n"
-            )
+            write_atomically(Path(path), text + "\n")
 
     @classmethod
     def load(cls, path: Path | str) -> Classifier:
-        """Read it, and refuse what is damaged or newer."""
+        """Read a model; raise if the file is damaged or has another schema."""
         path = Path(path)
-        again = "train it again: surveyor topic train"
         try:
-            if path.stat().st_size > LARGEST:
-                raise InputError(f"{path} is too large for a topic", hint=again)
-            told = json.loads(path.read_bytes())
+            if (size := path.stat().st_size) > MAX_FILE_BYTES:
+                problem = f"the topic {path} has {size:,} bytes, more than the maximum of {MAX_FILE_BYTES:,}"
+                raise InputError(problem, hint=RETRAIN)
+            fields = json.loads(path.read_bytes())
         except OSError as error:
-            raise InputError(f"the topic {path} cannot be read: {error.strerror}", hint=again) from error
+            raise InputError(f"the topic {path} cannot be read: {error.strerror}", hint=RETRAIN) from error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a trained topic: it is no JSON", hint=again) from error
-        if not isinstance(told, dict) or told.get("format") != FORMAT:
-            raise InputError(f"{path} is not a trained topic", hint=again)
-        if not isinstance(told.get("schema"), int) or told["schema"] > SCHEMA:
-            problem = (
-                f"{path} was made by a newer surveyor (schema {told.get('schema')}; this one reads up to {SCHEMA})"
+            raise InputError(f"{path} is not a trained topic: it is not JSON", hint=RETRAIN) from error
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            raise InputError(f"{path} is not a trained topic", hint=RETRAIN)
+        schema = fields.get("schema")
+        if schema != SCHEMA:
+            is_newer = not isinstance(schema, int) or schema > SCHEMA
+            raise InputError(
+                f"the topic {path} has schema {schema}; this version of surveyor reads schema {SCHEMA}",
+                hint="pip install --upgrade surveyor" if is_newer else RETRAIN,
             )
-            raise InputError(problem, hint="pip install --upgrade surveyor")
         try:
-            return _read(told)
+            return _parse_model(fields)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise InputError(f"the topic {path} is damaged ({error})", hint=again) from error
+            raise InputError(f"the topic {path} is damaged ({error})", hint=RETRAIN) from error
 
 
-def counted(page: SampledPage) -> Counter[str]:
+def count_terms(page: SampledPage) -> Counter[str]:
     """Count the terms of a page."""
     counts: Counter[str] = Counter()
     for text in (page.title, page.text[:MOST_TEXT]):
-        found = words(text)
-        counts.update(found)
+        terms = words(text)
+        counts.update(terms)
         if not text.isascii():
-            counts.update(a + b for a, b in pairwise(found) if is_unspaced(a) and is_unspaced(b))
+            counts.update(a + b for a, b in pairwise(terms) if is_unspaced(a) and is_unspaced(b))
     return counts
 
 
-def _read(told: dict[str, Any]) -> Classifier:
-    kind, terms = told["kind"], told["terms"]
+def _parse_model(fields: dict[str, Any]) -> Classifier:
+    kind, terms = fields["kind"], fields["terms"]
     if kind not in get_args(Kind):
-        raise ValueError(f"no kind {kind!r}")
+        raise ValueError(f"unknown kind {kind!r}")
     if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms) or len(set(terms)) < len(terms):
-        raise ValueError("terms are not words, each once")
-    quality = told.get("quality")
+        raise ValueError("terms must be distinct strings")
+    quality = fields.get("quality")
+    is_linear = kind == "linear"
     return Classifier(
         kind,
         tuple(terms),
-        _numbers(told["idf"], len(terms)),
-        _numbers(told["weights"], len(terms)) if kind == "linear" else None,
-        _number(told["intercept"]) if kind == "linear" else 0.0,
-        _number(told["threshold"]),
-        _grown(told["tree"], len(terms)) if kind == "tree" else None,
-        dict(told.get("trained") or {}),
-        None if quality is None else Quality.from_dict(quality),
+        _parse_array(fields["idf"], len(terms)),
+        weights=_parse_array(fields["weights"], len(terms)) if is_linear else None,
+        intercept=_parse_number(fields["intercept"]) if is_linear else 0.0,
+        threshold=_parse_number(fields["threshold"]),
+        tree=None if is_linear else _parse_tree(fields["tree"], len(terms)),
+        trained=dict(fields.get("trained") or {}),
+        quality=None if quality is None else ConfusionMatrix.from_dict(quality),
     )
 
 
-def _number(told: Any) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float) or not abs(told) <= EXTREME:
-        raise ValueError(f"{told!r} is no number")
-    return float(told)
+def _parse_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_MAGNITUDE:
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
 
 
-def _numbers(told: Any, size: int) -> FloatArray:
-    if not isinstance(told, list) or len(told) != size:
-        raise ValueError(f"there are not {size:,} numbers")
-    found: FloatArray = read_only(np.array([_number(one) for one in told], np.float64))
-    return found
+def _parse_array(values: Any, size: int) -> FloatArray:
+    if not isinstance(values, list) or len(values) != size:
+        raise ValueError(f"expected a list of {size:,} numbers")
+    array: FloatArray = read_only(np.array([_parse_number(value) for value in values], np.float64))
+    return array
 
 
-def _grown(told: Any, terms: int) -> Tree:
-    size = len(told["term"])
-    term, left, right = (_numbers(told[name], size).astype(np.int64) for name in ("term", "left", "right"))
+def _parse_tree(fields: Any, terms: int) -> Tree:
+    size = len(fields["term"])
+    term, left, right = (_parse_array(fields[name], size).astype(np.int64) for name in ("term", "left", "right"))
     inner = np.flatnonzero(term != LEAF)
-    sound = size > 0 and term.min() >= LEAF and term.max() < terms
-    if not sound or any((child[inner] <= inner).any() or (child[inner] >= size).any() for child in (left, right)):
-        raise ValueError("its tree leads nowhere")
-    return Tree(term, _numbers(told["at_most"], size), left, right, _numbers(told["share"], size))
+    is_valid = size > 0 and term.min() >= LEAF and term.max() < terms
+    if not is_valid or any((child[inner] <= inner).any() or (child[inner] >= size).any() for child in (left, right)):
+        raise ValueError("invalid tree")
+    threshold, probability = (_parse_array(fields[name], size) for name in ("threshold", "probability"))
+    return Tree(term, threshold, left, right, probability)

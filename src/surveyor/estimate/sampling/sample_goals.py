@@ -23,7 +23,7 @@ from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import LOG_DEGREE, MIN_ESS, diagnose, moving_rows
 from surveyor.estimate.sampling.estimates import Estimate, mean, mean_or_share
-from surveyor.estimate.sampling.properties import Pages, Property, property_of
+from surveyor.estimate.sampling.properties import PageSource, Property, resolve_property
 from surveyor.estimate.sampling.walk_methods import UNLIMITED
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.stopping import SAMPLE, parse_limits
@@ -33,7 +33,7 @@ CONFIRMATION = 2.0  # the whole goal must be met this many times as many steps a
 MAX_RHAT = 1.05  # walks that disagree more are not done
 MAX_STEPS = 2_000_000  # of all walks, if the goal sets no limit of steps
 OnProgress = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, fetches, tracked properties
-Done = Callable[[WalkTrace, Pages], object]  # truthy ends the walks; a string is recorded as the ending
+Done = Callable[[WalkTrace, PageSource], object]  # truthy ends the walks; a string is recorded as the ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ class WalkLimits:
         properties: dict[str, Property] = {}  # values by page are cached in them
         check = GoalCheck(goal)
 
-        def done(trace: WalkTrace, pages: Pages) -> str:
-            properties.update({name: property_of(name, pages) for name in tracked if name not in properties})
+        def done(trace: WalkTrace, pages: PageSource) -> str:
+            properties.update({name: resolve_property(name, pages) for name in tracked if name not in properties})
             progress(trace, int(trace.fetches[-1]) if len(trace) else 0, properties)
             met = check(trace, {name: one.numbers(trace) for name, one in properties.items()})
             return met or ("longest" if len(trace) >= MAX_STEPS and goal.steps is None else "")

@@ -17,8 +17,8 @@ import numpy as np
 
 from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.page import Said, SampledPage
-from surveyor.estimate.sampling.properties import check_known
+from surveyor.estimate.sampling.properties import check_available
+from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkGraph
 from surveyor.fetch.encodings import Unreadable, decoder_of
@@ -44,7 +44,7 @@ class GraphPages:
 
     graph: Graph
     kind: ByteArray
-    speaking: ClassVar[bool] = False
+    has_content: ClassVar[bool] = False
 
     @property
     def count(self) -> int:
@@ -59,7 +59,7 @@ class GraphPages:
         """Return a page."""
         return SampledPage(self.url(page), out_degree=int(self._out_degrees[page]))
 
-    def intra(self, page: int) -> float:
+    def topic_link_share(self, page: int) -> float:
         """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
         links = np.unique(self.graph.links_of(page))
         return float((self.kind[links] == ON).mean()) if links.size else float("nan")
@@ -77,7 +77,7 @@ class SurveyPages:
     urls: Urls
     graph: WalkGraph
     writable: SurveyFolder | None = field(default=None, repr=False)  # the open survey while the sample runs
-    speaking: bool = True  # the archive holds the content of pages
+    has_content: bool = True  # the archive holds the content of pages
     _readable: SurveyFolder | None = field(default=None, repr=False)
 
     @property
@@ -95,10 +95,10 @@ class SurveyPages:
         visit = folder.journal.last_visit(page, "fetched")
         return SampledPage(self.urls[page]) if visit is None else archived_page(folder, self.urls[page], visit)
 
-    def intra(self, page: int) -> float:
+    def topic_link_share(self, page: int) -> float:
         """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
         links, graph = self.graph.links.get(page, frozenset()), self.graph
-        check_known(("intra",), free=graph.kind_from_url)
+        check_available(("topic_link_share",), url_only=graph.kind_from_url)
         if not links:
             return float("nan")
         return sum(graph.kind(link) == ON for link in links) / len(links)
@@ -143,22 +143,22 @@ def archived_pages(folder: SurveyFolder) -> Iterator[SampledPage]:
             yield archived_page(folder, url, visit)
 
 
-def parse_exchange(exchange: Exchange) -> Said:
+def parse_exchange(exchange: Exchange) -> PageContent:
     """Parse an HTTP response as sent; of a broken or oversized body, the part before the fault counts."""
     lines = [line.partition(b":") for line in exchange.response.split(b"\r\n")[1:] if line]
     headers = joined(tuple((name, value.strip()) for name, _, value in lines))
     body = _decode(exchange.body, headers.get("content-encoding", ""))
     page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
     if isinstance(page, Failure):
-        return Said()
-    return Said(page.title, page.language, page.text, tuple(link.url for link in page.links))
+        return PageContent()
+    return PageContent(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 
-def _content(folder: SurveyFolder, visit: Visit) -> Said:
+def _content(folder: SurveyFolder, visit: Visit) -> PageContent:
     if visit.exchange is not None:  # fetched in this process
         return parse_exchange(visit.exchange)
     if visit.warc is None:
-        return Said(visit.title, visit.language)
+        return PageContent(visit.title, visit.language)
     return parse_exchange(folder.archive.read(visit.warc))
 
 

@@ -17,7 +17,15 @@ from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from surveyor.estimate.sampling.in_link_coverage import InLinkCoverage
-from surveyor.estimate.sampling.properties import ANY, BOUNDS, Asked, Pages, Property, hosts_of, property_of
+from surveyor.estimate.sampling.properties import (
+    BOUNDS,
+    UNBOUNDED,
+    PageSource,
+    Property,
+    PropertySpec,
+    host_ids,
+    resolve_property,
+)
 from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import METHODS
@@ -33,12 +41,12 @@ class Sample:
     """A sample of the pages of a topic, weighted so that every reachable page of the topic counts equally.
 
     The property of an estimate is a rule (`"word:buy"`, `"tld:uk"`), a function of a page, an array by page id, or one
-    of `out_degree`, `log_out_degree`, `degree`, `log_degree`, `intra`, `host`, `domain`, `tld`, `language`.
+    of `out_degree`, `log_out_degree`, `degree`, `log_degree`, `topic_link_share`, `host`, `domain`, `tld`, `language`.
     """
 
     trace: WalkTrace  # the steps as walked
     weighted: WalkTrace  # the steps with weights corrected for unknown in-links; else the same
-    source: Pages
+    source: PageSource
     topic: str
     method: str
     walks: int
@@ -74,31 +82,31 @@ class Sample:
         """Number of distinct pages on topic that were visited."""
         return int(np.unique(self.trace.page[self.trace.on_topic]).size)
 
-    def share(self, of: Asked, *, level: float = 0.95) -> Estimate:
+    def share(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the share of the pages on topic that have a property."""
         return estimates.share(self.weighted, self.values(of), level=level)
 
-    def mean(self, of: Asked, *, level: float = 0.95) -> Estimate:
+    def mean(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages on topic."""
         estimate = estimates.mean(self.weighted, self.values(of), level=level)
-        lowest, highest = BOUNDS.get(of, ANY) if isinstance(of, str) else ANY
+        lowest, highest = BOUNDS.get(of, UNBOUNDED) if isinstance(of, str) else UNBOUNDED
         return replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, highest))
 
-    def quantile(self, of: Asked, q: float = 0.5, *, level: float = 0.95) -> Estimate:
+    def quantile(self, of: PropertySpec, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages on topic."""
         return estimates.quantile(self.weighted, self.values(of), q, level=level)
 
-    def histogram(self, of: Asked, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
+    def histogram(self, of: PropertySpec, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate the histogram of a number over the pages on topic."""
         return estimates.histogram(self.weighted, self.values(of), edges, level=level)
 
-    def distribution(self, of: Asked, *, level: float = 0.95) -> Distribution:
+    def distribution(self, of: PropertySpec, *, level: float = 0.95) -> Distribution:
         """Estimate the shares of categories, such as domains, among the pages on topic; largest first."""
-        return estimates.distribution(self.weighted, self._property(of).rows(self.trace), level=level)
+        return estimates.distribution(self.weighted, self._property(of).values(self.trace), level=level)
 
-    def fits(self, of: Asked, expected: Mapping[Any, float]) -> GoodnessOfFit:
+    def fits(self, of: PropertySpec, expected: Mapping[Any, float]) -> GoodnessOfFit:
         """Test goodness of fit to a known distribution (χ², corrected for autocorrelated steps)."""
-        return goodness_of_fit(self.weighted, self._property(of).rows(self.trace), expected)
+        return goodness_of_fit(self.weighted, self._property(of).values(self.trace), expected)
 
     def size(self, *, level: float = 0.95) -> Estimate:
         """Estimate the number of pages on topic from collisions between walks.
@@ -134,7 +142,7 @@ class Sample:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Effective sample sizes, R-hat and Geweke's z of the tracked properties."""
-        return diagnose(self.weighted, self.tracked_values(), host=hosts_of(self.trace, self.source))
+        return diagnose(self.weighted, self.tracked_values(), host=host_ids(self.trace, self.source))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -206,16 +214,16 @@ class Sample:
             name: estimates.mean_or_share(self.weighted, numbers) for name, numbers in self.tracked_values().items()
         }
 
-    def values(self, of: Asked) -> FloatArray:
+    def values(self, of: PropertySpec) -> FloatArray:
         """Return the value of a property at each step; NaN where it has none."""
         return self._property(of).numbers(self.trace)
 
-    def _property(self, of: Asked) -> Property:
+    def _property(self, of: PropertySpec) -> Property:
         """Return a property; named ones are cached with their values."""
         if not isinstance(of, str):
-            return property_of(of, self.source)
+            return resolve_property(of, self.source)
         if of not in self._properties:
-            self._properties[of] = property_of(of, self.source)
+            self._properties[of] = resolve_property(of, self.source)
         return self._properties[of]
 
     def __repr__(self) -> str:

@@ -163,7 +163,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_archive(problem: str, settings: Settings, topic: Topic) -> None:
-    if not (settings.archive or topic.free):
+    if not (settings.archive or topic.url_only):
         raise UsageError(
             f"the topic {topic.text!r} depends on the text of pages, and {problem}",
             hint="store responses (archive), or choose a topic that depends on URLs only",

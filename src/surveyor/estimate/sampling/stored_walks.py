@@ -18,9 +18,9 @@ from surveyor.crawler.replay import Derived, derive
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.in_link_coverage import LinkObservations
-from surveyor.estimate.sampling.page import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, is_on_topic
+from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import (
@@ -66,7 +66,7 @@ def walk_graph(
         kind,
         start_pages(graph, kind, plan, starts),
         plan,
-        kind_from_url=isinstance(topic, Topic) and topic.free,
+        kind_from_url=isinstance(topic, Topic) and topic.url_only,
         hosts=_hosts(graph, plan.window) if plan.window else None,
     )
     pages = GraphPages(graph, kind)
@@ -112,9 +112,9 @@ def topic_kinds(graph: Graph, topic: Topic | AnyIntArray | BoolArray) -> ByteArr
             f"the topic {topic.text} needs page names, and this graph has none",
             hint="use a graph with names, or pass page ids or a boolean array from Python",
         )
-    if topic.among is not None:
+    if topic.match_names is not None:
         return topic.matches(graph.names).astype(np.uint8)
-    if topic.reads:
+    if topic.needs_content:
         topic.matches(graph.names)  # raises with the reason
     pages = GraphPages(graph, np.zeros(0, np.uint8))
     return np.array([is_on_topic(topic, pages.page(page)) for page in range(graph.pages)], np.uint8)
@@ -169,8 +169,8 @@ class StoredPages:
         self._transposed = self._links().in_links
         self._classified: dict[int, bool] = {}
         self.walk_graph = walk_graph_of(self.state.urls, topic, self.in_links)
-        self.pages = SurveyPages(folder, self.state.urls, self.walk_graph, speaking=archived)
-        if not archived and topic.reads:
+        self.pages = SurveyPages(folder, self.state.urls, self.walk_graph, has_content=archived)
+        if not archived and topic.needs_content:
             raise UsageError(
                 f"the topic {topic.text} depends on the text of pages, and {folder} has no archive",
                 hint="choose a topic that depends on URLs only, or crawl with an archive",

@@ -1,24 +1,24 @@
-"""What a page is about: a rule in a few words, a trained model, or a function from Python.
+"""Topics: a rule, a trained model or a Python function that selects pages.
 
 | rule | pages |
 |---|---|
-| `host:example.org` | of this host, at any port; `host:example.org:8080` at this port alone |
-| `domain:example.org` | of a registrable domain, with all its hosts |
-| `tld:uk`, `tld:ac.uk` | of hosts whose names end so |
-| `prefix:https://example.org/docs` | this page and all below it; `…/docs*` is whatever begins so; https is http |
-| `url:REGEX` | in whose URL the regular expression matches somewhere |
-| `word:solar`, `words:"solar power",photovoltaic` | with any of these words or phrases in title or text |
-| `all:solar,"feed-in tariff"` | with all of them |
-| `model:FILE` | that a trained model takes for it (`surveyor topic train`) |
-| `not:RULE` | that are not |
-| `everything` | all |
+| `host:example.org` | on this host, at any port; `host:example.org:8080` at this port only |
+| `domain:example.org` | on all hosts of a registrable domain |
+| `tld:uk`, `tld:ac.uk` | on hosts with this suffix |
+| `prefix:https://example.org/docs` | this page and all below it; `…/docs*` is a string prefix; http equals https |
+| `url:REGEX` | whose URL contains a match of the regular expression |
+| `word:solar`, `words:"solar power",photovoltaic` | with any of these words or phrases in the title or text |
+| `all:solar,"feed-in tariff"` | with all of these words and phrases |
+| `model:FILE` | that a trained model accepts (`surveyor topic train`) |
+| `not:RULE` | that do not match another rule |
+| `everything` | all pages |
 
-Plain words (`solar power`) are the phrase that they make, and a URL alone is a prefix. Rules that need the URL alone
-are *free*: no page is fetched to decide them, and of a graph all pages are decided at once (`matches`).
+Text without a rule name (`solar power`) is a phrase, and a URL is a prefix. *URL-only* rules need no page content: no
+page is fetched to decide them, and the pages of a graph are decided in bulk (`matches`).
 
-**Words** are whole words, folded: case and accents do not count, nor does what stands between them, so that
-`solar power` is found in `Solar-Power`; forms of a word are other words. Where a script puts no blanks between words,
-any run of characters counts (`words.py`). A phrase does not go on from the title to the text.
+**Words** are whole words, compared without case, diacritics and punctuation, so that `solar power` matches
+`Solar-Power`; inflected forms are different words. In scripts without spaces any sequence of characters matches
+(`sampled_page`). A phrase does not extend from the title into the text.
 """
 
 from __future__ import annotations
@@ -34,193 +34,200 @@ import numpy as np
 
 from surveyor.arrays import BoolArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.page import SampledPage
-from surveyor.estimate.sampling.words import words
+from surveyor.estimate.sampling.sampled_page import SampledPage, words
 from surveyor.web.suffixes import spelt
 
 if TYPE_CHECKING:
     from surveyor.graph.names import Names
 
-KINDS = ("host", "domain", "tld", "prefix", "url", "word", "words", "all", "model", "not")
-FREE = ("host", "domain", "tld", "prefix", "url")
-THERE_ARE = (
-    "there are host:, domain:, tld:, prefix:, url:, words:, all:, model: and not:, everything, and plain words; "
-    'words that look like a rule go as words:"…"'
+RULES = ("host", "domain", "tld", "prefix", "url", "word", "words", "all", "model", "not")
+URL_RULES = ("host", "domain", "tld", "prefix", "url")
+SYNTAX_HINT = (
+    "rules are host:, domain:, tld:, prefix:, url:, words:, all:, model:, not: and everything; other text is a phrase; "
+    'write words:"…" for a phrase that looks like a rule'
 )
-_RULE = re.compile(r"[A-Za-z-]+:\S")  # what is meant for a rule
+_LOOKS_LIKE_RULE = re.compile(r"[A-Za-z-]+:\S")
 _TERM = re.compile(r'"([^"]*)"|([^",]+)')
 _TERMS = re.compile(r'\s*(?:"[^"]*"\s*|[^",]*)(?:,\s*(?:"[^"]*"\s*|[^",]*))*')
-_TWICE = re.compile(r"^(?:not:\s*not:\s*)+")
+_DOUBLE_NEGATION = re.compile(r"^(?:not:\s*not:\s*)+")
 
-Judge = Callable[[SampledPage], object]
+Predicate = Callable[[SampledPage], object]
+NameMatcher = Callable[["Names"], BoolArray]
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Which pages are meant, and how to tell."""
+    """A named selection of pages."""
 
-    text: str  # the rule in its one spelling, or the name of a function
-    free: bool = field(repr=False)  # decided by the URL alone
-    judge: Judge = field(repr=False, compare=False)
-    among: Callable[[Names], BoolArray] | None = field(default=None, repr=False, compare=False)
-    digest: str = field(default="", repr=False)  # of a model: its words and weights summed up
-    reads: bool = field(default=False, repr=False)  # decided by what pages say; of a function nobody knows
+    text: str  # the canonical rule, or the name of a function
+    url_only: bool = field(repr=False)  # decided from the URL, without the content
+    predicate: Predicate = field(repr=False, compare=False)
+    match_names: NameMatcher | None = field(default=None, repr=False, compare=False)
+    digest: str = field(default="", repr=False)  # hash of the parameters of a model
+    needs_content: bool = field(default=False, repr=False)  # False for a function, of which it is unknown
 
     @classmethod
-    def of(cls, given: object) -> Topic:
-        """Take a topic, a rule, or a function from pages to truth values."""
-        if isinstance(given, Topic):
-            return given
-        if isinstance(given, str):
-            return cls.parse(given)
-        if not callable(given):
-            hint = "give a rule such as 'solar power' or host:example.org, or a function from pages to true or false"
-            raise UsageError(f"{type(given).__name__} is no topic", hint=hint)
-        return cls(getattr(given, "__name__", type(given).__name__), free=False, judge=given)
+    def of(cls, topic: object) -> Topic:
+        """Return a topic from a topic, a rule, or a function of a page that returns a truth value."""
+        if isinstance(topic, Topic):
+            return topic
+        if isinstance(topic, str):
+            return cls.parse(topic)
+        if not callable(topic):
+            raise UsageError(
+                f"topic must be a rule or a function, got {type(topic).__name__}",
+                hint="give a rule such as 'solar power' or host:example.org, or a function of a page",
+            )
+        return cls(getattr(topic, "__name__", type(topic).__name__), url_only=False, predicate=topic)
 
     @classmethod
     def parse(cls, text: str) -> Topic:
-        """Read a rule.
+        """Parse a rule.
 
-        >>> from surveyor.estimate.sampling.page import Said
+        >>> from surveyor.estimate.sampling.sampled_page import PageContent
         >>> topic = Topic.parse('words:"Solar  Power",PV')
-        >>> topic, topic(SampledPage("https://a.example/", read=lambda: Said("Solar-power!")))
+        >>> topic, topic(SampledPage("https://a.example/", load=lambda: PageContent("Solar-power!")))
         (Topic(text='words:"solar power",pv'), True)
-        >>> Topic.parse("tld:uk").free, Topic.parse("solar power")
+        >>> Topic.parse("tld:uk").url_only, Topic.parse("solar power")
         (True, Topic(text='word:"solar power"'))
         """
-        text = _TWICE.sub("", text.strip())
+        text = _DOUBLE_NEGATION.sub("", text.strip())
         if text == "everything":
-            return cls(text, free=True, judge=lambda _: True, among=lambda names: np.ones(len(names), np.bool_))
+            return _url_topic(text, lambda _: True, lambda names: np.ones(len(names), np.bool_))
         if text.lower().startswith(("http://", "https://")):
-            return _placed("prefix", text)
-        word, colon, value = (part.strip() for part in text.partition(":"))
-        kind = word.lower()
-        if kind in KINDS and colon and not value:
-            raise UsageError(f"the topic {text!r} says no more than its kind", hint=THERE_ARE)
-        if kind not in KINDS or not colon:
-            if _RULE.match(text):
-                near = get_close_matches(kind, KINDS, 1)
-                hint = f"did you mean {near[0]}:{value}?" if near else THERE_ARE
-                raise UsageError(f"{kind}: is no kind of topic", hint=hint)
-            return _worded("word", [text], text)
+            return _parse_url_rule("prefix", text)
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        kind = name.lower()
+        if kind in RULES and colon and not value:
+            raise UsageError(f"the topic {text!r} has no value after the colon", hint=SYNTAX_HINT)
+        if kind not in RULES or not colon:
+            if _LOOKS_LIKE_RULE.match(text):
+                near = get_close_matches(kind, RULES, 1)
+                hint = f"did you mean {near[0]}:{value}?" if near else SYNTAX_HINT
+                raise UsageError(f"unknown topic rule {kind!r}", hint=hint)
+            return _word_topic("word", [text], text)
         if kind == "not":
-            return _negated(cls.parse(value))
-        if kind in FREE:
-            return _placed(kind, value)
-        return _trained(value) if kind == "model" else _worded(kind, _parted(value, text), text)
+            return _negate(cls.parse(value))
+        if kind in URL_RULES:
+            return _parse_url_rule(kind, value)
+        return _model_topic(value) if kind == "model" else _word_topic(kind, _split_terms(value, text), text)
 
     def __call__(self, page: SampledPage) -> bool:
-        """Say whether a page is on topic."""
-        return bool(self.judge(page))
+        """Return whether a page is on topic."""
+        return bool(self.predicate(page))
 
     def matches(self, names: Names) -> BoolArray:
-        """Say which names are on topic, of rules that are free."""
-        if self.among is None:
+        """Mark the names that are on topic; raise unless the rule is URL-only."""
+        if self.match_names is None:
             raise UsageError(
-                f"the topic {self.text} needs what pages say, and a graph has their names alone",
-                hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or a survey with its archive",
+                f"the topic {self.text} needs page content, and a graph has only names",
+                hint="use a URL rule (host:, domain:, tld:, prefix:, url:), or a survey with its archive",
             )
-        return self.among(names)
+        return self.match_names(names)
 
     def __str__(self) -> str:
         return self.text
 
 
-def _negated(topic: Topic) -> Topic:
-    among = topic.among
+def _negate(topic: Topic) -> Topic:
+    match_names = topic.match_names
     return Topic(
         f"not:{topic.text}",
-        free=topic.free,
-        judge=lambda page: not topic(page),
-        among=None if among is None else lambda names: ~among(names),
+        url_only=topic.url_only,
+        predicate=lambda page: not topic(page),
+        match_names=None if match_names is None else lambda names: ~match_names(names),
         digest=topic.digest,
-        reads=topic.reads,
+        needs_content=topic.needs_content,
     )
 
 
-# --- rules for URLs ---
+# --- URL rules ---
+
+HOST_EXAMPLES = {"host": "example.org", "domain": "example.org", "tld": "uk"}
 
 
-def _placed(kind: str, value: str) -> Topic:
+def _parse_url_rule(kind: str, value: str) -> Topic:
     from surveyor.graph import located
 
     if kind == "url":
-        pattern = _pattern(value)
-        return _free(f"url:{value}", lambda url: pattern.search(url) is not None)
+        pattern = _compile(value)
+        return _url_topic(f"url:{value}", lambda url: pattern.search(url) is not None)
     if kind == "prefix":
         if not value.rstrip("*"):
-            raise UsageError(f"'prefix:{value}' names no pages", hint="such as prefix:https://example.org/docs")
+            raise UsageError(f"'prefix:{value}' is empty", hint="such as prefix:https://example.org/docs")
         prefix = located.Prefix(value)
-        return _free(f"prefix:{value}", prefix.holds, prefix.among)
+        return _url_topic(f"prefix:{value}", prefix.holds, prefix.among)
     name = spelt(value.removeprefix(".") if kind == "tld" else value)
     if not name:
-        raise UsageError(f"{value!r} in '{kind}:{value}' is no name of a host", hint=f"such as {kind}:{EXAMPLES[kind]}")
+        raise UsageError(
+            f"{value!r} in '{kind}:{value}' is not a host name", hint=f"such as {kind}:{HOST_EXAMPLES[kind]}"
+        )
     if kind == "host" and located.has_port(value):
-        is_meant = located.is_at(value.lower())
+        matches = located.is_at(value.lower())
         text = f"host:{name}:{value.rpartition(':')[2]}"
-        return _free(text, lambda url: is_meant(located.authority(url)), partial(located.on_host, host=value.lower()))
+        on_host = partial(located.on_host, host=value.lower())
+        return _url_topic(text, lambda url: matches(located.authority(url)), on_host)
     if kind == "domain":
         from surveyor.web.urls import domain
 
         name = domain(name)
-    meant = name.__eq__ if kind == "host" else located.ends_with(name)
-    return _free(
-        f"{kind}:{name}", lambda url: meant(spelt(located.authority(url))), partial(located.where, is_meant=meant)
+    matches_name = name.__eq__ if kind == "host" else located.ends_with(name)
+    return _url_topic(
+        f"{kind}:{name}",
+        lambda url: matches_name(spelt(located.authority(url))),
+        partial(located.where, is_meant=matches_name),
     )
 
 
-EXAMPLES = {"host": "example.org", "domain": "example.org", "tld": "uk"}
+def _url_topic(text: str, matches: Callable[[str], bool], match_names: NameMatcher | None = None) -> Topic:
+    in_bulk = match_names or (lambda names: np.fromiter(map(matches, names), np.bool_, len(names)))
+    return Topic(text, url_only=True, predicate=lambda page: matches(page.url), match_names=in_bulk)
 
 
-def _free(text: str, holds: Callable[[str], bool], among: Callable[[Names], BoolArray] | None = None) -> Topic:
-    each = among or (lambda names: np.fromiter(map(holds, names), np.bool_, len(names)))
-    return Topic(text, free=True, judge=lambda page: holds(page.url), among=each)
-
-
-def _pattern(text: str) -> re.Pattern[str]:
+def _compile(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        hint = f"{error}; to have a character stand for itself, write \\ before it"
-        raise UsageError(f"{text!r} is not a regular expression", hint=hint) from None
+        raise UsageError(
+            f"{text!r} is not a regular expression", hint=f"{error}; escape special characters with \\"
+        ) from None
 
 
-# --- rules for what pages say ---
+# --- content rules ---
 
 
-def _worded(kind: str, terms: list[str], text: str) -> Topic:
+def _word_topic(kind: str, terms: list[str], text: str) -> Topic:
     phrases = list(dict.fromkeys(" ".join(words(term)) for term in terms))
     if not all(phrases):
-        problem = f"the topic {text!r} names no words" if text else "no topic was given"
-        raise UsageError(problem, hint=THERE_ARE)
-    every = kind == "all" and len(phrases) > 1
-    kind = "all" if every else "words" if len(phrases) > 1 else "word"
-    spelling = ",".join(f'"{phrase}"' if " " in phrase else phrase for phrase in phrases)
-    padded, enough = [f" {phrase} " for phrase in phrases], all if every else any
+        problem = f"the topic {text!r} has no words" if text else "the topic is empty"
+        raise UsageError(problem, hint=SYNTAX_HINT)
+    requires_all = kind == "all" and len(phrases) > 1
+    kind = "all" if requires_all else "words" if len(phrases) > 1 else "word"
+    canonical = ",".join(f'"{phrase}"' if " " in phrase else phrase for phrase in phrases)
+    padded, combine = [f" {phrase} " for phrase in phrases], all if requires_all else any
 
-    def judge(page: SampledPage) -> bool:
-        there = _heard(page.title, page.text)
-        return enough(phrase in there for phrase in padded)
+    def predicate(page: SampledPage) -> bool:
+        content = _searchable(page.title, page.text)
+        return combine(phrase in content for phrase in padded)
 
-    return Topic(f"{kind}:{spelling}", free=False, judge=judge, reads=True)
+    return Topic(f"{kind}:{canonical}", url_only=False, predicate=predicate, needs_content=True)
 
 
-@lru_cache(maxsize=32)  # a page is asked by the topic and by each property
-def _heard(title: str, text: str) -> str:
-    """Return what is searched: words between blanks, and a line end that no phrase has."""
+@lru_cache(maxsize=32)  # the topic and each property search the same page
+def _searchable(title: str, text: str) -> str:
+    """Return space-separated words; the line break between title and text occurs in no phrase."""
     return f" {' '.join(words(title))} \n {' '.join(words(text))} "
 
 
-def _parted(value: str, text: str) -> list[str]:
+def _split_terms(value: str, text: str) -> list[str]:
     if not _TERMS.fullmatch(value):
-        raise UsageError(f"the quotes in {text!r} do not match", hint='such as words:"solar power",photovoltaic')
+        raise UsageError(f"unbalanced quotes in {text!r}", hint='such as words:"solar power",photovoltaic')
     terms = [quoted or plain for quoted, plain in _TERM.findall(value)]
     return [term for term in terms if term.strip()] or [""]
 
 
-def _trained(path: str) -> Topic:
+def _model_topic(path: str) -> Topic:
     from surveyor.estimate.sampling.classifier import Classifier
 
     model = Classifier.load(path)
-    return Topic(f"model:{path}", free=False, judge=model, digest=model.digest, reads=True)
+    return Topic(f"model:{path}", url_only=False, predicate=model, digest=model.digest, needs_content=True)

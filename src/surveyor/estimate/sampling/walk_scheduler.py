@@ -23,10 +23,10 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import NothingFetched
 from surveyor.estimate.sampling.diagnostics import count_jumps, stuck_walks
-from surveyor.estimate.sampling.page import SampledPage
-from surveyor.estimate.sampling.properties import Pages
+from surveyor.estimate.sampling.properties import PageSource
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import SurveyPages, is_on_topic
+from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -182,7 +182,7 @@ class WalkResult:
     ending: str  # the result of `done`; fetches, steps, exhausted, lost or interrupted
     requested: IdArray  # distinct pages
     lost: IntArray  # walks that never found the topic
-    pages: Pages
+    pages: PageSource
     plan: WalkPlan
     topic: str
     source: str  # where the walks went
@@ -259,4 +259,4 @@ def walk_graph_of(urls: Urls, topic: Topic, in_links: Callable[[int], Iterable[i
             verdicts[page] = ON if is_on_topic(topic, SampledPage(urls[page])) else OFF
         return verdicts[page]
 
-    return WalkGraph(in_links, urls.__getitem__, url_kind if topic.free else None, lambda page: host(urls[page]))
+    return WalkGraph(in_links, urls.__getitem__, url_kind if topic.url_only else None, lambda page: host(urls[page]))
