@@ -270,7 +270,7 @@ class HostQueues:
         new = new_host_heaps(pages, 0)
         for name in ("priority", "child", "sibling", "before", "host"):
             getattr(new, name)[: old.priority.size] = getattr(old, name)
-        self._forest = new._replace(root=old.root, awake=old.awake)
+        self._forest = new._replace(root=old.root, ready=old.ready)
 
     def _settle(self, pages: IdArray) -> None:
         """Assign host numbers to pages that have none."""
@@ -292,8 +292,8 @@ class HostQueues:
         if host >= self._forest.root.size:
             more = new_host_heaps(0, 2 * host)
             more.root[: self._forest.root.size] = self._forest.root
-            more.awake[: self._forest.awake.size] = self._forest.awake
-            self._forest = self._forest._replace(root=more.root, awake=more.awake)
+            more.ready[: self._forest.ready.size] = self._forest.ready
+            self._forest = self._forest._replace(root=more.root, ready=more.ready)
             self._awake = grown(self._awake, more.root.size)
 
 

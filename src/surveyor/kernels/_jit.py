@@ -1,4 +1,4 @@
-"""The one decorator that compiles a kernel.
+"""The decorators that compile kernels.
 
 - No signatures: they would compile at import.
 - `nogil`, not `parallel`: threads come from `thread_pool.ThreadPool`, which gives each thread whole blocks. The result
@@ -18,20 +18,20 @@ Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile on first use, keep the machine code on disk, release the GIL while running."""
+    """Compile on first use, cache the machine code on disk, release the GIL while running."""
     return cast("Kernel", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile a small step into the kernels that call it."""
+    """Compile a small function that is inlined into its callers."""
     return cast("Kernel", numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
 
 
 def kernel_without_refcounts(function: Kernel) -> Kernel:
-    """Compile a step over many arrays that allocates nothing, without counting references to them.
+    """Compile a function over many arrays that allocates nothing, without reference counting.
 
-    Counting would take most of its time: each array that is handed on costs two atomic operations. Numba has
-    an option for it that is not documented; should it go, the step is compiled like any other kernel.
+    Reference counting would take most of its time: each array argument costs two atomic operations. The Numba option
+    is undocumented; if it is removed, the function is compiled like any other kernel.
     """
     settings: dict[str, Any] = {"_nrt": False, "cache": True, "nogil": True, "error_model": "numpy"}
     try:

@@ -1,4 +1,4 @@
-"""How many trials there may have been, given the successes and the chance of each: exact, by bisection."""
+"""Exact confidence intervals of the number of trials, given the successes and their probability, by bisection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.kernels._jit import kernel
 
-MANY = 1000  # successes from which the score interval is as good
-STEPS = 20_000  # of a continued fraction, which needs about the root of its larger argument
+MANY = 1000  # successes from which the score interval is as accurate
+STEPS = 20_000  # of the continued fraction, which needs about the square root of its larger argument
 
 
 @kernel
 def regularized_beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function: the chance that Binomial(a + b - 1, x) is a or more."""
+    """Return the regularised incomplete beta function: P(Binomial(a + b - 1, x) ≥ a)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -48,14 +48,14 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 @kernel
-def _trials_for(count: int, p: float, chance: float) -> tuple[float, float]:
-    """Return the number of trials (real numbers, just below and above) of which so many succeed with this chance."""
+def _trials_for(count: int, p: float, probability: float) -> tuple[float, float]:
+    """Return bounds (low, high) of the real number of trials at which P(successes ≥ count) is `probability`."""
     low, high = float(count), count / p + 10.0
-    while regularized_beta(count, high - count + 1, p) < chance:
+    while regularized_beta(count, high - count + 1, p) < probability:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        if regularized_beta(count, middle - count + 1, p) < chance:
+        if regularized_beta(count, middle - count + 1, p) < probability:
             low = middle
         else:
             high = middle
@@ -66,13 +66,13 @@ def _trials_for(count: int, p: float, chance: float) -> tuple[float, float]:
 
 @kernel
 def trial_intervals(counts: IntArray, p: float, tail: float, z: float, low: FloatArray, high: FloatArray) -> None:
-    """Set the ends of the interval of each count; `tail` is the chance to miss on each side, z its normal quantile."""
+    """Write the interval of each count; `tail` is the error probability of each side, z its normal quantile."""
     for place in range(counts.size):
         count = counts[place]
         if count > MANY and count * (1 - p) > MANY * p:
             middle, spread = count + z * z * (1 - p) / 2, z * math.sqrt((1 - p) * (count + z * z * (1 - p) / 4))
             low[place], high[place] = (middle - spread) / p, (middle + spread) / p
             continue
-        # Below the lower end so many are rarer than `tail`; above the upper end so few are: one more is surer.
+        # Below the lower end, this many successes have probability < `tail`; above the upper end, this few.
         low[place] = _trials_for(count, p, tail)[0] if count > 0 else 0.0
         high[place] = _trials_for(count + 1, p, 1 - tail)[1]

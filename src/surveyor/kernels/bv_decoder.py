@@ -21,16 +21,16 @@ from surveyor.arrays import AnyInt, ByteArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel
 
 UNARY, GAMMA, DELTA, ZETA, NIBBLE = range(5)
-MORE, DONE, FULL, TRUNCATED, CORRUPT = range(5)  # how a call ends
-# places in `plan`: the codes, the parameters of the stream
+MORE, DONE, FULL, TRUNCATED, CORRUPT = range(5)  # results of `decode_rows`
+# indices in `plan`: the codes, the parameters of the stream
 DEGREES, REFERENCES, BLOCK_COUNTS, BLOCKS, RESIDUALS, ZETA_K, WINDOW, MIN_INTERVAL, NODES = range(9)
-# places in `state`: where the decoder stands
+# indices in `state`: the position of the decoder
 POSITION, PAGE, ROWS, NEEDED = range(4)
 
 
 @kernel
 def peek(bits: ByteArray, at: int) -> np.uint64:
-    """Return the 64 bits from bit `at` on, zeros beyond the end (at least 57 of them are valid)."""
+    """Return the 64 bits from bit `at`, zeros beyond the end; at least the first 57 are valid."""
     byte = at >> 3
     value = np.uint64(0)
     if byte + 8 <= bits.shape[0]:
@@ -46,7 +46,7 @@ def peek(bits: ByteArray, at: int) -> np.uint64:
 
 @kernel
 def read_bits(bits: ByteArray, at: int, count: int) -> int:
-    """Return `count` bits (at most 56) from bit `at` on."""
+    """Return `count` bits (at most 56) from bit `at`."""
     if count == 0:
         return 0
     window = peek(bits, at)
@@ -121,7 +121,7 @@ def signed(value: int) -> int:
 
 @kernel
 def read_copied(bits: ByteArray, plan: IntArray, at: int, model: IdArray, degree: int, out: IdArray) -> tuple[int, int]:
-    """Copy from the list referred to; return (links copied, next bit), -1 if the stream is wrong."""
+    """Copy links from the referenced list; return (links copied, next bit), -1 if the stream is corrupt."""
     count, at = read_code(bits, at, plan[BLOCK_COUNTS], plan[ZETA_K])
     if count < 0 or count > model.shape[0] + 1:
         return -1, at
@@ -133,7 +133,7 @@ def read_copied(bits: ByteArray, plan: IntArray, at: int, model: IdArray, degree
                 return -1, at
             length += block > 0
         else:
-            length = model.shape[0] - place  # an even number of blocks leaves the rest to copy
+            length = model.shape[0] - place  # after an even number of blocks the rest is copied
         if length > model.shape[0] - place:
             return -1, at
         if block & 1 == 0:
@@ -148,7 +148,7 @@ def read_copied(bits: ByteArray, plan: IntArray, at: int, model: IdArray, degree
 
 @kernel
 def read_extra(bits: ByteArray, plan: IntArray, at: int, page: int, count: int, out: IdArray, spare: IdArray) -> int:
-    """Read `count` links that were not copied, in rising order, into `out`; return the next bit or -1."""
+    """Read `count` links that are not copied, ascending, into `out`; return the next bit or -1."""
     nodes, size = plan[NODES], 0
     if plan[MIN_INTERVAL] > 0:
         intervals, at = read_code(bits, at, GAMMA, 0)
@@ -189,7 +189,7 @@ def read_extra(bits: ByteArray, plan: IntArray, at: int, page: int, count: int, 
 
 @kernel
 def merge(a: IdArray, b: IdArray, out: IdArray) -> None:
-    """Merge two rising lists."""
+    """Merge two ascending lists."""
     left, right = 0, 0
     for place in range(a.shape[0] + b.shape[0]):
         if right == b.shape[0] or (left < a.shape[0] and a[left] <= b[right]):
@@ -204,11 +204,11 @@ def merge(a: IdArray, b: IdArray, out: IdArray) -> None:
 def decode_rows(
     bits: ByteArray, plan: IntArray, state: IntArray, starts: IntArray, targets: IdArray, scratch: IdArray
 ) -> int:
-    """Decode pages until all are done or the room is used up; return how it ended.
+    """Decode pages until all are done or the buffers are full; return the result code.
 
     Row i of the result is targets[starts[i]:starts[i + 1]]; the last row belongs to page state[PAGE] - 1,
     and at least as many rows as the window has stand before the next one. `scratch` has three rows of room
-    for the links of one page; state[NEEDED] says how many links the next page has when there was none.
+    for the links of one page; state[NEEDED] is the out-degree of the next page if it did not fit.
     """
     while state[PAGE] < plan[NODES]:
         page, rows, at = state[PAGE], state[ROWS], state[POSITION]

@@ -74,26 +74,24 @@ class CrawlOrder(NamedTuple):
 
 
 @kernel_without_refcounts
-def _rank(mass: Mass, queue: Queue, page: AnyInt, order: CrawlOrder, parent: AnyInt) -> None:
+def _rank(mass: Mass, queue: Queue, page: AnyInt, order: AnyInt, seed: np.uint64, parent: AnyInt) -> None:
     if mass.state[page] & STATUS != WAITING:
         return
-    if order.kind == BY_MASS:
+    if order == BY_MASS:
         set_priority(queue, page, mass.residual[page])
     elif queue.before[page] == ABSENT:  # only a new page is not queued
-        if order.kind == BY_DEPTH:
-            set_priority(queue, page, queue.priority[parent] - 1.0)
-        else:
-            set_priority(queue, page, random_unit(order.seed, page, PAGE_ORDER))
+        priority = queue.priority[parent] - 1.0 if order == BY_DEPTH else random_unit(seed, page, PAGE_ORDER)
+        set_priority(queue, page, priority)
 
 
 @kernel_without_refcounts
-def _rank_touched(mass: Mass, queue: Queue, order: CrawlOrder, parent: AnyInt) -> None:
+def _rank_touched(mass: Mass, queue: Queue, order: AnyInt, seed: np.uint64, parent: AnyInt) -> None:
     if mass.counts[OVERFLOW]:
         for page in range(mass.counts[SIZE]):
-            _rank(mass, queue, page, order, parent)
+            _rank(mass, queue, page, order, seed, parent)
     else:
         for entry in range(mass.counts[COUNT]):
-            _rank(mass, queue, np.int64(mass.touched[entry]), order, parent)
+            _rank(mass, queue, np.int64(mass.touched[entry]), order, seed, parent)
 
 
 @kernel_without_refcounts
@@ -149,7 +147,7 @@ def crawl(
             page = np.int64(batch[entry])
             visit(mass, rows, page, np.int64(outcomes[page]), trace)
             remove(queue, page)
-            _rank_touched(mass, queue, order, page)
+            _rank_touched(mass, queue, order.kind, order.seed, page)
 
 
 @kernel_without_refcounts

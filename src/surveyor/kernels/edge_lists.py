@@ -17,7 +17,7 @@ CHUNK = 4096  # keys compared at a time
 def pack(sources: AnyIntArray, targets: AnyIntArray, keys: KeyArray) -> tuple[int, int]:
     """Write one key per link; return the number of self-links and the largest id (huge if one is negative)."""
     selves, largest = np.uint64(0), np.uint64(0)
-    for link in range(sources.shape[0]):  # no branches: it runs in vector registers
+    for link in range(sources.shape[0]):  # branch-free, so that it is vectorised
         source, target = np.uint64(sources[link]), np.uint64(targets[link])
         keys[link] = source << np.uint64(32) | target
         selves += np.uint64(source == target)
@@ -27,7 +27,7 @@ def pack(sources: AnyIntArray, targets: AnyIntArray, keys: KeyArray) -> tuple[in
 
 @kernel
 def is_clean(sources: AnyIntArray, targets: AnyIntArray, pages: int) -> bool:
-    """Say whether links are sorted by source and target, distinct, within the pages and none to itself."""
+    """Return whether links are sorted by source and target, distinct, in range and without self-links."""
     before = np.uint64(0)
     for start in range(0, sources.shape[0], CHUNK):
         from_, to = sources[start : start + CHUNK], targets[start : start + CHUNK]
@@ -48,7 +48,7 @@ def is_clean(sources: AnyIntArray, targets: AnyIntArray, pages: int) -> bool:
 
 @kernel
 def row_starts(sources: AnyIntArray, indptr: IntArray) -> None:
-    """Write where the row of each page begins in links sorted by source."""
+    """Write the start of the row of each page in links sorted by source."""
     row = 0
     for link in range(sources.shape[0]):
         while row <= sources[link]:
@@ -61,7 +61,7 @@ def row_starts(sources: AnyIntArray, indptr: IntArray) -> None:
 
 @kernel
 def is_sorted(keys: KeyArray) -> bool:
-    """Say whether the keys never fall."""
+    """Return whether the keys are sorted."""
     size = keys.shape[0] - 1
     for start in range(0, size, CHUNK):
         before, after = keys[start : start + CHUNK], keys[start + 1 : start + 1 + CHUNK]
@@ -75,7 +75,7 @@ def is_sorted(keys: KeyArray) -> bool:
 
 @kernel
 def drop_duplicates(keys: KeyArray) -> int:
-    """Move the distinct ones of sorted keys to the front; return how many there are."""
+    """Move the distinct keys of sorted keys to the front; return their number."""
     if keys.shape[0] == 0:
         return 0
     kept = 1
@@ -88,7 +88,7 @@ def drop_duplicates(keys: KeyArray) -> int:
 
 @kernel
 def unpack(keys: KeyArray, new_ids: IdArray, degrees: IntArray, targets: IdArray) -> int:
-    """Write the targets of sorted keys without repeats and self-links, count the links of each source.
+    """Write the targets of sorted keys without duplicates and self-links, and count the links of each source.
 
     Returns how many were written. Page p becomes new_ids[p], unless that table is empty. New ids rise with
     the old, so rows stay sorted.
@@ -126,9 +126,9 @@ def count_range(indices: IdArray, first: int, last: int, counts: IntArray) -> No
 
 @kernel
 def transpose_range(indptr: IntArray, indices: IdArray, first: int, last: int, cursor: KeyArray, out: IdArray) -> None:
-    """Write the sources of the links into pages first..last-1; `cursor[p - first]` is where p's row begins.
+    """Write the sources of the links into pages first..last-1; `cursor[p - first]` is the start of the row of p.
 
-    Sources come out in rising order because rows are read in order. Every call reads all links and writes
+    Sources are ascending because rows are read in order. Every call reads all links and writes
     only its own range, so ranges run on several threads, or one after another in bounded memory. Unsigned
     differences make one comparison of two, and unsigned indices need no check for negative ones.
     """
@@ -144,7 +144,7 @@ def transpose_range(indptr: IntArray, indices: IdArray, first: int, last: int, c
 
 @kernel
 def count_links_into(indptr: IntArray, indices: IdArray, inside: BoolArray) -> IntArray:
-    """Count the links of each page to pages that are inside."""
+    """Count the links of each page to the pages of a mask."""
     counts = np.zeros(indptr.shape[0] - 1, np.int64)
     for page in range(counts.shape[0]):
         for link in range(indptr[page], indptr[page + 1]):

@@ -1,4 +1,4 @@
-"""Count inversions, or weigh them, while merging sorted runs of doubling length: the heart of Kendall's tau."""
+"""Count or weight inversions by merge sort, for Kendall's tau."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from surveyor.kernels._jit import kernel
 
 @kernel
 def count_inversions(values: IntArray, spare: IntArray) -> int:
-    """Return how many pairs stand in falling order (equal ones do not); both arrays, of one length, are overwritten."""
+    """Return the number of strictly descending pairs; both arrays, of equal length, are overwritten."""
     size = values.shape[0]
     inversions, width = 0, 1
     source, target = values, spare
@@ -31,7 +31,7 @@ def count_inversions(values: IntArray, spare: IntArray) -> int:
 
 @kernel
 def weigh_inversions(values: IntArray, weights: FloatArray, spare: IntArray, spare_weights: FloatArray) -> float:
-    """Return the sum over all pairs in falling order of both weights; all arrays, of one length, are overwritten."""
+    """Return the sum over all descending pairs of both weights; all arrays, of equal length, are overwritten."""
     size = values.shape[0]
     total, width = 0.0, 1
     source, target = values, spare
@@ -40,7 +40,7 @@ def weigh_inversions(values: IntArray, weights: FloatArray, spare: IntArray, spa
         for first in range(0, size, 2 * width):
             middle, last = min(first + width, size), min(first + 2 * width, size)
             left, right = first, middle
-            waiting = 0.0  # weight of what is left of the left run
+            waiting = 0.0  # weight of the rest of the left run
             for place in range(first, middle):
                 waiting += weight[place]
             for place in range(first, last):

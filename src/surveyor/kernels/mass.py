@@ -26,29 +26,29 @@ import numpy as np
 from surveyor.arrays import AnyInt, ByteArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel_without_refcounts
 
-# Names of small numbers are np.int64: a kernel would be compiled anew for each plain int it is called with.
-# The life of a page, in the low bits of its state; two flags above.
+# Constants are np.int64: a kernel is compiled again for each plain int literal that it is called with.
+# The status of a page, in the low bits of its state; two flags above.
 UNKNOWN, WAITING, FETCHED, BLOCKED, GONE, REDIRECTED = map(np.int64, range(6))
 STATUS, RINGED, TOUCHED, FLAGS = map(np.int64, (7, 8, 16, 248))
 
-# Totals: captured and lost are settled on pages read and dead; the others are residuals, by life; the pool is on
-# its way to the seeds; negative is the size of all residuals below zero.
+# Totals: captured and lost are settled mass of fetched and gone pages; the others are residuals, by status; the pool
+# goes to the seeds; negative is the total size of all residuals below zero.
 CAPTURED, MOVING, WAITS, BLOCKS, LOST, DYING, POOL, NEGATIVE, TOTALS = map(np.int64, range(9))
 DAMPING, CLOSURE, PRECISION, EFFORT, EAGER, THRESHOLD, ALLOWANCE, LARGEST = map(np.int64, range(8))
-# Counts: the ring, the pass over all pages, work since then and ever, pages known and one more than the largest id,
-# pages read, turns to read or dead, pages touched, the top level.
+# Counts: the ring, the scan of all pages, link updates since then and in total, known pages and one more than the
+# largest id, fetched pages, changes of status to fetched or gone, touched pages, the top level.
 HEAD, TAIL, CURSOR, MISSED, WORK, UPDATES, KNOWN, SIZE, FETCHES, SETTLED, COUNT, OVERFLOW, TOP, COUNTS = map(
     np.int64, range(14)
 )
 
 RING = 1 << 16
-STEPS = 32  # levels per doubling: how exactly the largest waiting residual is known
-DEEPEST = 160  # doublings below one that have levels
+STEPS = 32  # levels per doubling: the precision of the largest waiting residual
+DEEPEST = 160  # doublings below one that are covered by levels
 LEVELS = STEPS * (DEEPEST + 4)
 BELOW = np.int64((1023 - DEEPEST) * STEPS)
 MANTISSA = np.uint64(47)
 NOWHERE = np.int64(-1)  # the level of a page that has none
-MAX_SAVED_READS = 1000  # an allowance of so many reads' effort can be saved up
+MAX_SAVED_FETCHES = 1000  # unused effort accumulates up to that of this many fetches
 
 
 class Rows(NamedTuple):
@@ -64,21 +64,21 @@ class Mass(NamedTuple):
 
     residual: FloatArray
     bits: KeyArray
-    settled: FloatArray  # of an alias: the page it stands for
+    settled: FloatArray  # of a redirected page: the id of its target
     state: ByteArray
     seeds: IdArray
-    shares: FloatArray  # of the seeds in what jumps; sum 1
-    totals: FloatArray  # sums, then what rounding has cut off each
+    shares: FloatArray  # teleport probability of each seed; sum 1
+    totals: FloatArray  # sums, then their rounding compensations
     rules: FloatArray
     counts: IntArray
     levels: IntArray  # waiting pages by the size of their residual
     ring: IdArray
-    early: IdArray  # the first pages read or dead
+    early: IdArray  # the first fetched or gone pages
     touched: IdArray  # waiting pages that are new or whose residual changed
 
 
 def new_mass(pages: int, seeds: IdArray, shares: FloatArray, rules: tuple[float, ...], touched: int) -> Mass:
-    """Make room for so many pages and put all mass on the seeds, which wait."""
+    """Allocate the accounts of `pages` pages, with all mass on the waiting seeds."""
     residual = np.zeros(pages)
     mass = Mass(
         residual,
@@ -103,7 +103,7 @@ def new_mass(pages: int, seeds: IdArray, shares: FloatArray, rules: tuple[float,
 
 @kernel_without_refcounts
 def add(totals: FloatArray, account: AnyInt, amount: float) -> None:
-    """Add to an account and keep what rounding cuts off."""
+    """Add to an account with Neumaier's compensation."""
     before = totals[account]
     after = before + amount
     if abs(before) >= abs(amount):
@@ -115,16 +115,16 @@ def add(totals: FloatArray, account: AnyInt, amount: float) -> None:
 
 @kernel_without_refcounts
 def total(mass: Mass, account: AnyInt) -> float:
-    """Return the exact sum of an account, rounded once."""
+    """Return the compensated sum of an account."""
     return float(mass.totals[account] + mass.totals[TOTALS + account])
 
 
 @kernel_without_refcounts
 def bounds(mass: Mass) -> tuple[float, float]:
-    """Return what the pages read hold at least and at most, wherever unread pages may lead.
+    """Return lower and upper bounds of the coverage of fetched pages, for any links of unfetched pages.
 
-    A page keeps at least 1 - damping of its own residual; of a negative one nothing better is known than that
-    all of it may be wrong. Mass in the pool counts for neither side.
+    A page keeps at least 1 - damping of its own residual; a negative residual may be wrong entirely. Mass in the pool
+    counts for neither bound.
     """
     keeps = 1.0 - mass.rules[DAMPING]
     doubt = total(mass, NEGATIVE) + max(-total(mass, POOL), 0.0)
@@ -147,18 +147,18 @@ def summary(mass: Mass, out: FloatArray) -> None:
 
 
 @kernel_without_refcounts
-def account_of(life: AnyInt) -> AnyInt:
-    """Return the account of a residual by the life of its page."""
-    if life == FETCHED:
+def account_of(status: AnyInt) -> AnyInt:
+    """Return the account of a residual by the status of its page."""
+    if status == FETCHED:
         return MOVING
-    if life == BLOCKED:
+    if status == BLOCKED:
         return BLOCKS
-    return DYING if life == GONE else WAITS
+    return DYING if status == GONE else WAITS
 
 
 @kernel_without_refcounts
 def redirect_target(mass: Mass, page: AnyInt) -> AnyInt:
-    """Follow aliases to the page that counts."""
+    """Follow redirects to the final page."""
     while mass.state[page] & STATUS == REDIRECTED:
         page = int(mass.settled[page])
     return page
@@ -179,7 +179,7 @@ def _level_of(bits: np.uint64) -> AnyInt:
 
 @kernel_without_refcounts
 def _touch(mass: Mass, page: AnyInt) -> None:
-    """Note that the priority of a waiting page may have changed."""
+    """Record that the priority of a waiting page may have changed."""
     count = mass.counts[COUNT]
     if count < mass.touched.shape[0]:
         mass.touched[count] = page
@@ -191,7 +191,7 @@ def _touch(mass: Mass, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def enqueue_push(mass: Mass, page: AnyInt) -> None:
-    """Put a page in line for a push."""
+    """Append a page to the ring of pages to push."""
     if mass.counts[TAIL] - mass.counts[HEAD] >= RING:
         mass.counts[MISSED] = 1
         return
@@ -202,14 +202,14 @@ def enqueue_push(mass: Mass, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def receive(mass: Mass, page: AnyInt, amount: float) -> AnyInt:
-    """Add to the residual of a page (or of the page it stands for); return that page's life, not yet accounted."""
+    """Add to the residual of a page or of its redirect target; return the status of that page for accounting."""
     state = mass.state[page]
     if state & STATUS == REDIRECTED:
         page = redirect_target(mass, page)
         state = mass.state[page]
-    life = np.int64(state & STATUS)
+    status = np.int64(state & STATUS)
     before = mass.residual[page]
-    if life == WAITING:
+    if status == WAITING:
         old = _level(mass, page)
         mass.residual[page] = before + amount
         new = _level(mass, page)
@@ -219,11 +219,11 @@ def receive(mass: Mass, page: AnyInt, amount: float) -> AnyInt:
             _touch(mass, page)
     else:
         mass.residual[page] = before + amount
-        if abs(before + amount) > mass.rules[THRESHOLD] and life != BLOCKED and not state & RINGED:
+        if abs(before + amount) > mass.rules[THRESHOLD] and status != BLOCKED and not state & RINGED:
             enqueue_push(mass, page)
     if before < 0.0 or before + amount < 0.0:
         add(mass.totals, NEGATIVE, max(-before - amount, 0.0) - max(-before, 0.0))
-    return life
+    return status
 
 
 @kernel_without_refcounts
@@ -236,10 +236,10 @@ def _move_level(mass: Mass, old: AnyInt, new: AnyInt) -> None:
 
 
 @kernel_without_refcounts
-def set_status(mass: Mass, page: AnyInt, life: AnyInt) -> None:
-    """Give a page another life; its residual changes accounts."""
+def set_status(mass: Mass, page: AnyInt, status: AnyInt) -> None:
+    """Change the status of a page; its residual changes accounts."""
     old = np.int64(mass.state[page] & STATUS)
-    if old == life:
+    if old == status:
         return
     amount = mass.residual[page]
     if old == UNKNOWN:
@@ -248,26 +248,26 @@ def set_status(mass: Mass, page: AnyInt, life: AnyInt) -> None:
     elif amount != 0.0:
         add(mass.totals, account_of(old), -amount)
     if amount != 0.0:
-        add(mass.totals, account_of(life), amount)
+        add(mass.totals, account_of(status), amount)
     if old == WAITING:
         _move_level(mass, _level(mass, page), NOWHERE)
-    mass.counts[FETCHES] += int(life == FETCHED) - int(old == FETCHED)
-    mass.state[page] = np.uint8((mass.state[page] & FLAGS) | life)
-    if life == WAITING:
+    mass.counts[FETCHES] += int(status == FETCHED) - int(old == FETCHED)
+    mass.state[page] = np.uint8((mass.state[page] & FLAGS) | status)
+    if status == WAITING:
         _move_level(mass, NOWHERE, _level(mass, page))
         if not mass.state[page] & TOUCHED:
             _touch(mass, page)
-    elif life in (FETCHED, GONE):
+    elif status in (FETCHED, GONE):
         if mass.counts[SETTLED] < RING:
             mass.early[mass.counts[SETTLED]] = page
         elif mass.counts[SETTLED] == RING:
-            mass.counts[MISSED] = 1  # from now on passes go by id
+            mass.counts[MISSED] = 1  # from now on scans are in id order
         mass.counts[SETTLED] += 1
 
 
 @kernel_without_refcounts
 def discover(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt) -> None:
-    """Let pages that were never heard of wait."""
+    """Set newly discovered pages to waiting."""
     for link in range(first, last):
         page = np.int64(links[link])
         if mass.state[page] & STATUS == UNKNOWN:
@@ -276,9 +276,9 @@ def discover(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt) -> None:
 
 @kernel_without_refcounts
 def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float) -> None:
-    """Hand an amount to some links in equal shares; without links, to the pool.
+    """Distribute an amount over links in equal shares; without links, add it to the pool.
 
-    The common cases of `receive` are written out on local arrays: this is where all time goes.
+    The common cases of `receive` are inlined on local arrays: this loop takes nearly all of the time.
     """
     if first == last:
         add(mass.totals, POOL, amount)
@@ -287,7 +287,7 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
     residual, bits, state, levels = mass.residual, mass.bits, mass.state, mass.levels
     threshold = mass.rules[THRESHOLD]
     top = mass.counts[TOP]
-    waiting, read, blocked, dying = 0, 0, 0, 0
+    waiting, read, blocked, gone = 0, 0, 0, 0
     for link in range(first, last):
         page = np.int64(links[link])
         flags = state[page]
@@ -307,25 +307,25 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
                 top = max(top, upper)
             waiting += 1
         else:
-            life = receive(mass, page, share)
-            read += int(life == FETCHED)
-            waiting += int(life == WAITING)
-            blocked += int(life == BLOCKED)
-            dying += int(life == GONE)
+            status = receive(mass, page, share)
+            read += int(status == FETCHED)
+            waiting += int(status == WAITING)
+            blocked += int(status == BLOCKED)
+            gone += int(status == GONE)
     mass.counts[TOP] = max(mass.counts[TOP], top)
     add(mass.totals, MOVING, share * read)
     add(mass.totals, WAITS, share * waiting)
     if blocked:
         add(mass.totals, BLOCKS, share * blocked)
-    if dying:
-        add(mass.totals, DYING, share * dying)
+    if gone:
+        add(mass.totals, DYING, share * gone)
     mass.counts[UPDATES] += last - first
     mass.counts[WORK] += last - first
 
 
 @kernel_without_refcounts
 def push(mass: Mass, rows: Rows, page: AnyInt) -> None:
-    """Settle part of a residual and hand the rest on. Zero first: what comes back at once must not be lost."""
+    """Settle part of a residual and distribute the rest. The residual is zeroed first, for links back to the page."""
     amount = mass.residual[page]
     if amount == 0.0:
         return
@@ -347,22 +347,22 @@ def push(mass: Mass, rows: Rows, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def retract(mass: Mass, page: AnyInt, links: IdArray) -> None:
-    """Take back all that a page, read or dead, has settled and handed to these links; it is on the page again."""
+    """Withdraw all mass that a fetched or gone page settled and sent over these links; it becomes residual again."""
     kept = mass.settled[page]
     if kept == 0.0:
         return
-    life = np.int64(mass.state[page] & STATUS)
+    status = np.int64(mass.state[page] & STATUS)
     amount = kept / (1.0 - mass.rules[DAMPING])
     mass.settled[page] = 0.0
-    add(mass.totals, CAPTURED if life == FETCHED else LOST, -kept)
-    give(mass, links, np.int64(0), links.shape[0] if life == FETCHED else 0, kept - amount)
+    add(mass.totals, CAPTURED if status == FETCHED else LOST, -kept)
+    give(mass, links, np.int64(0), links.shape[0] if status == FETCHED else 0, kept - amount)
     receive(mass, page, amount)
-    add(mass.totals, account_of(life), amount)
+    add(mass.totals, account_of(status), amount)
 
 
 @kernel_without_refcounts
 def flush(mass: Mass) -> None:
-    """Hand the pool to the seeds."""
+    """Distribute the pool over the seeds."""
     amount = total(mass, POOL)
     mass.totals[POOL] = mass.totals[TOTALS + POOL] = 0.0
     for seed in range(mass.seeds.shape[0]):
@@ -374,7 +374,7 @@ def flush(mass: Mass) -> None:
 
 @kernel_without_refcounts
 def merge(mass: Mass, page: AnyInt, target: AnyInt) -> None:
-    """Let a page stand for another from now on, with all its mass; nothing of it may be settled."""
+    """Redirect a page to a target, which receives its residual; the page must have no settled mass."""
     amount = mass.residual[page]
     add(mass.totals, account_of(np.int64(mass.state[page] & STATUS)), -amount)
     if mass.state[page] & STATUS == WAITING:
@@ -390,19 +390,19 @@ def merge(mass: Mass, page: AnyInt, target: AnyInt) -> None:
 
 @kernel_without_refcounts
 def clear_touched(mass: Mass) -> None:
-    """Start a new list of touched pages."""
+    """Clear the list of touched pages."""
     for place in range(mass.counts[COUNT]):
         mass.state[mass.touched[place]] &= np.uint8(255 - TOUCHED)
     mass.counts[COUNT] = mass.counts[OVERFLOW] = 0
 
 
-SCAN_EVERY = 4  # pages that passes look at per link update, at most
-RISE, SLACK = 1.25, 0.98  # a threshold that would rise or fall by less stays: after a rise the next fall needs a pass
+SCAN_EVERY = 4  # maximum number of pages scanned per link update
+RISE, SLACK = 1.25, 0.98  # smaller changes of the threshold are ignored: each fall needs a scan
 
 
 @kernel_without_refcounts
 def step(mass: Mass, rows: Rows, page: AnyInt) -> None:
-    """Account for a page just read, whose links are in its row: what every crawl does once per page."""
+    """Account for a page just fetched, whose links are in its row; every crawl calls this once per page."""
     discover(mass, rows.targets, rows.start[page], rows.end[page])
     set_status(mass, page, FETCHED)
     if mass.rules[EAGER]:
@@ -412,9 +412,9 @@ def step(mass: Mass, rows: Rows, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def close(mass: Mass, rows: Rows) -> None:
-    """Push read and dead pages whose residual exceeds the threshold, as far as the allowance goes."""
+    """Push fetched and gone pages whose residual exceeds the threshold, within the allowance."""
     rules, counts = mass.rules, mass.counts
-    rules[ALLOWANCE] = min(rules[ALLOWANCE] + rules[EFFORT], MAX_SAVED_READS * rules[EFFORT])
+    rules[ALLOWANCE] = min(rules[ALLOWANCE] + rules[EFFORT], MAX_SAVED_FETCHES * rules[EFFORT])
     _set_threshold(mass)
     before = counts[UPDATES]
     while rules[ALLOWANCE] > counts[UPDATES] - before:
@@ -426,15 +426,15 @@ def close(mass: Mass, rows: Rows) -> None:
         page = np.int64(mass.ring[counts[HEAD] & (RING - 1)])
         counts[HEAD] += 1
         mass.state[page] &= np.uint8(255 - RINGED)
-        life = mass.state[page] & STATUS
-        if life in (FETCHED, GONE) and abs(mass.residual[page]) > rules[THRESHOLD]:
+        status = mass.state[page] & STATUS
+        if status in (FETCHED, GONE) and abs(mass.residual[page]) > rules[THRESHOLD]:
             push(mass, rows, page)
     rules[ALLOWANCE] -= counts[UPDATES] - before
 
 
 @kernel_without_refcounts
 def top_waiting(mass: Mass) -> float:
-    """Return the largest residual that waits, rounded down by 3 percent at most; 0 if none does."""
+    """Return the largest waiting residual, rounded down by at most 3 %; 0 if there is none."""
     level = mass.counts[TOP]
     while level > 0 and mass.levels[level] == 0:
         level -= 1
@@ -446,30 +446,30 @@ def top_waiting(mass: Mass) -> float:
 
 @kernel_without_refcounts
 def _set_threshold(mass: Mass) -> None:
-    """Follow the largest waiting residual; a pass that would come too soon is put off, unless nothing waits."""
+    """Follow the largest waiting residual; a scan that is not due yet is postponed, unless no page is waiting."""
     rules, counts = mass.rules, mass.counts
     top = top_waiting(mass)
     wanted = max(rules[CLOSURE] * top, rules[PRECISION] / max(counts[KNOWN], 1))
     if wanted > RISE * rules[THRESHOLD]:
         rules[THRESHOLD] = wanted
-    elif top == 0.0 or (wanted < SLACK * rules[THRESHOLD] and SCAN_EVERY * counts[WORK] >= _in_sight(mass)):
+    elif top == 0.0 or (wanted < SLACK * rules[THRESHOLD] and SCAN_EVERY * counts[WORK] >= _scan_size(mass)):
         rules[THRESHOLD] = wanted
         counts[WORK] = counts[CURSOR] = 0
 
 
 @kernel_without_refcounts
-def _in_sight(mass: Mass) -> AnyInt:
-    """Return how many pages a pass looks at: those read, while they are few, or all."""
+def _scan_size(mass: Mass) -> AnyInt:
+    """Return the number of pages to scan: the fetched pages, while they are few, or all."""
     settled = np.int64(mass.counts[SETTLED])
     return settled if settled <= RING else np.int64(mass.counts[SIZE])
 
 
 @kernel_without_refcounts
 def _refill(mass: Mass) -> bool:
-    """Look for more pages above the threshold; say whether there are any in the ring now."""
+    """Scan for more pages above the threshold; return whether the ring is non-empty."""
     counts, few = mass.counts, mass.counts[SETTLED] <= RING
     residual, state, threshold = mass.residual, mass.state, mass.rules[THRESHOLD]
-    last = _in_sight(mass)
+    last = _scan_size(mass)
     while counts[HEAD] == counts[TAIL] and (counts[CURSOR] < last or counts[MISSED]):
         if counts[CURSOR] >= last:
             counts[CURSOR] = counts[MISSED] = 0
@@ -477,8 +477,8 @@ def _refill(mass: Mass) -> bool:
         while place < last and counts[TAIL] - counts[HEAD] < RING:
             page = np.int64(mass.early[place]) if few else place
             if abs(residual[page]) > threshold and not state[page] & RINGED:
-                life = state[page] & STATUS
-                if life in (FETCHED, GONE):
+                status = state[page] & STATUS
+                if status in (FETCHED, GONE):
                     enqueue_push(mass, page)
             place += 1
         counts[CURSOR] = place
@@ -487,17 +487,17 @@ def _refill(mass: Mass) -> bool:
 
 @kernel_without_refcounts
 def sweep(mass: Mass, rows: Rows) -> None:
-    """Push every page read or dead once, in the order of ids, then the pool."""
+    """Push every fetched or gone page once, in id order, then the pool."""
     for page in range(mass.counts[SIZE]):
-        life = mass.state[page] & STATUS
-        if life in (FETCHED, GONE):
+        status = mass.state[page] & STATUS
+        if status in (FETCHED, GONE):
             push(mass, rows, page)
     flush(mass)
 
 
 @kernel_without_refcounts
 def settle(mass: Mass, rows: Rows) -> None:
-    """Close without limit of effort, after a pass over all pages."""
+    """Push to closure with unlimited effort, after a scan of all pages."""
     effort = mass.rules[EFFORT]
     mass.rules[EFFORT], mass.rules[THRESHOLD] = np.inf, np.inf
     mass.counts[WORK] = mass.counts[SIZE]
@@ -508,7 +508,7 @@ def settle(mass: Mass, rows: Rows) -> None:
 
 @kernel_without_refcounts
 def record_gone(mass: Mass, rows: Rows, page: AnyInt) -> None:
-    """Account for a page that is gone for good: what would reach its readers goes on to the seeds."""
+    """Account for a page that is permanently gone: what surfers would carry on from it goes to the seeds."""
     set_status(mass, page, GONE)
     if mass.rules[EAGER]:
         push(mass, rows, page)

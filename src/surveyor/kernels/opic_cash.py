@@ -52,33 +52,33 @@ import numpy as np
 from surveyor.arrays import ByteArray, FloatArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel_without_refcounts
 
-# Names of small numbers are NumPy scalars: a kernel would be compiled anew for each plain int it is given.
-KNOWN, GONE, REDIRECTED = map(np.uint8, (1, 2, 4))  # in `state`; 0: never heard of
+# Constants are NumPy scalars: a kernel is compiled again for each plain int literal that it is called with.
+KNOWN, GONE, REDIRECTED = map(np.uint8, (1, 2, 4))  # in `state`; 0: unknown
 OUT = GONE | REDIRECTED  # without weight
 TIME, VIRTUAL, BETA, BASE, WEIGHTS, PASSED, FORGOTTEN, DAMPING, TOTALS = map(np.int64, range(9))
 UNIFORM, PAGES, WEIGHTED, FETCHES, JUMPS, COUNTS = map(np.int64, range(6))
 
-PATIENCE = 0.02  # the virtual page is read when it holds more
-AUDIT = 1_000_000  # reads after which rounding is put right
-LEAST = 1e-12  # weights that sum to less are none
+JUMP_THRESHOLD = 0.02  # the virtual page is emptied when it holds more
+AUDIT = 1_000_000  # fetches between corrections of rounding errors
+LEAST = 1e-12  # smaller sums of weights count as 0
 
 
 class Cash(NamedTuple):
-    """Where the cash is."""
+    """The cash of all pages and of the virtual page."""
 
     cash: FloatArray
     weight: FloatArray
     settled: FloatArray
-    given: FloatArray  # by jumps, in all
+    given: FloatArray  # total received by jumps
     state: ByteArray
-    order: IdArray  # the known pages as they were found; the first WEIGHTED ones may have a weight
+    order: IdArray  # the known pages in order of discovery; only the first WEIGHTED may have a weight
     totals: FloatArray
     counts: IntArray
     earnings: Earnings
 
 
 def new_cash(pages: int, damping: float, earnings: Earnings, *, uniform: bool) -> Cash:
-    """Make room for so many pages; all cash is on the virtual page."""
+    """Allocate the state of `pages` pages, with all cash on the virtual page."""
     totals, counts = np.zeros(TOTALS), np.zeros(COUNTS, np.int64)
     totals[VIRTUAL], totals[DAMPING], counts[UNIFORM] = 1.0, damping, uniform
     cash, weight, settled, given = np.zeros((4, pages))
@@ -88,7 +88,7 @@ def new_cash(pages: int, damping: float, earnings: Earnings, *, uniform: bool) -
 
 @kernel_without_refcounts
 def cash_of(cash: Cash, page: int) -> float:
-    """Return the cash of a page, its part of the jumps included."""
+    """Return the cash of a page, including its share of the jumps."""
     if cash.state[page] & OUT:
         return float(cash.cash[page])
     return float(cash.cash[page] + cash.weight[page] * (cash.totals[BETA] - cash.settled[page]))
@@ -96,7 +96,7 @@ def cash_of(cash: Cash, page: int) -> float:
 
 @kernel_without_refcounts
 def settle(cash: Cash, page: int) -> None:
-    """Turn what jumps gave a page into cash."""
+    """Add the share of the jumps of a page to its cash."""
     bonus = cash_of(cash, page) - cash.cash[page]
     cash.settled[page] = cash.totals[BETA]
     cash.cash[page] += bonus
@@ -105,7 +105,7 @@ def settle(cash: Cash, page: int) -> None:
 
 @kernel_without_refcounts
 def discover(cash: Cash, page: int, weight: float) -> None:
-    """Add a page that is not known yet: without cash, and from now on with its weight."""
+    """Add an unknown page, without cash and with this weight."""
     cash.state[page] = KNOWN
     cash.settled[page] = cash.totals[BETA]
     cash.weight[page] = weight
@@ -145,18 +145,18 @@ def distribute(cash: Cash, page: int, targets: IdArray, first: int, last: int) -
 
 @kernel_without_refcounts
 def jump(cash: Cash) -> None:
-    """Read the virtual page, if it holds enough and there is a page to give to."""
+    """Empty the virtual page if it holds enough and some page has a weight."""
     totals = cash.totals
-    if totals[VIRTUAL] > PATIENCE and totals[WEIGHTS] > LEAST:
+    if totals[VIRTUAL] > JUMP_THRESHOLD and totals[WEIGHTS] > LEAST:
         before = totals[BETA]
         totals[BETA] += totals[VIRTUAL] / totals[WEIGHTS]
-        totals[VIRTUAL] -= (totals[BETA] - before) * totals[WEIGHTS]  # rounding leaves a trace
+        totals[VIRTUAL] -= (totals[BETA] - before) * totals[WEIGHTS]  # except for rounding
         cash.counts[JUMPS] += 1
 
 
 @kernel_without_refcounts
 def audit(cash: Cash) -> None:
-    """Take what rounding has added or lost from the virtual page, so that all cash is 1 again."""
+    """Correct rounding errors on the virtual page, so that all cash is 1 again."""
     total = cash.totals[VIRTUAL]
     for spot in range(cash.counts[PAGES]):
         total += cash_of(cash, cash.order[spot])
@@ -164,17 +164,17 @@ def audit(cash: Cash) -> None:
 
 
 @kernel_without_refcounts
-def retire(cash: Cash, page: int, fate: np.uint8) -> None:
-    """Take away the weight of a page that is GONE or has MOVED."""
+def retire(cash: Cash, page: int, status: np.uint8) -> None:
+    """Remove the weight of a page that is GONE or REDIRECTED."""
     settle(cash, page)
     if not cash.state[page] & OUT:
         cash.totals[WEIGHTS] -= cash.weight[page]
-    cash.state[page] |= fate
+    cash.state[page] |= status
 
 
 @kernel_without_refcounts
 def forget_half(cash: Cash, page: int) -> None:
-    """Let half of what a page earned over links no longer count."""
+    """Discard half of the earnings of a page over links."""
     earned = cash.earnings.history[page] + cash.cash[page] - cash.given[page]
     if cash.earnings.counts[KIND] == PLAIN:
         cash.given[page] += 0.5 * earned
@@ -185,7 +185,7 @@ def forget_half(cash: Cash, page: int) -> None:
 
 @kernel_without_refcounts
 def merge(cash: Cash, page: int, target: int) -> None:
-    """Hand what a page has and had to the known page that it stands for; from trusted pages also the weight."""
+    """Transfer cash and earnings of a page to its redirect target; with trusted pages also the weight."""
     settle(cash, target)
     retire(cash, page, REDIRECTED)
     if not cash.counts[UNIFORM] and cash.weight[page] > 0.0:
@@ -202,7 +202,7 @@ def merge(cash: Cash, page: int, target: int) -> None:
 
 @kernel_without_refcounts
 def _swap_places(cash: Cash, page: int, target: int) -> None:
-    """Bring a page that gets a weight among the first in `order`, in place of the one that loses it."""
+    """Swap a page that gets a weight with the one that loses it in `order`."""
     mine, its = 0, 0
     for spot in range(cash.counts[PAGES]):
         if cash.order[spot] == page:
@@ -232,21 +232,21 @@ def estimate(cash: Cash, out: FloatArray) -> None:
 
 
 PLAIN, FIXED, VARIABLE, BAO = map(np.int64, range(4))
-KIND, FREE, SPARE = map(np.int64, range(3))  # in `counts`: how pages are remembered, the first free pair, free pairs
-YOUNG = 0.25  # of a window: what is known for less time is blended with the average
+KIND, FREE, SPARE = map(np.int64, range(3))  # in `counts`: the window, the first free pair, free pairs
+YOUNG = 0.25  # of a window: shorter spans are blended with the average
 NONE = -1
 
 
 class Earnings(NamedTuple):
-    """What each page earned."""
+    """The earnings of each page."""
 
     history: FloatArray
-    last: FloatArray  # when it was last read, or discovered
-    reads: IdArray  # how often it was read
-    born: FloatArray  # BAO: when it was discovered
+    last: FloatArray  # time of the last fetch, or of the discovery
+    fetches: IdArray  # number of fetches
+    discovered: FloatArray  # BAO: time of the discovery
     oldest: IdArray  # its first pair
     youngest: IdArray
-    after: IdArray  # of each pair: the next of its page, or the next free one
+    after: IdArray  # the next pair of the page, or the next free pair
     when: FloatArray
     what: FloatArray
     size: FloatArray  # of the window, one number
@@ -254,7 +254,7 @@ class Earnings(NamedTuple):
 
 
 def new_earnings(pages: int, kind: np.int64 = PLAIN, size: float = 1.0) -> Earnings:
-    """Make room for so many pages."""
+    """Allocate the earnings of `pages` pages."""
     listed = pages if kind in (FIXED, VARIABLE) else 0
     return Earnings(
         np.zeros(pages),
@@ -272,13 +272,13 @@ def new_earnings(pages: int, kind: np.int64 = PLAIN, size: float = 1.0) -> Earni
 
 
 def with_pages(earnings: Earnings, room: int) -> Earnings:
-    """Return the same with room for so many more pages."""
+    """Return a copy with room for this many more pages."""
     columns = {name: getattr(earnings, name) for name in earnings._fields[:6]}
     return earnings._replace(**{name: np.pad(old, (0, room)) for name, old in columns.items() if old.size})
 
 
 def with_pairs(earnings: Earnings) -> Earnings:
-    """Return the same with room for twice as many pairs."""
+    """Return a copy with room for twice as many pairs."""
     pool = earnings.when.size
     after = np.concatenate([earnings.after, np.arange(pool + 1, 2 * pool + 1, dtype=np.int32)])
     after[-1] = earnings.counts[FREE]
@@ -289,16 +289,16 @@ def with_pairs(earnings: Earnings) -> Earnings:
 
 @kernel_without_refcounts
 def lacks_pairs(earnings: Earnings, needed: int) -> bool:
-    """Say whether the pool must grow before so many pairs can be added."""
+    """Return whether the pool has fewer than `needed` free pairs."""
     return bool(earnings.when.shape[0] > 0 and earnings.counts[SPARE] < needed)
 
 
 @kernel_without_refcounts
 def start_earnings(earnings: Earnings, page: int, now: float) -> None:
-    """Begin to remember a page that was just discovered."""
+    """Start the record of a page that was just discovered."""
     earnings.last[page] = now
     if earnings.counts[KIND] == BAO:
-        earnings.born[page] = now
+        earnings.discovered[page] = now
     elif earnings.counts[KIND] != PLAIN:
         earnings.youngest[page] = NONE
         _append(earnings, page, now, 0.0)
@@ -306,16 +306,16 @@ def start_earnings(earnings: Earnings, page: int, now: float) -> None:
 
 @kernel_without_refcounts
 def set_debt(earnings: Earnings, page: int, cash: float) -> None:
-    """Note that a page was given cash which it did not earn (not for PLAIN)."""
+    """Record cash that a page received without earning it (not for PLAIN)."""
     if earnings.counts[KIND] != PLAIN:
         earnings.history[page] = -cash
 
 
 @kernel_without_refcounts
 def record_earnings(earnings: Earnings, page: int, moved: float, now: float) -> None:
-    """Note what a page earned since it was last read."""
+    """Record the earnings of a page since its last fetch."""
     kind, history = earnings.counts[KIND], earnings.history
-    earnings.reads[page] += 1
+    earnings.fetches[page] += 1
     if kind == PLAIN:
         history[page] += moved
     elif kind == BAO:
@@ -326,23 +326,23 @@ def record_earnings(earnings: Earnings, page: int, moved: float, now: float) -> 
         if kind == FIXED:
             while earnings.when[earnings.after[earnings.oldest[page]]] <= now - earnings.size[0]:
                 _drop_oldest(earnings, page)
-        elif earnings.reads[page] >= earnings.size[0]:
+        elif earnings.fetches[page] >= earnings.size[0]:
             _drop_oldest(earnings, page)
     earnings.last[page] = now
 
 
 @kernel_without_refcounts
 def earning_rate(earnings: Earnings, page: int, cash: float, now: float, average: float) -> float:
-    """Return what a page earns per unit of time, as if it were read now with this cash (not for PLAIN)."""
+    """Return the earnings of a page per unit of time, as if it were fetched now with this cash (not for PLAIN)."""
     size = earnings.size[0]
     if earnings.counts[KIND] == BAO:
-        span, earned, young = now - earnings.born[page], _recent(earnings, page, cash, now), True
+        span, earned, young = now - earnings.discovered[page], _recent(earnings, page, cash, now), True
     else:
         fixed, pair = earnings.counts[KIND] == FIXED, earnings.oldest[page]
         while fixed and earnings.after[pair] != NONE and earnings.when[earnings.after[pair]] <= now - size:
             pair = earnings.after[pair]
         span, earned = now - earnings.when[pair], earnings.history[page] + cash
-        young = fixed or earnings.reads[page] < size
+        young = fixed or earnings.fetches[page] < size
         while earnings.after[pair] != NONE:
             pair = earnings.after[pair]
             earned += earnings.what[pair]
@@ -355,18 +355,19 @@ def earning_rate(earnings: Earnings, page: int, cash: float, now: float, average
 
 @kernel_without_refcounts
 def _recent(earnings: Earnings, page: int, earned: float, now: float) -> float:
-    """BAO: what a page earned in the last `size` units of time, or since its discovery if that is less."""
-    size, last, born, history = earnings.size[0], earnings.last[page], earnings.born[page], earnings.history[page]
-    if now - born <= size:
+    """BAO: return the earnings of the last `size` units of time, or since the discovery if that is less."""
+    size, last, history = earnings.size[0], earnings.last[page], earnings.history[page]
+    discovered = earnings.discovered[page]
+    if now - discovered <= size:
         return float(history + earned)
     if now - last < size:
-        return float(history * (size - (now - last)) / min(size, last - born) + earned)
-    return float((history + earned if last == born else earned) * size / (now - last))
+        return float(history * (size - (now - last)) / min(size, last - discovered) + earned)
+    return float((history + earned if last == discovered else earned) * size / (now - last))
 
 
 @kernel_without_refcounts
 def halve_earnings(earnings: Earnings, page: int) -> None:
-    """Forget half of what a page earned (not for PLAIN)."""
+    """Discard half of the earnings of a page (not for PLAIN)."""
     earnings.history[page] *= 0.5
     if earnings.when.shape[0] > 0:
         pair = earnings.oldest[page]
@@ -377,15 +378,15 @@ def halve_earnings(earnings: Earnings, page: int) -> None:
 
 @kernel_without_refcounts
 def transfer_earnings(earnings: Earnings, page: int, target: int) -> None:
-    """Let the page that another one stands for inherit its history, or if it was never read, all its past."""
+    """Add the history of a page to its redirect target, or the whole record if the target was never fetched."""
     earnings.history[target] += earnings.history[page]
     earnings.history[page] = 0.0
-    if earnings.reads[page] > 0 and earnings.reads[target] == 0:
+    if earnings.fetches[page] > 0 and earnings.fetches[target] == 0:
         earnings.last[target] = earnings.last[page]
-        earnings.reads[target] = earnings.reads[page]
-        earnings.reads[page] = 0
+        earnings.fetches[target] = earnings.fetches[page]
+        earnings.fetches[page] = 0
         if earnings.counts[KIND] == BAO:
-            earnings.born[target] = earnings.born[page]
+            earnings.discovered[target] = earnings.discovered[page]
         elif earnings.counts[KIND] != PLAIN:
             for spots in (earnings.oldest, earnings.youngest):
                 spots[page], spots[target] = spots[target], spots[page]

@@ -54,22 +54,22 @@ from surveyor.kernels.priority_queues import ABSENT, Queue, pop_best, set_priori
 GREEDY, CYCLE, RANDOM = map(np.int64, range(3))
 POLICY, CHANGED, TURN, TICKET, PLANS = map(np.int64, range(5))
 FAIRNESS, CLOCK, PACES = map(np.int64, range(3))
-STALE = 0.5  # priorities are renewed when jumps have given so much since
+STALE = 0.5  # priorities are renewed when jumps have given this much cash since
 
 
 class PriorityChanges(NamedTuple):
-    """Whose priority the last event changed, and what priorities depend on."""
+    """The pages whose priority the last event changed, and the state that priorities depend on."""
 
     pages: IdArray
     priorities: FloatArray
-    due: FloatArray  # random: when each page is to be read
+    due: FloatArray  # random: when each page is due
     plan: IntArray
     pace: FloatArray
     seed: KeyArray
 
 
 def new_priority_changes(pages: int, policy: np.int64, fairness: float, seed: int) -> PriorityChanges:
-    """Make room for as many changes as one event can bring."""
+    """Allocate room for all changes of one event."""
     plan, pace = np.zeros(PLANS, np.int64), np.zeros(PACES)
     plan[POLICY], pace[FAIRNESS] = policy, fairness
     due = np.zeros(pages if policy == RANDOM else 0)
@@ -77,42 +77,42 @@ def new_priority_changes(pages: int, policy: np.int64, fairness: float, seed: in
     return PriorityChanges(np.empty(room, np.int32), np.empty(room), due, plan, pace, np.array([seed], np.uint64))
 
 
-def with_room(cash: Cash, agenda: PriorityChanges, pages: int) -> tuple[Cash, PriorityChanges]:
-    """Return the same with room for so many pages."""
+def with_room(cash: Cash, changes: PriorityChanges, pages: int) -> tuple[Cash, PriorityChanges]:
+    """Return copies with room for this many pages."""
     more = pages - cash.state.size
     columns = {name: np.pad(getattr(cash, name), (0, more)) for name in cash._fields[:6]}
-    due = np.pad(agenda.due, (0, more)) if agenda.due.size else agenda.due
+    due = np.pad(changes.due, (0, more)) if changes.due.size else changes.due
     room = 2 * pages + 2
     return (
         cash._replace(**columns, earnings=with_pages(cash.earnings, more)),
-        agenda._replace(pages=np.empty(room, np.int32), priorities=np.empty(room), due=due),
+        changes._replace(pages=np.empty(room, np.int32), priorities=np.empty(room), due=due),
     )
 
 
 @kernel_without_refcounts
-def start_opic(cash: Cash, agenda: PriorityChanges, seeds: IdArray, weights: FloatArray) -> None:
-    """Give all cash to the seeds and note them."""
+def start_opic(cash: Cash, changes: PriorityChanges, seeds: IdArray, weights: FloatArray) -> None:
+    """Give all cash to the seeds and record their priorities."""
     for spot in range(seeds.shape[0]):
         discover(cash, seeds[spot], weights[spot])
-        agenda.pages[spot] = seeds[spot]
+        changes.pages[spot] = seeds[spot]
     jump(cash)
     for spot in range(seeds.shape[0]):
         set_debt(cash.earnings, seeds[spot], cash_of(cash, seeds[spot]))
     cash.totals[BASE] = cash.totals[BETA]
-    agenda.plan[CHANGED] = seeds.shape[0]
-    compute_priorities(cash, agenda)
+    changes.plan[CHANGED] = seeds.shape[0]
+    compute_priorities(cash, changes)
 
 
 @kernel_without_refcounts
 def visit(
-    cash: Cash, agenda: PriorityChanges, page: int, targets: IdArray, first: int, last: int, fate: np.uint8
+    cash: Cash, changes: PriorityChanges, page: int, targets: IdArray, first: int, last: int, status: np.uint8
 ) -> None:
-    """Account for a page that was read (with these links) or is GONE; note whose priority changed."""
+    """Account for a page that was fetched (with these links) or is GONE; record the changed priorities."""
     known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
     if cash.state[page] == 0:
         discover(cash, page, 1.0 if cash.counts[UNIFORM] else 0.0)
-    again = cash.state[page] & fate & GONE
-    if fate == GONE:
+    again = cash.state[page] & status & GONE
+    if status == GONE:
         retire(cash, page, GONE)
         cash.state[page] = KNOWN | GONE
     elif cash.state[page] & OUT:
@@ -123,69 +123,69 @@ def visit(
     if again:
         forget_half(cash, page)
     changed = 0
-    if agenda.plan[POLICY] == GREEDY:
-        noted = agenda.pages
+    if changes.plan[POLICY] == GREEDY:
+        recorded = changes.pages
         for link in range(first, last):
-            noted[changed] = targets[link]
+            recorded[changed] = targets[link]
             changed += 1
-    agenda.plan[CHANGED] = changed
-    finish(cash, agenda, page, known, jumps)
+    changes.plan[CHANGED] = changed
+    finish(cash, changes, page, known, jumps)
 
 
 @kernel_without_refcounts
-def redirect(cash: Cash, agenda: PriorityChanges, page: int, target: int) -> None:
-    """Account for a page that turned out to stand for another one; note whose priority changed."""
+def redirect(cash: Cash, changes: PriorityChanges, page: int, target: int) -> None:
+    """Account for a page that redirects to another one; record the changed priorities."""
     known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
     for new in (page, target):
         if cash.state[new] == 0:
             discover(cash, new, 1.0 if cash.counts[UNIFORM] else 0.0)
     merge(cash, page, target)
-    agenda.pages[0] = target
-    agenda.plan[CHANGED] = 1 if agenda.plan[POLICY] == GREEDY else 0
-    finish(cash, agenda, page, known, jumps)
+    changes.pages[0] = target
+    changes.plan[CHANGED] = 1 if changes.plan[POLICY] == GREEDY else 0
+    finish(cash, changes, page, known, jumps)
 
 
 @kernel_without_refcounts
-def finish(cash: Cash, agenda: PriorityChanges, page: int, known: int, jumps: int) -> None:
-    """Note the page itself, pages discovered, pages that jumps gave to, and the page whose turn it is."""
-    noted, plan, order, counts, totals = agenda.pages, agenda.plan, cash.order, cash.counts, cash.totals
+def finish(cash: Cash, changes: PriorityChanges, page: int, known: int, jumps: int) -> None:
+    """Record the page itself, discovered pages, pages that jumps gave to, and the page whose turn it is."""
+    recorded, plan, order, counts, totals = changes.pages, changes.plan, cash.order, cash.counts, cash.totals
     changed, greedy, turn = plan[CHANGED], plan[POLICY] == GREEDY, False
-    noted[changed] = page
+    recorded[changed] = page
     changed += 1
-    if greedy:  # whatever was discovered has got cash, and is noted
+    if greedy:  # discovered pages have received cash, so they are recorded
         given = (totals[BETA] - totals[BASE]) * totals[WEIGHTS]
         if counts[JUMPS] > jumps and (given > STALE or not counts[UNIFORM]):
             totals[BASE] = totals[BETA]
             for spot in range(counts[WEIGHTED]):
-                noted[changed] = order[spot]
+                recorded[changed] = order[spot]
                 changed += 1
-        if np.int64(agenda.pace[FAIRNESS] * counts[FETCHES]) > plan[TURN]:
-            noted[changed] = order[plan[TURN] % counts[PAGES]]
+        if np.int64(changes.pace[FAIRNESS] * counts[FETCHES]) > plan[TURN]:
+            recorded[changed] = order[plan[TURN] % counts[PAGES]]
             changed += 1
             plan[TURN] += 1
             turn = True
     else:
         for spot in range(known, counts[PAGES]):
-            noted[changed] = order[spot]
+            recorded[changed] = order[spot]
             changed += 1
         if plan[POLICY] == RANDOM:
-            agenda.pace[CLOCK] = max(agenda.pace[CLOCK], agenda.due[page])
+            changes.pace[CLOCK] = max(changes.pace[CLOCK], changes.due[page])
     plan[CHANGED] = changed
-    compute_priorities(cash, agenda)
+    compute_priorities(cash, changes)
     if turn:
-        agenda.priorities[changed - 1] = inf
+        changes.priorities[changed - 1] = inf
 
 
 @kernel_without_refcounts
-def compute_priorities(cash: Cash, agenda: PriorityChanges) -> None:
-    """Work out the priorities that the pages noted have from now on."""
-    noted, priorities, plan, due = agenda.pages, agenda.priorities, agenda.plan, agenda.due
+def compute_priorities(cash: Cash, changes: PriorityChanges) -> None:
+    """Compute the priorities of the recorded pages."""
+    recorded, priorities, plan, due = changes.pages, changes.priorities, changes.plan, changes.due
     held, weight, settled, state = cash.cash, cash.weight, cash.settled, cash.state
     beta = cash.totals[BETA]
     left_out = beta - cash.totals[BASE] if cash.counts[UNIFORM] else 0.0
-    seed, clock, ticket, policy = agenda.seed[0], agenda.pace[CLOCK], plan[TICKET], plan[POLICY]
+    seed, clock, ticket, policy = changes.seed[0], changes.pace[CLOCK], plan[TICKET], plan[POLICY]
     for change in range(plan[CHANGED]):
-        page = noted[change]
+        page = recorded[change]
         if policy == GREEDY:
             priorities[change] = held[page] - left_out
             if not state[page] & OUT:
@@ -201,10 +201,10 @@ def compute_priorities(cash: Cash, agenda: PriorityChanges) -> None:
 
 
 @kernel_without_refcounts
-def run_opic(cash: Cash, agenda: PriorityChanges, rows: Rows, dead: BoolArray, queue: Queue, taken: IdArray) -> int:
-    """Read as many pages as `taken` has room for, the same ones again and again; write which.
+def run_opic(cash: Cash, changes: PriorityChanges, rows: Rows, dead: BoolArray, queue: Queue, taken: IdArray) -> int:
+    """Fetch `taken.size` pages, with repetition, and write their ids to `taken`.
 
-    Returns how many were read: fewer if the queue is empty, or if the pool of pairs must grow first.
+    Returns the number of fetches: fewer if the queue is empty, or if the pool of pairs must grow first.
     """
     for done in range(taken.shape[0]):
         page = pop_best(queue)
@@ -214,23 +214,23 @@ def run_opic(cash: Cash, agenda: PriorityChanges, rows: Rows, dead: BoolArray, q
         if lacks_pairs(cash.earnings, last - first + 2):
             set_priority(queue, page, inf)
             return done
-        visit(cash, agenda, page, rows.targets, first, last, GONE if dead[page] else KNOWN)
-        apply_changes(queue, agenda)
+        visit(cash, changes, page, rows.targets, first, last, GONE if dead[page] else KNOWN)
+        apply_changes(queue, changes)
         taken[done] = page
     return int(taken.shape[0])
 
 
 @kernel_without_refcounts
-def apply_changes(queue: Queue, agenda: PriorityChanges) -> None:
-    """Tell a queue what is on the agenda."""
-    pages, priorities = agenda.pages, agenda.priorities
-    for change in range(agenda.plan[CHANGED]):
+def apply_changes(queue: Queue, changes: PriorityChanges) -> None:
+    """Apply the recorded changes to a queue."""
+    pages, priorities = changes.pages, changes.priorities
+    for change in range(changes.plan[CHANGED]):
         set_priority(queue, pages[change], priorities[change])
 
 
 @kernel_without_refcounts
 def copy_queue(larger: Queue, queue: Queue) -> None:
-    """Fill a larger queue with all pages of this one."""
+    """Copy all pages of a queue to a larger one."""
     for page in range(queue.priority.shape[0]):
         if queue.before[page] != ABSENT:
             set_priority(larger, page, queue.priority[page])

@@ -36,8 +36,8 @@ class Queue(NamedTuple):
 
     priority: FloatArray
     bits: KeyArray
-    after: IdArray  # the next page of the bucket, or the place in the heap
-    before: IdArray  # the page before in the bucket, or NONE, ABSENT, OPEN
+    after: IdArray  # the next page of the bucket, or the index in the heap
+    before: IdArray  # the previous page of the bucket, or NONE, ABSENT, OPEN, LEASED
     heads: IdArray  # the first page of each bucket
     used: KeyArray  # one bit per bucket
     heap: IdArray
@@ -45,7 +45,7 @@ class Queue(NamedTuple):
 
 
 def new_queue(pages: int) -> Queue:
-    """Make room for so many pages."""
+    """Allocate a queue for page ids below `pages`."""
     priority = np.zeros(pages)
     return Queue(
         priority,
@@ -61,7 +61,7 @@ def new_queue(pages: int) -> Queue:
 
 @kernel_without_refcounts
 def bucket_of(queue: Queue, page: AnyInt) -> int:
-    """Return the bucket of a page: the first bits of its priority, in an order that floats and bits share."""
+    """Return the bucket of a page: the first bits of its priority, mapped so that integers sort like floats."""
     bits = queue.bits[page]
     bits = ~bits if bits & SIGN else bits | SIGN
     return int(np.int64(bits >> SHIFT))
@@ -69,13 +69,13 @@ def bucket_of(queue: Queue, page: AnyInt) -> int:
 
 @kernel_without_refcounts
 def set_priority(queue: Queue, page: AnyInt, priority: float) -> None:
-    """Put a page into the queue, or change its priority."""
+    """Add a page to the queue, or change its priority."""
     if queue.before[page] == LEASED:
         return
     old = BUCKETS
     if queue.before[page] > ABSENT:
         old = bucket_of(queue, page)
-    queue.priority[page] = priority + 0.0  # minus zero would fall into another bucket than zero
+    queue.priority[page] = priority + 0.0  # minus zero would be in another bucket than zero
     new = bucket_of(queue, page)
     if queue.before[page] == OPEN:
         if new >= queue.counts[FLOOR]:
@@ -96,7 +96,7 @@ def set_priority(queue: Queue, page: AnyInt, priority: float) -> None:
 
 @kernel_without_refcounts
 def remove(queue: Queue, page: AnyInt) -> None:
-    """Take a page out, wherever it is; one that was handed out may come back from now on."""
+    """Remove a page; a leased page may be queued again from now on."""
     where = queue.before[page]
     queue.before[page] = ABSENT
     if where in (ABSENT, LEASED):
@@ -112,7 +112,7 @@ def remove(queue: Queue, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def best_page(queue: Queue) -> int:
-    """Return the page of highest priority; -1 when there is none."""
+    """Return the page of highest priority, or -1."""
     if queue.counts[SIZE] == 0 and not _open(queue):
         return -1
     return int(queue.heap[0])
@@ -120,7 +120,7 @@ def best_page(queue: Queue) -> int:
 
 @kernel_without_refcounts
 def lease_best(queue: Queue) -> int:
-    """Hand out the page of highest priority; -1 when there is none."""
+    """Lease the page of highest priority; return it, or -1."""
     page = best_page(queue)
     if page >= 0:
         _leave_heap(queue, page)
@@ -131,7 +131,7 @@ def lease_best(queue: Queue) -> int:
 
 @kernel_without_refcounts
 def pop_best(queue: Queue) -> int:
-    """Take the page of highest priority out; -1 when there is none."""
+    """Remove the page of highest priority; return it, or -1."""
     page = lease_best(queue)
     if page >= 0:
         remove(queue, page)
@@ -140,15 +140,15 @@ def pop_best(queue: Queue) -> int:
 
 @kernel_without_refcounts
 def update_priorities(queue: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
-    """Set the priorities of pages that wait or have `also` that life; return the place of a wrong entry, or -1."""
+    """Set the priorities of pages with status WAITING or `also`; return the index of an invalid entry, or -1."""
     for entry in range(pages.shape[0]):
         page = pages[entry]
         if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
             return entry
-        life = state[page] & STATUS
-        if life == UNKNOWN:
+        status = state[page] & STATUS
+        if status == UNKNOWN:
             return entry
-        if life in (WAITING, also):
+        if status in (WAITING, also):
             set_priority(queue, page, priorities[entry])
     return -1
 
@@ -233,13 +233,13 @@ def _leave_heap(queue: Queue, page: AnyInt) -> None:
 
 @kernel_without_refcounts
 def _first(queue: Queue, page: AnyInt, other: AnyInt) -> bool:
-    mine, its = queue.priority[page], queue.priority[other]
-    return bool(mine > its or (mine == its and page < other))
+    one_priority, other_priority = queue.priority[page], queue.priority[other]
+    return bool(one_priority > other_priority or (one_priority == other_priority and page < other))
 
 
 @kernel_without_refcounts
 def _sift(queue: Queue, hole: AnyInt) -> None:
-    """Move the page in this place of the heap up or down to where it belongs."""
+    """Restore the heap order at this index."""
     page = queue.heap[hole]
     while hole > 0:
         parent = queue.heap[(hole - 1) >> 1]
@@ -279,16 +279,16 @@ class HostHeaps(NamedTuple):
     """The arrays of the heaps."""
 
     priority: FloatArray
-    child: IdArray  # the first page below
-    sibling: IdArray  # the next page below the same one
-    before: IdArray  # the page whose child or sibling this is, or ROOT, ABSENT, LEASED
-    host: IdArray  # of each page; NONE where it is not known yet
+    child: IdArray  # the first child
+    sibling: IdArray  # the next child of the same parent
+    before: IdArray  # the parent or previous sibling, or HEAP_ROOT, HEAP_ABSENT, HEAP_LEASED
+    host: IdArray  # of each page; NONE if unknown
     root: IdArray  # the best page of each host
-    awake: ByteArray  # hosts that may be asked now
+    ready: ByteArray  # hosts that may be requested now
 
 
 def new_host_heaps(pages: int, hosts: int) -> HostHeaps:
-    """Make room for so many pages and hosts."""
+    """Allocate heaps for ids below `pages` and `hosts`."""
     return HostHeaps(
         np.zeros(pages),
         np.full(pages, NONE, np.int32),
@@ -302,191 +302,191 @@ def new_host_heaps(pages: int, hosts: int) -> HostHeaps:
 
 @kernel_without_refcounts
 def update_host_priorities(
-    forest: HostHeaps, hosts: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt
+    heaps: HostHeaps, hosts: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt
 ) -> int:
-    """Set the priorities of pages that wait or have `also` that life; return -1, or the place of a wrong entry.
+    """Set the priorities of pages with status WAITING or `also`; return -1, or the index of an invalid entry.
 
-    At a page whose host is not known it stops: -2, -3, … stand for the places 0, 1, …
+    It stops at a page whose host is unknown: -2, -3, … mean the entries 0, 1, …
     """
     for entry in range(pages.shape[0]):
         page = pages[entry]
         if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
             return entry
-        life = state[page] & STATUS
-        if life == UNKNOWN:
+        status = state[page] & STATUS
+        if status == UNKNOWN:
             return entry
-        if forest.host[page] == NONE:
+        if heaps.host[page] == NONE:
             return -2 - entry
-        if life in (WAITING, also):
-            set_page_priority(forest, hosts, page, priorities[entry])
+        if status in (WAITING, also):
+            set_page_priority(heaps, hosts, page, priorities[entry])
     return -1
 
 
 @kernel_without_refcounts
-def set_page_priority(forest: HostHeaps, hosts: Queue, page: AnyInt, priority: float) -> None:
-    """Put a page into the heap of its host, or change its priority."""
-    where, old = forest.before[page], forest.priority[page]
-    forest.priority[page] = priority
+def set_page_priority(heaps: HostHeaps, hosts: Queue, page: AnyInt, priority: float) -> None:
+    """Add a page to the heap of its host, or change its priority."""
+    where, old = heaps.before[page], heaps.priority[page]
+    heaps.priority[page] = priority
     if where == HEAP_LEASED or (where != HEAP_ABSENT and priority == old):
         return
-    host = forest.host[page]
+    host = heaps.host[page]
     if where == HEAP_ABSENT:
-        _add(forest, host, page)
+        _add(heaps, host, page)
     elif priority > old:
         if where != HEAP_ROOT:
-            _cut(forest, page)
-            _add(forest, host, page)
-    elif forest.child[page] != NONE:
-        _take_out(forest, host, page)
-        _add(forest, host, page)
-    update_host(forest, hosts, host)
+            _cut(heaps, page)
+            _add(heaps, host, page)
+    elif heaps.child[page] != NONE:
+        _take_out(heaps, host, page)
+        _add(heaps, host, page)
+    update_host(heaps, hosts, host)
 
 
 @kernel_without_refcounts
-def lease_from_host(forest: HostHeaps, hosts: Queue, host: AnyInt) -> int:
-    """Hand out the best page of a host; -1 if it has none."""
-    page = forest.root[host]
+def lease_from_host(heaps: HostHeaps, hosts: Queue, host: AnyInt) -> int:
+    """Lease the best page of a host; return it, or -1."""
+    page = heaps.root[host]
     if page != NONE:
-        _take_out(forest, host, page)
-        forest.before[page] = HEAP_LEASED
-        update_host(forest, hosts, host)
+        _take_out(heaps, host, page)
+        heaps.before[page] = HEAP_LEASED
+        update_host(heaps, hosts, host)
     return int(page)
 
 
 @kernel_without_refcounts
-def next_host(forest: HostHeaps, hosts: Queue, host: AnyInt, leases: AnyInt, rests: AnyInt) -> int:
-    """Hand out the best page of a host, let it rest, either, both or none; return the best host then, -1 if none."""
-    if leases:
-        lease_from_host(forest, hosts, host)
-    if rests:
-        mark_not_ready(forest, hosts, host)
+def next_host(heaps: HostHeaps, hosts: Queue, host: AnyInt, lease: AnyInt, release: AnyInt) -> int:
+    """Lease the best page of a host and/or mark the host as not ready; return the best ready host then, or -1."""
+    if lease:
+        lease_from_host(heaps, hosts, host)
+    if release:
+        mark_not_ready(heaps, hosts, host)
     return best_page(hosts)
 
 
 @kernel_without_refcounts
-def return_page(forest: HostHeaps, hosts: Queue, page: AnyInt) -> None:
-    """Put a page that was handed out into its heap again, with the priority that it has by now."""
-    if forest.before[page] == HEAP_LEASED:
-        forest.before[page] = HEAP_ABSENT
-        set_page_priority(forest, hosts, page, forest.priority[page])
+def return_page(heaps: HostHeaps, hosts: Queue, page: AnyInt) -> None:
+    """Return a leased page to its heap, with its current priority."""
+    if heaps.before[page] == HEAP_LEASED:
+        heaps.before[page] = HEAP_ABSENT
+        set_page_priority(heaps, hosts, page, heaps.priority[page])
 
 
 @kernel_without_refcounts
-def remove_page(forest: HostHeaps, hosts: Queue, page: AnyInt) -> bool:
-    """Take a page out, wherever it is; return whether it was waiting in a heap."""
-    where = forest.before[page]
+def remove_page(heaps: HostHeaps, hosts: Queue, page: AnyInt) -> bool:
+    """Remove a page; return whether it was in a heap."""
+    where = heaps.before[page]
     if where in (HEAP_ABSENT, HEAP_LEASED):
-        forest.before[page] = HEAP_ABSENT
+        heaps.before[page] = HEAP_ABSENT
         return False
-    _take_out(forest, forest.host[page], page)
-    update_host(forest, hosts, forest.host[page])
+    _take_out(heaps, heaps.host[page], page)
+    update_host(heaps, hosts, heaps.host[page])
     return True
 
 
 @kernel_without_refcounts
-def mark_ready(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
-    """Let a host be asked."""
-    forest.awake[host] = 1
-    update_host(forest, hosts, host)
+def mark_ready(heaps: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Mark a host as ready for a request."""
+    heaps.ready[host] = 1
+    update_host(heaps, hosts, host)
 
 
 @kernel_without_refcounts
-def mark_all_ready(forest: HostHeaps, hosts: Queue, woken: IdArray) -> None:
-    """Let hosts be asked."""
-    for host in woken:
-        mark_ready(forest, hosts, host)
+def mark_all_ready(heaps: HostHeaps, hosts: Queue, ready: IdArray) -> None:
+    """Mark hosts as ready for a request."""
+    for host in ready:
+        mark_ready(heaps, hosts, host)
 
 
 @kernel_without_refcounts
-def mark_not_ready(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
-    """Let a host not be asked for now."""
-    forest.awake[host] = 0
+def mark_not_ready(heaps: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Mark a host as not ready."""
+    heaps.ready[host] = 0
     remove(hosts, host)
 
 
 @kernel_without_refcounts
-def update_host(forest: HostHeaps, hosts: Queue, host: AnyInt) -> None:
-    """Rank a host by its best page, if it may be asked."""
-    if not forest.awake[host]:
+def update_host(heaps: HostHeaps, hosts: Queue, host: AnyInt) -> None:
+    """Queue a ready host by the priority of its best page."""
+    if not heaps.ready[host]:
         return
-    page = forest.root[host]
+    page = heaps.root[host]
     if page == NONE:
         remove(hosts, host)
     else:
-        set_priority(hosts, host, forest.priority[page])
+        set_priority(hosts, host, heaps.priority[page])
 
 
 @kernel_without_refcounts
-def _add(forest: HostHeaps, host: AnyInt, page: AnyInt) -> None:
-    """Put a page that is in no heap into that of its host."""
-    forest.before[page] = HEAP_ROOT
-    forest.sibling[page] = NONE
-    root = forest.root[host]
-    forest.root[host] = page if root == NONE else _meld(forest, root, page)
+def _add(heaps: HostHeaps, host: AnyInt, page: AnyInt) -> None:
+    """Add a page that is in no heap to that of its host."""
+    heaps.before[page] = HEAP_ROOT
+    heaps.sibling[page] = NONE
+    root = heaps.root[host]
+    heaps.root[host] = page if root == NONE else _meld(heaps, root, page)
 
 
 @kernel_without_refcounts
-def _take_out(forest: HostHeaps, host: AnyInt, page: AnyInt) -> None:
-    """Take a page out of the heap; the pages below it stay."""
-    rest_ = _gather(forest, page)
-    if forest.before[page] == HEAP_ROOT:
-        forest.root[host] = rest_
+def _take_out(heaps: HostHeaps, host: AnyInt, page: AnyInt) -> None:
+    """Remove a page from the heap; its descendants stay."""
+    children = _gather(heaps, page)
+    if heaps.before[page] == HEAP_ROOT:
+        heaps.root[host] = children
     else:
-        _cut(forest, page)
-        if rest_ != NONE:
-            forest.root[host] = _meld(forest, forest.root[host], rest_)
-    forest.before[page] = HEAP_ABSENT
+        _cut(heaps, page)
+        if children != NONE:
+            heaps.root[host] = _meld(heaps, heaps.root[host], children)
+    heaps.before[page] = HEAP_ABSENT
 
 
 @kernel_without_refcounts
-def _meld(forest: HostHeaps, one: AnyInt, other: AnyInt) -> int:
-    """Join two heaps; return the better top."""
-    mine, its = forest.priority[one], forest.priority[other]
-    if mine < its or (mine == its and other < one):
+def _meld(heaps: HostHeaps, one: AnyInt, other: AnyInt) -> int:
+    """Meld two heaps; return the root."""
+    one_priority, other_priority = heaps.priority[one], heaps.priority[other]
+    if one_priority < other_priority or (one_priority == other_priority and other < one):
         one, other = other, one
-    first = forest.child[one]
-    forest.sibling[other] = first
+    first = heaps.child[one]
+    heaps.sibling[other] = first
     if first != NONE:
-        forest.before[first] = other
-    forest.before[other] = one
-    forest.child[one] = other
+        heaps.before[first] = other
+    heaps.before[other] = one
+    heaps.child[one] = other
     return int(one)
 
 
 @kernel_without_refcounts
-def _cut(forest: HostHeaps, page: AnyInt) -> None:
-    """Take a page with all below it from the page above."""
-    above, following = forest.before[page], forest.sibling[page]
-    if forest.child[above] == page:
-        forest.child[above] = following
+def _cut(heaps: HostHeaps, page: AnyInt) -> None:
+    """Cut the subtree of a page from its parent."""
+    above, following = heaps.before[page], heaps.sibling[page]
+    if heaps.child[above] == page:
+        heaps.child[above] = following
     else:
-        forest.sibling[above] = following
+        heaps.sibling[above] = following
     if following != NONE:
-        forest.before[following] = above
-    forest.sibling[page] = NONE
-    forest.before[page] = HEAP_ROOT
+        heaps.before[following] = above
+    heaps.sibling[page] = NONE
+    heaps.before[page] = HEAP_ROOT
 
 
 @kernel_without_refcounts
-def _gather(forest: HostHeaps, page: AnyInt) -> int:
-    """Join the heaps below a page: pairs from left to right, then all from right to left; return the top or NONE."""
-    one, pairs = np.int64(forest.child[page]), np.int64(NONE)
-    forest.child[page] = NONE
+def _gather(heaps: HostHeaps, page: AnyInt) -> int:
+    """Meld the children of a page: pairs from left to right, then all from right to left; return the root or NONE."""
+    one, pairs = np.int64(heaps.child[page]), np.int64(NONE)
+    heaps.child[page] = NONE
     while one != NONE:
-        other = np.int64(forest.sibling[one])
+        other = np.int64(heaps.sibling[one])
         following = np.int64(NONE)
-        forest.sibling[one], forest.before[one] = NONE, HEAP_ROOT
+        heaps.sibling[one], heaps.before[one] = NONE, HEAP_ROOT
         if other != NONE:
-            following = np.int64(forest.sibling[other])
-            forest.sibling[other], forest.before[other] = NONE, HEAP_ROOT
-            one = np.int64(_meld(forest, one, other))
-        forest.sibling[one] = pairs  # a list of the pairs, last first
+            following = np.int64(heaps.sibling[other])
+            heaps.sibling[other], heaps.before[other] = NONE, HEAP_ROOT
+            one = np.int64(_meld(heaps, one, other))
+        heaps.sibling[one] = pairs  # a list of the pairs, last first
         pairs = one
         one = following
     top = np.int64(NONE)
     while pairs != NONE:
-        following = np.int64(forest.sibling[pairs])
-        forest.sibling[pairs] = NONE
-        top = pairs if top == NONE else np.int64(_meld(forest, top, pairs))
+        following = np.int64(heaps.sibling[pairs])
+        heaps.sibling[pairs] = NONE
+        top = pairs if top == NONE else np.int64(_meld(heaps, top, pairs))
         pairs = following
     return int(top)

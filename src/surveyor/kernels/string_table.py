@@ -17,28 +17,28 @@ import numpy as np
 from surveyor.arrays import ByteArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 
-ROUNDS, LAST_ROUNDS = 1, 3  # after each eight bytes, and at the end
+ROUNDS, LAST_ROUNDS = 1, 3  # of SipHash: per eight bytes, and at the end
 
 
 class HashTable(NamedTuple):
-    """What is known: ids by slot (a power of two of them, -1 where empty), and each string with its hash."""
+    """Ids by slot (a power of two of slots, -1 if empty), and each string with its hash."""
 
     slots: IdArray
     hashes: KeyArray
     offsets: IntArray
     blob: ByteArray
-    key: KeyArray  # two numbers
+    key: KeyArray  # two integers
 
 
 @kernel
 def sip_hash(text: ByteArray, first: int, last: int, key: KeyArray, rounds: int, last_rounds: int) -> int:
-    """Hash text[first:last] to 64 bits: SipHash with so many rounds."""
+    """Hash text[first:last] to 64 bits with SipHash."""
     v0, v1 = key[0] ^ np.uint64(0x736F6D6570736575), key[1] ^ np.uint64(0x646F72616E646F6D)
     v2, v3 = key[0] ^ np.uint64(0x6C7967656E657261), key[1] ^ np.uint64(0x7465646279746573)
     at, end, one = np.uint64(first), np.uint64(last), np.uint64(1)
     words = (last - first) // 8
     for block in range(words + 2):
-        if block < words:  # without a sign, places need no check
+        if block < words:  # unsigned indices need no check for negative ones
             word = np.uint64(text[at])
             word |= np.uint64(text[at + one]) << np.uint64(8)
             word |= np.uint64(text[at + np.uint64(2)]) << np.uint64(16)
@@ -79,13 +79,13 @@ def sip_hash(text: ByteArray, first: int, last: int, key: KeyArray, rounds: int,
 
 @kernel
 def hash_bytes(text: ByteArray, first: int, last: int, key: KeyArray) -> int:
-    """Hash text[first:last] to 64 bits, as all tables do."""
+    """Hash text[first:last] to 64 bits with SipHash-1-3."""
     return sip_hash(text, first, last, key, ROUNDS, LAST_ROUNDS)
 
 
 @kernel
 def same_bytes(a: ByteArray, a_first: int, a_last: int, b: ByteArray, b_first: int, b_last: int) -> bool:
-    """Say whether two byte ranges hold the same text."""
+    """Return whether two byte ranges are equal."""
     if a_last - a_first != b_last - b_first:
         return False
     for step in range(a_last - a_first):
@@ -96,7 +96,7 @@ def same_bytes(a: ByteArray, a_first: int, a_last: int, b: ByteArray, b_first: i
 
 @kernel
 def find_slot(table: HashTable, text: ByteArray, first: int, last: int, value: int) -> int:
-    """Return the slot of a string with this hash: the one that holds its id, or the empty one where it would go."""
+    """Return the slot of a string with this hash: the slot of its id, or the empty slot for it."""
     mask = np.uint64(table.slots.shape[0] - 1)
     slot = np.int64(np.uint64(value) & mask)
     while True:
@@ -163,7 +163,7 @@ def hash_all(blob: ByteArray, offsets: IntArray, key: KeyArray, hashes: KeyArray
 
 @kernel
 def host_spans(blob: ByteArray, offsets: IntArray, pages: IdArray, spans: IntArray) -> None:
-    """Find where in the blob the hosts, without port, of normalised URLs are."""
+    """Find the spans of the hosts, without port, of normalised URLs in the blob."""
     slash, colon, bracket = 47, 58, 93
     for place in range(pages.shape[0]):
         first = offsets[pages[place]] + 7

@@ -25,7 +25,7 @@ from surveyor.kernels.sketches import count_ones
 
 Ids = npt.NDArray[np.uint32]
 ONE, WORD, REST = np.uint64(1), np.uint64(6), np.uint64(63)
-SAMPLE_STREAM = 41  # the purpose of these draws: no other draw from the same seed is like them
+SAMPLE_STREAM = 41  # the stream of random numbers of samples
 
 
 class Adjacency(NamedTuple):
@@ -37,9 +37,9 @@ class Adjacency(NamedTuple):
 
 @kernel
 def sample_domains(first: int, last: int, seed: np.uint64, least: np.uint64, most: np.uint64, out: Ids) -> int:
-    """Write the domains from `first` on whose hash lies from `least` to `most`, rising; return how many there are.
+    """Write the domains of range(first, last) whose hash is from `least` to `most`, ascending; return their number.
 
-    A sample with a higher `most` holds that with a lower one, and samples of separate ranges of hashes add up.
+    A sample with a higher `most` contains that with a lower one; samples of disjoint ranges of hashes are disjoint.
     """
     found = 0
     for node in range(np.uint64(first), np.uint64(last)):
@@ -54,7 +54,7 @@ def sample_domains(first: int, last: int, seed: np.uint64, least: np.uint64, mos
 def _within(
     links: Adjacency, start: np.uint64, levels: int, stamp: np.uint32, seen: Ids, queue: Ids
 ) -> tuple[int, int]:
-    """Mark all within `levels` links of a domain; return where the outermost level lies in the queue."""
+    """Mark all domains within `levels` links of a domain; return the range of the outermost level in the queue."""
     indptr, indices = links.indptr, links.indices
     queue[0] = start
     seen[start] = stamp
@@ -77,7 +77,7 @@ def _within(
 def count_supporters(
     links: Adjacency, nodes: Ids, depth: int, stamp: int, seen: Ids, queue: Ids, counts: IntArray
 ) -> None:
-    """Count for each domain those exactly `depth` links away."""
+    """Count, for each domain, the domains exactly `depth` links away."""
     indptr, indices = links.indptr, links.indices
     for place in range(nodes.size):
         mark = np.uint32(stamp + place)
@@ -95,7 +95,7 @@ def count_supporters(
 
 @kernel
 def credit_supported(links: Adjacency, nodes: Ids, depth: int, stamp: int, seen: Ids, queue: Ids, counts: Ids) -> int:
-    """Add one to every domain exactly `depth` links from each of these; return the links that were followed."""
+    """Add one to every domain exactly `depth` links from each of `nodes`; return the links followed."""
     indptr, indices = links.indptr, links.indices
     followed = 0
     for place in range(nodes.size):
@@ -115,7 +115,7 @@ def credit_supported(links: Adjacency, nodes: Ids, depth: int, stamp: int, seen:
 
 @kernel
 def count_paths(links: Adjacency, nodes: Ids, counts: IntArray) -> None:
-    """Count the paths of two links that begin at each of these domains."""
+    """Count the paths of two links that start at each of these domains."""
     indptr, indices = links.indptr, links.indices
     for place in range(nodes.size):
         node = np.uint64(nodes[place])
@@ -128,7 +128,7 @@ def count_paths(links: Adjacency, nodes: Ids, counts: IntArray) -> None:
 
 @kernel
 def domains_at_depth(links: Adjacency, node: int, depth: int, stamp: int, seen: Ids, queue: Ids) -> tuple[int, int]:
-    """Gather those exactly `depth` links from a domain; return where they lie in the queue."""
+    """Find the domains exactly `depth` links from a domain; return their range in the queue."""
     return _within(links, np.uint64(node), depth, np.uint32(stamp), seen, queue)
 
 
@@ -144,21 +144,21 @@ def sum_in_neighbours(links: Adjacency, weights: FloatArray, first: int, last: i
 
 
 class SampledLinks(NamedTuple):
-    """The sample, turned round: from each domain that matters to the sampled domains that link to it."""
+    """The transposed sample: from each relevant domain to the sampled domains that link to it."""
 
-    bits: KeyArray  # which domains matter, 64 to a word
-    before: Ids  # how many bits are set before each word
-    first: IntArray  # of those that matter, in order: where its list begins
-    own: IdArray  # its own number in the sample, or -1
+    bits: KeyArray  # which domains are relevant, 64 to a word
+    before: Ids  # number of bits set before each word
+    first: IntArray  # start of the list of each relevant domain, by rank
+    own: IdArray  # the number in the sample of each relevant domain, or -1
     sampled: Ids  # the lists: numbers in the sample
-    sieve: KeyArray  # a smaller set of bits, at `id * factor >> shift`, that holds all that matter, and some others
+    sieve: KeyArray  # a smaller bit set, at `id * factor >> shift`: all relevant domains and false positives
     factor: np.uint32
     shift: np.uint32
 
 
 @kernel
 def set_bits(nodes: Ids, bits: KeyArray) -> None:
-    """Mark domains."""
+    """Set the bits of domains."""
     for place in range(nodes.size):
         node = np.uint64(nodes[place])
         bits[node >> WORD] |= ONE << (node & REST)
@@ -166,7 +166,7 @@ def set_bits(nodes: Ids, bits: KeyArray) -> None:
 
 @kernel
 def count_bits(bits: KeyArray, before: Ids) -> int:
-    """Count the marks before each word; return how many there are."""
+    """Count the set bits before each word; return their total."""
     total = np.uint64(0)
     for word in range(bits.size):
         before[word] = total
@@ -176,26 +176,26 @@ def count_bits(bits: KeyArray, before: Ids) -> int:
 
 @kernel
 def bit_rank(node: np.uint64, bits: KeyArray, before: Ids) -> np.uint64:
-    """Return the place of a marked domain among all that are."""
+    """Return the rank of a set bit: the number of set bits before it."""
     word = node >> WORD
     return before[word] + count_ones(bits[word] & ((ONE << (node & REST)) - ONE))  # type: ignore[no-any-return]
 
 
 @kernel
 def bit_ranks(nodes: Ids, bits: KeyArray, before: Ids, out: Ids) -> None:
-    """Return the place of each marked domain among all that are."""
+    """Write the rank of the bit of each domain."""
     for place in range(nodes.size):
         out[place] = bit_rank(np.uint64(nodes[place]), bits, before)
 
 
 @kernel
 def counting_sort(places: Ids, owners: Ids, first: IntArray, out: Ids) -> None:
-    """Put owners in the order of their places, and set where those of each place begin: a counting sort."""
+    """Sort owners by their places and write the start of each place (counting sort)."""
     for link in range(places.size):
         first[np.uint64(places[link]) + ONE] += 1
     for place in range(1, first.size):
         first[place] += first[place - 1]
-    for link in range(places.size):  # first[p] runs ahead to where p ends, and is put back below
+    for link in range(places.size):  # first[p] advances to the end of p, and is restored below
         home = np.uint64(places[link])
         out[first[home]] = owners[link]
         first[home] += 1
@@ -206,7 +206,7 @@ def counting_sort(places: Ids, owners: Ids, first: IntArray, out: Ids) -> None:
 
 @kernel
 def fill_sieve(nodes: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32) -> None:
-    """Mark the places of domains in a sieve that is small enough for a near cache; others may share them."""
+    """Set the bits of domains in a sieve that fits a near cache; other domains may share them."""
     for place in range(nodes.size):
         slot = np.uint32(nodes[place] * factor) >> shift
         sieve[slot >> np.uint32(6)] |= ONE << np.uint64(slot & np.uint32(63))
@@ -214,7 +214,7 @@ def fill_sieve(nodes: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32)
 
 @kernel
 def filter_links(links: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint32, hits: Ids) -> int:
-    """Write which links may lead to a domain that matters; without a branch, since hardly any does."""
+    """Write which links may lead to a relevant domain; branch-free, since few do."""
     found = np.uint64(0)
     for link in range(np.uint64(links.size)):
         slot = np.uint32(links[link] * factor) >> shift
@@ -227,7 +227,7 @@ def filter_links(links: Ids, sieve: KeyArray, factor: np.uint32, shift: np.uint3
 def count_level_two(
     linked: SampledLinks, start: int, rows: IntArray, links: Ids, seen: Ids, hits: Ids, counts: Ids
 ) -> None:
-    """Count the sampled supporters at level 2 of the domains from `start` on, whose in-links these are.
+    """Count the sampled supporters at level 2 of the domains from `start` on, given their in-links.
 
     A supporter at level 2 is neither the domain itself nor one that links to it, so those are marked first.
     """

@@ -23,18 +23,18 @@ from surveyor.arrays import AnyInt, BoolArray, ByteArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel
 from surveyor.kernels.hash_random import random_bits, random_unit
 
-ORDINARY, HUB, DANGLING, DEAD, FARM, BOOSTED, EXCHANGE = range(7)  # what a page is
-PLAIN, LIST, CHAIN, SIDEBAR, SEALED = range(5)  # what a section is
+ORDINARY, HUB, DANGLING, DEAD, FARM, BOOSTED, EXCHANGE = range(7)  # kinds of pages
+PLAIN, LIST, CHAIN, SIDEBAR, SEALED = range(5)  # kinds of sections
 NO_GROUP, IN_FARM, IN_EXCHANGE = range(3)
-# What a draw is for: one number each, MENU one per item, CONTENT eight per link, HOT and PARTNER far above.
+# Streams of random numbers: one each, MENU one per item, CONTENT eight per link, HOT and PARTNER far above.
 WIDTH, STYLE, LIFE, COUNT, SKIP, TWIN, RICH, CONTENTS, PARTNER = range(1, 10)
 MENU, CONTENT, HOT = 16, 128, 1 << 40
-WIDEST_SIDEBAR = 192  # a menu of more pages than this is a list
-FAN = 8  # chapters below a chapter
+WIDEST_SIDEBAR = 192  # pages; wider sections are lists
+FAN = 8  # child chapters of a chapter
 
 
 class Rates(NamedTuple):
-    """How often things happen; the fields of `WebShape` that links depend on."""
+    """The fields of `WebShape` that links depend on."""
 
     dangling: float
     dead: float
@@ -56,26 +56,26 @@ class Rates(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """What is drawn once per site, and the orders in which sites are found."""
+    """What is drawn once per site, and the orders of sites by popularity."""
 
     first: IntArray  # first page of each site, and the number of pages
     chapter: IntArray  # pages in a chapter
     menu: IntArray  # pages that the whole site links to
     topic: IntArray
     popular: IntArray  # sites, the most popular first
-    topic_first: IntArray  # where a topic begins in topic_sites
+    topic_first: IntArray  # the first index of each topic in topic_sites
     topic_sites: IntArray  # the sites of each topic, the most popular first
-    place: IntArray  # where a site stands in topic_sites
+    place: IntArray  # the index of each site in topic_sites
     group: IntArray  # farm or exchange that a site belongs to, or -1
     group_kind: IntArray
     group_first: IntArray
     group_sites: IntArray  # members; the first of a farm is the one it boosts
-    quiet: BoolArray  # sites that are nobody's partner; filled by `mark_quiet`
-    longest: int  # no page has more links than this, repeats counted
+    quiet: BoolArray  # sites without partners; filled by `mark_without_back_links`
+    longest: int  # maximum number of links of a page, duplicates included
 
 
 class SiteContext(NamedTuple):
-    """One site in plain numbers: passing arrays to a function for every page costs more than the page."""
+    """The scalars of one site: passing arrays to a function for every page would cost more than the page."""
 
     site: AnyInt
     first: AnyInt  # page
@@ -84,14 +84,14 @@ class SiteContext(NamedTuple):
     menu: AnyInt
     role: AnyInt  # in a group
     boosted: AnyInt  # page that the site's farm is for
-    twin: AnyInt  # page that a one-page site swaps its only link with, or -1
+    twin: AnyInt  # page that a one-page site exchanges its only link with, or -1
     obscurity: float  # rank by popularity within the topic, from 0 to 1
     scales: AnyInt  # sizes of neighbourhoods: 2, 4, 8 … up to the whole site
 
 
 @kernel
 def site_context(seed: AnyInt, sites: Sites, rates: Rates, site: AnyInt) -> SiteContext:
-    """Gather what the pages of a site need to know."""
+    """Return the scalars of a site."""
     first, end = np.int64(sites.first[site]), np.int64(sites.first[site + 1])
     group, topic = sites.group[site], sites.topic[site]
     role: AnyInt = np.int64(NO_GROUP)
@@ -124,7 +124,7 @@ def section_of(seed: AnyInt, place: SiteContext, page: AnyInt) -> tuple[AnyInt, 
 
 @kernel
 def style_of(seed: AnyInt, rates: Rates, section: AnyInt, end: AnyInt) -> AnyInt:
-    """Say what kind of section it is."""
+    """Return the kind of a section."""
     if end - section < 2:
         return PLAIN
     random = random_unit(seed, section, STYLE)
@@ -137,7 +137,7 @@ def style_of(seed: AnyInt, rates: Rates, section: AnyInt, end: AnyInt) -> AnyInt
 
 @kernel
 def kind_of(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, section: AnyInt, style: AnyInt) -> AnyInt:
-    """Say what a page is."""
+    """Return the kind of a page."""
     if place.role == IN_FARM:
         return BOOSTED if page == place.boosted else FARM
     if place.role == IN_EXCHANGE and page == place.first:
@@ -145,7 +145,7 @@ def kind_of(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, sectio
     if place.end - place.first == 1:
         if place.twin >= 0:
             return ORDINARY
-        # Popular ones are read and have links; the average over all ranks is the rate asked for.
+        # Popular ones are crawled and have links; the average over all ranks is `rates.dangling`.
         share = rates.dangling * 1.15 * place.obscurity**0.15
     elif page == section or page < place.first + place.menu:
         return HUB
@@ -163,7 +163,7 @@ def kind_of(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, sectio
 
 @kernel
 def mark_without_back_links(seed: AnyInt, sites: Sites, rates: Rates) -> None:
-    """Mark the sites that cannot link back: their home page has no links, is a farm's, or has a twin."""
+    """Mark the sites that cannot link back: their home page has no links, is in a farm, or has a twin."""
     for site in range(sites.quiet.shape[0]):
         place = site_context(seed, sites, rates, site)
         kind = kind_of(seed, rates, place, place.first, place.first, PLAIN)
@@ -172,16 +172,16 @@ def mark_without_back_links(seed: AnyInt, sites: Sites, rates: Rates) -> None:
 
 @kernel
 def content_count(seed: AnyInt, rates: Rates, page: AnyInt, section: AnyInt, kind: AnyInt) -> AnyInt:
-    """Say how many content links a page has."""
-    # Pages of a section look alike: its wealth of links follows the power law, pages vary around it.
-    wealth = random_unit(seed, section, RICH) ** (-1.0 / (rates.content_exponent - 1.0))
-    count = min(rates.content * wealth * (0.5 + random_unit(seed, page, COUNT)), rates.most_links)
-    return np.int64(min(count, 3.0) if kind == FARM else count)  # a farm gives away little
+    """Return the number of content links of a page."""
+    # Pages of a section are similar: the mean of a section follows the power law, pages vary around it.
+    mean = random_unit(seed, section, RICH) ** (-1.0 / (rates.content_exponent - 1.0))
+    count = min(rates.content * mean * (0.5 + random_unit(seed, page, COUNT)), rates.most_links)
+    return np.int64(min(count, 3.0) if kind == FARM else count)  # farms have few external links
 
 
 @kernel
 def add_range(row: IntArray, used: AnyInt, first: AnyInt, last: AnyInt, step: AnyInt) -> AnyInt:
-    """Link to every step-th page from first to before last; return the links used."""
+    """Link to range(first, last, step); return the links used."""
     for page in range(first, last, step):
         row[used] = page
         used += 1
@@ -205,7 +205,7 @@ def chapter_links(place: SiteContext, page: AnyInt, width: AnyInt, row: IntArray
 def page_links(
     seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, row: IntArray
 ) -> tuple[AnyInt, AnyInt, AnyInt]:
-    """Write the links a page has for its place in the site; return (links, kind, content links to follow)."""
+    """Write the structural links of a page; return (links, kind, number of content links)."""
     chapter, chapter_end, section, section_end = section_of(seed, place, page)
     style = style_of(seed, rates, section, section_end)
     kind = kind_of(seed, rates, place, page, section, style)
@@ -242,8 +242,8 @@ def page_links(
     return used, kind, content_count(seed, rates, page, section, kind)
 
 
-COPY_FROM = 8  # a page copies from one of this many pages before it
-PARTNERS = 4  # sites that may be partners at each scale of popularity
+COPY_FROM = 8  # a page copies from one of this many previous pages
+PARTNERS = 4  # potential partner sites at each scale of popularity
 
 
 class PageRows(NamedTuple):
@@ -264,7 +264,7 @@ def write_pages(seed: AnyInt, sites: Sites, rates: Rates, page: AnyInt, last: An
     start: AnyInt = page
     links: AnyInt = 0
     row = np.empty(sites.longest, np.int64)
-    starts, popular, akin = sites.first, sites.popular, sites.popular
+    starts, popular, same_topic = sites.first, sites.popular, sites.popular
     place = site_context(seed, sites, rates, np.searchsorted(starts, page, side="right") - 1)
     fresh = True
     while page < last and links + row.shape[0] <= targets.shape[0]:
@@ -272,11 +272,13 @@ def write_pages(seed: AnyInt, sites: Sites, rates: Rates, page: AnyInt, last: An
             place, fresh = site_context(seed, sites, rates, place.site + 1), True
         if fresh:
             topic, fresh = sites.topic[place.site], False
-            akin = sites.topic_sites[sites.topic_first[topic] : sites.topic_first[topic + 1]]
+            same_topic = sites.topic_sites[sites.topic_first[topic] : sites.topic_first[topic + 1]]
         used, kind, more = page_links(seed, rates, place, page, row)
         for slot in range(CONTENT, CONTENT + 8 * more, 8):
             target, where = content_link(seed, rates, place, page, slot)
-            row[used] = target if target >= 0 else external_link(seed, rates, starts, akin, popular, where, slot + 3)
+            row[used] = (
+                target if target >= 0 else external_link(seed, rates, starts, same_topic, popular, where, slot + 3)
+            )
             used += 1
         if page == place.first and used:
             used = home_links(seed, sites, rates, place, row, used)
@@ -289,7 +291,7 @@ def write_pages(seed: AnyInt, sites: Sites, rates: Rates, page: AnyInt, last: An
 
 @kernel
 def count_links(seed: AnyInt, sites: Sites, rates: Rates, step: AnyInt, run: AnyInt) -> AnyInt:
-    """Count the links of `run` pages out of every `step`, to foresee the number of links without writing."""
+    """Count the links of `run` pages out of every `step`, to predict the total number of links."""
     pages, links = sites.first[-1], 0
     kinds, ends = np.empty(run, np.uint8), np.empty(run, np.int64)
     out = PageRows(kinds, ends, np.empty(run * sites.longest, np.int32))
@@ -302,7 +304,7 @@ def count_links(seed: AnyInt, sites: Sites, rates: Rates, step: AnyInt, run: Any
 
 @kernel
 def content_link(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, slot: AnyInt) -> tuple[AnyInt, AnyInt]:
-    """Choose what one content link copies or finds; return (target, page it comes from), -1 for outside."""
+    """Choose one content link, copied or new; return (target, source page), target -1 for another site."""
     first, alone = place.first, place.end - place.first == 1
     low = page - page % 64 if alone else first  # one-page sites copy from their neighbours
     where = page
@@ -311,7 +313,7 @@ def content_link(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, s
         if np.float64(bits >> np.uint64(11)) * 2.0**-53 >= rates.copying:
             break
         where = max(low, where - 1 - np.int64(bits % np.uint64(COPY_FROM)))
-    bits = random_bits(seed, where, slot + 1)  # 16, 15, 1 and 32 of them for four decisions
+    bits = random_bits(seed, where, slot + 1)  # 16, 15, 1 and 32 bits for four decisions
     if alone or np.float64(bits & np.uint64(0xFFFF)) < 65536.0 * rates.external:
         return -1, where
     if np.float64(bits >> np.uint64(16) & np.uint64(0x7FFF)) < 32768.0 * rates.favourites:
@@ -325,8 +327,8 @@ def content_link(seed: AnyInt, rates: Rates, place: SiteContext, page: AnyInt, s
 @kernel
 def favourite_page(seed: AnyInt, place: SiteContext, page: AnyInt, bits: AnyInt) -> AnyInt:
     """Choose a favourite of the neighbourhood of a page, of any size from two pages to the site."""
-    # Neighbourhoods of 2 ** scale pages, all scales alike: one that is twice as large has a favourite with
-    # twice the links and there are half as many of them, a power law of exponent 2 with locality.
+    # Neighbourhoods of 2 ** scale pages, all scales equally likely: one of twice the size has a favourite with
+    # twice the links, and there are half as many of them: a power law of exponent 2 with locality.
     scale = 1 + np.int64(bits & np.uint64(0xFFFF)) * place.scales // 65536
     rank = np.int64(min(65536.0 / (np.float64(bits >> np.uint64(16)) + 1.0), 16.0))
     block = place.first + ((page - place.first) >> scale << scale)
@@ -337,10 +339,10 @@ def favourite_page(seed: AnyInt, place: SiteContext, page: AnyInt, bits: AnyInt)
 
 @kernel
 def external_link(
-    seed: AnyInt, rates: Rates, first: IntArray, akin: IntArray, popular: IntArray, where: AnyInt, slot: AnyInt
+    seed: AnyInt, rates: Rates, first: IntArray, same_topic: IntArray, popular: IntArray, where: AnyInt, slot: AnyInt
 ) -> AnyInt:
-    """Choose a page of another site: akin in topic or at large, popular sites first, mostly their home."""
-    sites = akin if random_unit(seed, where, slot + 1) < rates.same_topic else popular
+    """Choose a page of another site: of the same topic or any, by popularity, mostly the home page."""
+    sites = same_topic if random_unit(seed, where, slot + 1) < rates.same_topic else popular
     rank = random_unit(seed, where, slot + 2) ** (1.0 / (1.0 - rates.popularity))
     other = sites[min(np.int64(rank * sites.shape[0]), sites.shape[0] - 1)]
     deep = 2.0 * random_unit(seed, where, slot + 3)
@@ -358,7 +360,7 @@ def home_links(seed: AnyInt, sites: Sites, rates: Rates, place: SiteContext, row
     rank, span = sites.place[place.site] - low, np.int64(1)
     while span < count and place.role != IN_FARM and place.twin < 0:
         for turn in range(PARTNERS):
-            # x -> x ^ mask pairs the sites of a topic at every scale of popularity, and both sides know it.
+            # x -> x ^ mask pairs the sites of a topic at every scale of popularity, symmetrically.
             mask = span + np.int64(random_bits(seed, topic, PARTNER + (span * PARTNERS + turn << 20)) % np.uint64(span))
             other = rank ^ mask
             if other >= count or random_unit(seed, low + min(rank, other), PARTNER + (mask << 20)) >= rates.mutual:
@@ -377,8 +379,8 @@ def home_links(seed: AnyInt, sites: Sites, rates: Rates, place: SiteContext, row
 
 @kernel
 def write_distinct(row: IntArray, used: AnyInt, page: AnyInt, out: IdArray, links: AnyInt) -> AnyInt:
-    """Write the rising, distinct links of a page without itself; return the links written in all."""
-    # Shell's sort: rows are short and made of rising pieces, and the sort of NumPy takes seconds to compile.
+    """Write the ascending, distinct links of a page without itself; return the total number of links written."""
+    # Shell sort: rows are short sequences of ascending runs, and the sort of NumPy takes seconds to compile.
     for gap in (9841, 3280, 1093, 364, 121, 40, 13, 4, 1):
         for place in range(gap, used if used > 2 * gap or gap == 1 else gap):
             value, hole = row[place], place
@@ -400,7 +402,7 @@ RMAT_A, RMAT_B, RMAT_C = 37356, 49808, 62259  # 0.57, 0.57 + 0.19, 0.57 + 0.19 +
 
 @kernel
 def shuffled_id(seed: AnyInt, scale: AnyInt, page: AnyInt) -> AnyInt:
-    """Give a page its id: multiply by an odd number and fold, twice, within `scale` bits."""
+    """Return the shuffled id of a page: multiply by an odd number and fold, twice, within `scale` bits."""
     mask = (np.uint64(1) << np.uint64(scale)) - np.uint64(1)
     fold = np.uint64((scale + 1) // 2)
     value = np.uint64(page)

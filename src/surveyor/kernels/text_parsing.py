@@ -15,18 +15,18 @@ from surveyor.kernels._jit import inlined, kernel
 
 NEWLINE, RETURN, TAB, SPACE, QUOTE, HASH, COMMA, DOT, ZERO, NINE, SEMICOLON, PERCENT = b'\n\r\t "#,.09;%'
 MAX_INT64 = 2**63 - 1
-WHITESPACE = 0  # the separator that means: any run of blanks
+WHITESPACE = 0  # separator: any run of blanks
 
 
 @inlined
 def is_blank(byte: int) -> bool:
-    """Say whether a byte separates nothing: space, tab or carriage return."""
+    """Return whether a byte is a space, tab or carriage return."""
     return byte in (SPACE, TAB, RETURN)
 
 
 @kernel
 def record_malformed(text: ByteArray, start: int, line: int, count: int, bad: IntArray) -> tuple[int, int]:
-    """Judge a line that is no link; return (count of malformed lines, start of the next line)."""
+    """Record a line that is not a link, unless blank or a comment; return (malformed lines, start of the next line)."""
     last = start
     while text[last] != NEWLINE:
         last += 1
@@ -42,11 +42,11 @@ def record_malformed(text: ByteArray, start: int, line: int, count: int, bad: In
 
 @kernel
 def ends_open(text: ByteArray, at: int, separator: int) -> bool:
-    """Say whether a quote that opens a field from `at` on is still open at the end of its line."""
+    """Return whether a quote that opens a field after `at` is still open at the end of its line."""
     inside, fresh = False, True
     while text[at] != NEWLINE:
         if text[at] == QUOTE and (inside or fresh):
-            inside, fresh = not inside, True  # a doubled quote closes and opens
+            inside, fresh = not inside, True  # a doubled quote closes and reopens
         elif not is_blank(text[at]):
             fresh = text[at] == separator
         at += 1
@@ -98,7 +98,7 @@ def parse_line(text: ByteArray, at: int) -> tuple[int, int, int, bool]:
 def parse_pairs(
     text: ByteArray, limit: int, fits: int, quoting: int, sources: AnyIntArray, targets: AnyIntArray, bad: IntArray
 ) -> tuple[int, int, int, int, int, int]:
-    """Read two numbers a line; return (links, lines, largest, malformed, lines with more columns, open line).
+    """Parse two numbers per line; return (links, lines, largest, malformed, lines with more columns, open line).
 
     A number of `limit` or more makes its line malformed; one of `fits` or more ends the work at once, as
     the caller can see from `largest`. Lines of two short numbers and one separator, nearly all there are,
@@ -154,7 +154,7 @@ def parse_pairs(
 
 @kernel
 def next_field(text: ByteArray, at: int, separator: int) -> tuple[int, int, int]:
-    """Find one field from `at` on; return (first, last, where it stopped), first < 0 if a quote never ends.
+    """Find one field from `at`; return (first, last, end position), first < 0 if a quote is not closed.
 
     Commas and semicolons respect quotes, and a doubled quote inside them becomes one, in place.
     """
@@ -237,7 +237,7 @@ def find_pairs(
 
 @kernel
 def number_spans(text: ByteArray, spans: IntArray, limit: int, numbers: IntArray) -> None:
-    """Read the number in each span, -1 where there is none below the limit."""
+    """Parse the number in each span; -1 where there is none below the limit."""
     for row in range(spans.shape[0]):
         value, end = parse_number(text, spans[row, 0])
         numbers[row] = value if end == spans[row, 1] and value < limit else -1
@@ -245,9 +245,9 @@ def number_spans(text: ByteArray, spans: IntArray, limit: int, numbers: IntArray
 
 @kernel
 def parse_vertices(text: ByteArray, ids: IntArray, spans: IntArray, bad: IntArray) -> tuple[int, int, int, int, int]:
-    """Read `id TAB name [TAB ...]` a line; return (vertices, lines, -1, malformed, lines with more columns).
+    """Parse `id TAB name [TAB ...]` per line; return (vertices, lines, -1, malformed, lines with more columns).
 
-    A malformed line is a vertex without a name and with id -1, so that those after it keep their places.
+    A malformed line becomes a vertex without a name and with id -1, so that later vertices keep their positions.
     """
     found, lines, count, longer, at = 0, 0, 0, 0, 0
     while at < text.shape[0]:
@@ -298,7 +298,7 @@ def copy_spans(text: ByteArray, spans: IntArray, blob: ByteArray) -> None:
 
 @kernel
 def line_spans(text: ByteArray, spans: IntArray) -> int:
-    """Find the lines of a block, without their ends; return how many there are."""
+    """Find the lines of a block, without line ends; return their number."""
     found, start = 0, 0
     for at in range(text.shape[0]):
         if text[at] == NEWLINE:
@@ -313,7 +313,7 @@ def line_spans(text: ByteArray, spans: IntArray) -> int:
 
 @kernel
 def names_are_sorted(blob: ByteArray, offsets: IntArray) -> bool:
-    """Say whether each name is larger than the one before it, byte by byte."""
+    """Return whether the names are strictly ascending, bytewise."""
     for name in range(1, offsets.shape[0] - 1):
         a, b = offsets[name - 1], offsets[name]
         while a < offsets[name] and b < offsets[name + 1] and blob[a] == blob[b]:
@@ -346,14 +346,14 @@ def reverse_labels(blob: ByteArray, offsets: IntArray, out: ByteArray) -> None:
 
 PLUS, MINUS = b"+-"
 UPPER_E, UPPER_D, UPPER_N, UPPER_A, UPPER_I, UPPER_F = b"EDNAIF"
-CASE = 0xDF  # takes the bit away that makes a letter small
-PATTERN, INTEGER, REAL, COMPLEX = range(4)  # what follows the two indices of an entry
-PARSED, MALFORMED, OUT_OF_RANGE = range(3)  # how a call ends
+CASE = 0xDF  # mask that maps letters to upper case
+PATTERN, INTEGER, REAL, COMPLEX = range(4)  # Matrix Market fields: the values of an entry
+PARSED, MALFORMED, OUT_OF_RANGE = range(3)  # results
 
 
 @kernel
 def skip_digits(text: ByteArray, at: int) -> tuple[int, bool]:
-    """Pass over digits; return (where they end, whether one of them is not 0)."""
+    """Skip digits; return (end, whether one of them is not 0)."""
     some = False
     while ZERO <= text[at] <= NINE:
         some = some or text[at] != ZERO
@@ -362,8 +362,8 @@ def skip_digits(text: ByteArray, at: int) -> tuple[int, bool]:
 
 
 @kernel
-def skip_value(text: ByteArray, at: int, whole: bool) -> tuple[int, bool]:  # noqa: FBT001  # kernels know no keywords
-    """Pass over a number; return (where it ends, whether it is not 0), (-1, False) if there is none."""
+def skip_value(text: ByteArray, at: int, whole: bool) -> tuple[int, bool]:  # noqa: FBT001  # kernels take no keyword arguments
+    """Skip a number; return (end, whether it is not 0), or (-1, False) if there is none."""
     if text[at] in (PLUS, MINUS):
         at += 1
     if not whole:
@@ -397,7 +397,7 @@ def skip_value(text: ByteArray, at: int, whole: bool) -> tuple[int, bool]:  # no
 
 @kernel
 def skip_blanks(text: ByteArray, at: int) -> int:
-    """Pass over spaces, tabs and carriage returns."""
+    """Skip spaces, tabs and carriage returns."""
     while is_blank(text[at]):
         at += 1
     return at
@@ -407,7 +407,7 @@ def skip_blanks(text: ByteArray, at: int) -> int:
 def parse_entries(
     text: ByteArray, pages: int, values: int, rows: IdArray, columns: IdArray, present: BoolArray
 ) -> tuple[int, int, int]:
-    """Read one entry a line, indices from 1; return (entries, lines, how it ended)."""
+    """Parse one entry per line, indices from 1; return (entries, lines, result)."""
     found, lines, at = 0, 0, 0
     while at < text.shape[0]:
         lines += 1
@@ -442,7 +442,7 @@ def parse_entries(
 
 @kernel
 def parse_values(text: ByteArray, values: int, present: BoolArray) -> tuple[int, int, int]:
-    """Read one value a line; return (values, lines, how it ended)."""
+    """Parse one value per line; return (values, lines, result)."""
     found, lines, at = 0, 0, 0
     while at < text.shape[0]:
         lines += 1

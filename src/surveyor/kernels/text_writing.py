@@ -10,7 +10,7 @@ NEWLINE, TAB, ZERO = b"\n\t0"
 
 @kernel
 def put_number(value: int, out: ByteArray, at: int) -> int:
-    """Write a number in decimal; return where it ends."""
+    """Write a decimal number; return its end."""
     digits, rest = 1, value
     while rest >= 10:
         rest //= 10
@@ -23,7 +23,7 @@ def put_number(value: int, out: ByteArray, at: int) -> int:
 
 @kernel
 def put_name(blob: ByteArray, first: int, last: int, out: ByteArray, at: int) -> int:
-    """Write a name; return where it ends."""
+    """Write a name; return its end."""
     for place in range(first, last):
         out[at] = blob[place]
         at += 1
