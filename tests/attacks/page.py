@@ -12,7 +12,7 @@ from table import table
 
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/attacks.md"
 HEAD = """\
-# Attacks, and what holds under them
+# Attacks and guarantees
 
 What hostile or broken servers, and files from elsewhere, may send, and what surveyor guarantees then. Each row is a
 test of that attack, which runs in `make test` or `make test-all` and fails if the guarantee does not hold; this page is
@@ -58,7 +58,7 @@ def page(rows: list[Attack]) -> str:
     """Return the page as Markdown."""
     lines = [HEAD]
     for area, attacks in groupby(rows, key=lambda row: row.area):
-        lines += [f"## {area[0].upper()}{area[1:]}", "", "| attack | inputs | what must hold |", "|---|--:|---|"]
+        lines += [f"## {area[0].upper()}{area[1:]}", "", "| attack | inputs | guarantee |", "|---|--:|---|"]
         lines += [f"| {cell(row.name)} | {row.inputs:,} | {cell(row.must_hold)} |" for row in attacks]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n" + TAIL
