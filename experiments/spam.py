@@ -39,7 +39,7 @@ from surveyor.rank.domains.supporters import supporters
 from surveyor.rank.domains.tse import sampled_supporters
 from surveyor.rank.pagerank import pagerank
 from surveyor.rank.ranking import Ranking
-from surveyor.report.page import document, figure, write
+from surveyor.report.html_page import document, figure, write
 from surveyor.report.spam_plots import admitted_plot, places_plot, top_table
 from surveyor.report.tables import plain_lines
 

@@ -14,7 +14,7 @@ from attack import attack
 from console import Said
 from surveyor.errors import SurveyError
 from surveyor.outcome import Outcome, Place, Visit
-from surveyor.report import page
+from surveyor.report import html_page
 from surveyor.store import layout, recovery
 from surveyor.store.commits import HeadFile, head_path
 from surveyor.store.directory import SurveyFolder
@@ -186,7 +186,7 @@ def test_files_that_are_written_have_one_name(survey: Path, precious: Path) -> N
         HeadFile(head)
     with log_to(survey / layout.LOG):
         logging.getLogger("surveyor.parsing").error("a page that could not be parsed")
-    page.write("<p>a report</p>", survey / "report.html")
+    html_page.write("<p>a report</p>", survey / "report.html")
     assert (survey / "report.html").read_text() == "<p>a report</p>"
     assert precious.read_bytes() == PRECIOUS
     assert precious.stat().st_nlink == 3  # the report has another file now

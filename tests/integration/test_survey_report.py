@@ -1,4 +1,4 @@
-"""The report of a survey: what it tells, that it is harmless, and that it stays small."""
+"""The HTML report of a survey: its content, its safety and its bounded size."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 from attack import attack
 
 import surveyor as sv
+import surveyor.survey.survey as survey_module
 from console import Said, process
 from fake_web import Sites, Time, begun, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.outcome import Visit
-from surveyor.report import page as html
+from surveyor.report import html_page as html
 from surveyor.report.accounts import MEANING
-from surveyor.report.census import by_domain, by_reason, census, keep_delays
-from surveyor.report.survey_html import SurveyReport, render
-from surveyor.report.surveys import command_of
+from surveyor.report.survey_html import SurveyReport, by_domain, by_reason, render, set_delays, summarize
+from surveyor.report.survey_tables import command_of
 from test_report import Tags
 
 NASTY = "<script>alert('x')</script>\"&amp;"
@@ -29,7 +29,7 @@ HOME, BLOG, OTHER = "https://www.example.org", "https://blog.example.org", "http
 
 
 def sites() -> dict[str, Any]:
-    """Return two domains with three hosts, and all that can go wrong."""
+    """Return two domains with three hosts, and every kind of failure."""
     return {
         f"{HOME}/": page(f"{HOME}/", "/a", "/b?<script>", "/private/x", "/old", f"{BLOG}/", f"{OTHER}/", "/a.zip"),
         f"{HOME}/a": page(f"{HOME}/a", "/", "/gone", "/broken", extra=f"<title>{escape(NASTY)}</title>"),
@@ -57,25 +57,25 @@ def report(made: Path) -> str:
 
 
 def words(report: str) -> str:
-    """Return what a reader sees, in one line."""
+    """Return the visible text in one line."""
     body = re.sub(r"<(style|svg).*?</\1>", " ", report, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
 
-def test_it_tells_what_a_survey_holds(made: Path, report: str) -> None:
+def test_the_report_shows_coverage_pages_hosts_and_settings(made: Path, report: str) -> None:
     seen = words(report)
     with sv.open(made) as survey:
         coverage, error = survey.coverage, survey.rank().error
     assert error > 0
-    for told in (
+    for expected in (
         "Survey of www.example.org", "goal 99 %", MEANING,
         f"{100 * coverage.captured:.2f} % captured", f"{100 * coverage.blocked:.2f} % blocked",
-        f"{100 * coverage.lost:.2f} % lost", "off by at most", "in all; order proven", "To go on:",
+        f"{100 * coverage.lost:.2f} % lost", "Error of the shares", "in total; order proven", "To resume the crawl:",
         f"surveyor crawl {HOME}/ --out {made}", f"surveyor report {made}", "--scope any", "--rng 7",
         "robots.txt disallows it (Disallow: /private/) www.example.org", "blocked http 500", "gone http 404",
-        "file type zip", "until coverage=0.99 test", "damping 0.85 default", "Domains", "example.com", "Answers",
+        "file type zip", "until coverage=0.99 test", "damping 0.85 default", "Domains", "example.com", "Responses",
     ):  # fmt: skip
-        assert told in seen, told
+        assert expected in seen, expected
     assert report.count("<figure>") == 2
     assert 'class="mass"' in report
     assert "goal: 99 %" in report
@@ -105,7 +105,7 @@ def test_it_is_one_harmless_file(report: str) -> None:
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", " javascript:alert(1)", "data:text/html,x", "JAVASCRIPT:x", "//a.org", "https:x"]
 )
-def test_what_is_not_of_the_web_is_no_link(url: str) -> None:
+def test_only_web_urls_become_links(url: str) -> None:
     assert "<a" not in html.link(url)
 
 
@@ -120,51 +120,71 @@ def test_a_link_cannot_leave_its_quotes() -> None:
     assert html.link(long).endswith("…")
 
 
+@pytest.mark.parametrize("plots", [True, False])
+def test_the_state_is_derived_once_and_ranked_once(made: Path, monkeypatch: pytest.MonkeyPatch, plots: bool) -> None:
+    calls: list[str] = []
+
+    def counted(name: str) -> Any:
+        function = getattr(survey_module, name)
+
+        def call(*values: Any, **options: Any) -> Any:
+            calls.append(name)
+            return function(*values, **options)
+
+        return call
+
+    for name in ("derive", "pagerank", "to_graph"):
+        monkeypatch.setattr(survey_module, name, counted(name))
+    with sv.open(made) as survey:
+        render(SurveyReport(survey, plots=plots))
+    assert sorted(calls) == ["derive", "pagerank", "to_graph"]
+
+
 def test_hosts_are_counted(made: Path) -> None:
     with sv.open(made) as survey:
-        ranking, refused = survey.rank(), survey.blocked_pages(99)
-        taken = census(survey, ranking, refused)
-        keep_delays(survey, taken.hosts)
+        ranking, blocked = survey.rank(), survey.blocked_pages(99)
+        taken = summarize(survey, ranking, blocked)
+        set_delays(survey, taken.hosts)
         by_name = {place.name: place for place in taken.hosts}
         home, blog = by_name["www.example.org"], by_name["blog.example.org"]
-        assert (home.read, blog.read, blog.known) == (3, 2, 2)
+        assert (home.fetched, blog.fetched, blog.known) == (3, 2, 2)
         assert (home.delay, blog.delay) == (1.0, 3.0)
-        assert home.pause is not None
-        assert blog.pause is not None
-        assert 1.0 <= home.pause < 3.0 <= blog.pause
+        assert home.shortest is not None
+        assert blog.shortest is not None
+        assert 1.0 <= home.shortest < 3.0 <= blog.shortest
         assert (blog.requests, blog.errors) == (2, 0)
-        assert home.errors == 4 + 2  # /broken four times, of which three were tried again later; /gone twice
+        assert home.errors == 4 + 2  # /broken four times, three of them retried; /gone twice
         assert sum(place.share for place in taken.hosts) == pytest.approx(1)
         assert sum(place.blocked for place in taken.hosts) == pytest.approx(survey.coverage.blocked)
         assert home.blocked > 0
         assert sum(taken.statuses.values()) == sum(place.requests for place in taken.hosts)
         assert [place.name for place in by_domain(taken.hosts)] == ["example.org", "example.com"]
-        rows = {row["reason"]: row for row in by_reason(refused)}
+        rows = {row["reason"]: row for row in by_reason(blocked)}
         row = rows["robots.txt disallows it (Disallow: /private/)"]
         assert (row["pages"], row["hosts"]) == (1, ["www.example.org"])
         assert sum(row["mass"] for row in rows.values()) == pytest.approx(survey.coverage.blocked)
         assert {kind: times.size for kind, times in taken.ended.items()} == {"fetched": 6, "redirected": 1, "failed": 6}
 
 
-def test_pages_that_no_longer_belong(tmp_path: Path) -> None:
+def test_pages_that_are_no_longer_in_scope(tmp_path: Path) -> None:
     path = tmp_path / "a.survey"
     answers = {**sites(), **rules(OTHER, "User-agent: *\nDisallow: /\n")}
     crawled(path, [f"{HOME}/"], Sites(Time(), answers), scope="any", until="pages=99")
     assert "www.example.com" in words(sv.write_report(path).read_text("utf-8"))
     begun(path, [f"{HOME}/"], scope="host")[0].close()
     seen = words(sv.write_report(path).read_text("utf-8"))
-    assert "0 % 2 2 0 % 2 0 3 s 3.10 s blog.example.org" in seen  # it was read, and holds nothing any more
+    assert "0 % 2 2 0 % 2 0 3 s 3.10 s blog.example.org" in seen  # fetched, and no longer in scope
     assert "0 % 0 1 0 % 0 0 1 s – www.example.com" in seen
 
 
-def test_the_command_that_made_it_has_every_setting_that_was_given(tmp_path: Path) -> None:
+def test_the_command_has_every_setting_that_is_not_a_default(tmp_path: Path) -> None:
     folder, _ = begun(
         tmp_path / "a.survey", ["https://a.org/", "https://b.org/"], until="coverage=0.9, pages=5",
         exclude=("*/x/*", "y"), archive=False, depth=3, max_bytes=5000, permission={"a.org": "mine"}, proxy="http://u:secret@p:1/",
     )  # fmt: skip
     with folder:
-        told = command_of(folder.manifest)
-    assert told == (
+        command = command_of(folder.manifest)
+    assert command == (
         "surveyor crawl https://a.org/ https://b.org/ --until coverage=0.9 --until pages=5 --exclude '*/x/*' "
         "--exclude y --depth 3 --contact me@example.org --no-archive --max-bytes 5000 --rng 7"
     )
@@ -216,19 +236,19 @@ def test_while_a_crawl_is_writing(tmp_path: Path) -> None:
         with sv.open(tmp_path / "a.survey") as survey:
             link = np.array([1], np.int32)
             folder.journal.commit([Visit(0, "fetched", link, status=200, fetched_at=1e9)])
-            assert "0 pages fetched of 1 known" in words(render(SurveyReport(survey)))  # as it was when it was opened
+            assert "0 pages fetched of 1 known" in words(render(SurveyReport(survey)))  # the journal as of opening
         assert "1 page fetched of 2 known" in words(sv.write_report(tmp_path / "a.survey").read_text("utf-8"))
 
 
 def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "report", str(made), "--json")
-    told = said.json()
-    assert told["report"] == str(made / "report.html")
-    assert told["bytes"] == (made / "report.html").stat().st_size
-    assert told["plots"]
+    result = said.json()
+    assert result["report"] == str(made / "report.html")
+    assert result["bytes"] == (made / "report.html").stat().st_size
+    assert result["plots"]
     with sv.open(made) as survey:
-        assert told["coverage"] == survey.coverage.to_dict()
-        assert (told["pages_fetched"], told["pages_known"]) == (survey.pages_fetched, survey.pages_known)
+        assert result["coverage"] == survey.coverage.to_dict()
+        assert (result["pages_fetched"], result["pages_known"]) == (survey.pages_fetched, survey.pages_known)
     elsewhere = tmp_path / "b.html"
     said = Said(capsys, "report", str(made), "--out", str(elsewhere))
     assert said.out.startswith(f"{elsewhere}   ")
@@ -237,7 +257,7 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.slow
-def test_it_is_shown_in_the_browser(made: Path, tmp_path: Path) -> None:
+def test_open_starts_the_browser(made: Path, tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
     browser.write_text(f"import pathlib, sys\npathlib.Path({str(tmp_path / 'seen')!r}).write_text(sys.argv[1])\n")
     command = ["-m", "surveyor", "report", str(made), "--open"]
@@ -257,7 +277,7 @@ def test_it_is_shown_in_the_browser(made: Path, tmp_path: Path) -> None:
         (["SURVEY", "--out", "."], 2, ".: Is a directory"),
     ],
 )
-def test_what_goes_wrong_is_said(
+def test_errors_name_the_problem_and_a_hint(
     given: list[str], code: int, sentence: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

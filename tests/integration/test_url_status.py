@@ -11,7 +11,7 @@ from console import Said
 from example_site import HOME, site, survey_of
 from fake_web import page
 from surveyor.fetch.http import Fetched
-from surveyor.report.surveys import url_status_lines
+from surveyor.report.survey_tables import url_status_lines
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import surveyor as sv
 from console import Said
 from example_site import HOME, LINKS, site, survey_of
 from surveyor.fetch.http import Fetched
-from surveyor.report.differences import MEANS
+from surveyor.report.diff_tables import MEANS
 from surveyor.survey.diff import KINDS, Difference
 
 WITHOUT_NEWS = {path: [goal for goal in goals if goal != "news/"] for path, goals in LINKS.items()}
@@ -120,8 +120,8 @@ def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.Ca
     said = Said(capsys, "diff", str(old), str(new))
     assert said.code == 0
     first = said.err.splitlines()
-    assert "they differ in exclude: none before, */news/* now" in first[0]
-    assert "they differ in damping: 0.85 before, 0.5 now" in first[1]
+    assert "different exclude: none before, */news/* now" in first[0]
+    assert "different damping: 0.85 before, 0.5 now" in first[1]
     assert "measure different things" in first[2]
     assert "are not called risen or fallen" in said.out
     assert found(old, new).differing["damping"] == (0.85, 0.5)

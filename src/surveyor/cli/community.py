@@ -112,7 +112,7 @@ def command(output: Output, *, graph: str, explain: str | None, top: int, out: s
 def _show(output: Output, graph: str, found: CommunityRank, rule: str, top: int, entry: int | None) -> None:
     """Print the list, the pages outside that matter, and how far to trust it."""
     from surveyor.report import communities as words
-    from surveyor.report.surveys import of_one_site
+    from surveyor.report.survey_tables import of_one_site
 
     rows, movers = found.top(top), found.movers(count=MOVERS)
     if output.mode == "json":

@@ -43,14 +43,14 @@ def command(output: Output) -> int:
 def entry(name: str, field: Field[Any]) -> dict[str, str]:
     """Describe a setting."""
     from surveyor.config import TABLE
-    from surveyor.report.surveys import in_words
+    from surveyor.report.survey_tables import format_setting
 
     kind = field.metadata["kind"]
     flag = "URL..., --seeds FILE" if name == "seeds" else "" if name in settings.NO_OPTIONS else f"--{name}"
     return {
         "setting": name,
         "kind": kind.what,
-        "default": "" if kind is TABLE else in_words(field.default),
+        "default": "" if kind is TABLE else format_setting(field.default),
         "flag": flag.replace("_", "-"),
         "variable": "" if kind is TABLE else f"SURVEYOR_{name.upper()}",
         "example": str(field.metadata["example"]),

@@ -65,7 +65,7 @@ def _of_survey(output: Output, survey: str, flags: Mapping[str, object]) -> int:
 
 
 def _show(output: Output, values: Mapping[str, Any], origins: Mapping[str, str], more: Mapping[str, Any]) -> None:
-    from surveyor.report.surveys import values_table
+    from surveyor.report.survey_tables import values_table
 
     rows = [{"setting": name, "value": value, "origin": origins.get(name, "")} for name, value in values.items()]
     output.object("config show", {"settings": rows, **more})

@@ -46,7 +46,7 @@ def tell(output: Output, survey: Survey, rule: Rule, ending: Result, code: int, 
     """Say how the crawl ended, and show the best pages."""
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, duration
-    from surveyor.report.surveys import javascript_lines
+    from surveyor.report.survey_tables import javascript_lines
 
     name, coverage = str(survey.folder), survey.coverage
     hollow = survey.needs_javascript
@@ -105,7 +105,7 @@ def _again(survey: str) -> list[str]:
 def _show_top(output: Output, survey: Survey) -> None:
     from surveyor.report.accounts import MEANING
     from surveyor.report.numbers import at_most
-    from surveyor.report.surveys import of_one_site, top_table
+    from surveyor.report.survey_tables import of_one_site, top_table
 
     output.table(of_one_site(top_table(survey.top(TOP))))
     output.line()

@@ -32,7 +32,7 @@ def command(output: Output, *, old: str, new: str, top: int) -> int:
 def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     """Print the differences, what makes them doubtful first."""
     from surveyor.report.accounts import interval
-    from surveyor.report.differences import change_table, differing_lines, margin_line, summary_lines
+    from surveyor.report.diff_tables import change_table, differing_lines, margin_line, summary_lines
     from surveyor.report.numbers import counted
 
     found, names = before.diff(after), (str(before.folder), str(after.folder))

@@ -69,7 +69,7 @@ def tell(output: Output, path: str, page: str, number: int, survey: Survey | Non
 def status_of(output: Output, survey: Survey, text: str) -> UrlStatus:
     """Print the status of a page of a survey; raise UsageError for an unknown URL."""
     from surveyor.errors import UsageError
-    from surveyor.report.surveys import url_status_lines
+    from surveyor.report.survey_tables import url_status_lines
 
     status = survey.url_status(text)
     if status.kind == "unknown":

@@ -103,7 +103,7 @@ class OpenedSurvey(NamedTuple):
 
 def open_survey(path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None) -> OpenedSurvey:
     """Return what of a survey is ranked; one that is open stays open."""
-    from surveyor.report.surveys import javascript_lines
+    from surveyor.report.survey_tables import javascript_lines
     from surveyor.survey.survey import Survey
 
     with nullcontext(survey) if survey else Survey(path) as opened:

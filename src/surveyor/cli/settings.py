@@ -66,7 +66,7 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def not_asked_for(settings: Settings, origins: Mapping[str, str]) -> list[str]:
     """Say what holds though no flag says so, by where it came from, so that nothing is obeyed in silence."""
-    from surveyor.report.surveys import in_words
+    from surveyor.report.survey_tables import format_setting
 
     values, usual = settings.shown(), config.Settings().shown()
     told: dict[str, list[str]] = {}
@@ -75,7 +75,7 @@ def not_asked_for(settings: Settings, origins: Mapping[str, str]) -> list[str]:
         if origin.startswith("--") or (origin == "default" and values[name] == usual[name]):
             continue
         place = "the survey" if origin == "default" else origin  # one that is gone on with keeps its settings
-        told.setdefault(place, []).append(f"{name} {in_words(values[name]) or 'none'}")
+        told.setdefault(place, []).append(f"{name} {format_setting(values[name]) or 'none'}")
     return [f"from {place}: {', '.join(parts)}" for place, parts in told.items()]
 
 

@@ -32,7 +32,7 @@ def command(output: Output, *, survey: str, query: str, top: int, seconds: float
     text = sys.stdin.read() if query == "-" and not sys.stdin.isatty() else query.removeprefix("-")
     if not text.strip():
         return show_tables(output, survey)
-    from surveyor.report.queries import query_table
+    from surveyor.report.survey_tables import query_table
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
@@ -51,7 +51,7 @@ def command(output: Output, *, survey: str, query: str, top: int, seconds: float
 
 def show_tables(output: Output, survey: str) -> int:
     """List the tables and their columns."""
-    from surveyor.report.queries import tables_table
+    from surveyor.report.survey_tables import tables_table
     from surveyor.store.directory import SurveyFolder
     from surveyor.survey.tables import TABLES
 

@@ -29,7 +29,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     from surveyor.cli.crawled import larger_budgets
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
-    from surveyor.report.surveys import blocked_table, javascript_lines
+    from surveyor.report.survey_tables import blocked_table, javascript_lines
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
@@ -87,7 +87,7 @@ def budget_in_words(settings: Mapping[str, Any]) -> str:
 
 def show_scope(output: Output, survey: str) -> int:
     """Print how much importance stays in the scope and how much leaves it."""
-    from surveyor.report.surveys import leaving_table
+    from surveyor.report.survey_tables import scope_table
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
@@ -96,7 +96,7 @@ def show_scope(output: Output, survey: str) -> int:
         if not rows and output.mode == "text":
             output.line("No page was read yet, so there are no links.")
             return 0
-        output.table(leaving_table(rows))
+        output.table(scope_table(rows))
         output.line()
         output.line("Links out of scope are kept but carry no importance; here they count as if they did.")
     return 0

@@ -39,14 +39,14 @@ def command(output: Output, *, graph: str, top: int, blocked: bool, javascript: 
 
 def show_blocked(output: Output, path: str, top: int) -> int:
     """Print pages that could not be read, most importance first."""
-    from surveyor.report.surveys import of_one_site, refused_table
+    from surveyor.report.survey_tables import blocked_pages_table, of_one_site
     from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
         rows = survey.blocked_pages(top)
         output.object("top", {"survey": path, "blocked": rows, "reasons": survey.blocked()})
         if rows or output.mode == "csv":
-            table = refused_table(rows)
+            table = blocked_pages_table(rows)
             output.table(of_one_site(table) if sys.stdout.isatty() else table)
         else:
             output.line("Nothing is blocked.")
@@ -55,14 +55,14 @@ def show_blocked(output: Output, path: str, top: int) -> int:
 
 def show_javascript(output: Output, path: str, top: int) -> int:
     """Print pages that are empty until a script has run, most importance first."""
-    from surveyor.report.surveys import of_one_site, scripted_table
+    from surveyor.report.survey_tables import javascript_table, of_one_site
     from surveyor.survey.survey import Survey
 
     with Survey(path) as survey:
         rows = survey.javascript(top)
         output.object("top", {"survey": path, "javascript": rows, "share": survey.javascript_share})
         if rows or output.mode == "csv":
-            table = scripted_table(rows)
+            table = javascript_table(rows)
             output.table(of_one_site(table) if sys.stdout.isatty() else table)
         else:
             output.line("No page needs JavaScript.")

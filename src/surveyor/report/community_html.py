@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surveyor.report import communities, page
+from surveyor.report import communities, html_page
 from surveyor.report.numbers import at_most, count, counted, duration, tiny
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class CommunityReport:
 
 def write_report(report: CommunityReport, path: str | Path) -> Path:
     """Write the report as one file."""
-    return page.write(render(report), path)
+    return html_page.write(render(report), path)
 
 
 def render(report: CommunityReport) -> str:
@@ -47,14 +47,14 @@ def render(report: CommunityReport) -> str:
     parts = [
         '<p class="soft">Rank by the links among local pages says how a site sees itself. The estimated global rank '
         "says how the web around it does, learnt from pages outside that matter most to it.</p>",
-        page.facts({
+        html_page.facts({
             "local pages": count(found.pages.size),
             "pages read outside": count(found.read),
             "moved from local rank (L1)": f"{found.moved:.3f}",
             **({} if found.unsettled is None else {"spread in all (L1)": f"{found.unsettled:.3f}"}),
             **({} if found.truth is None else {"distance from the truth (L1)": f"{found.compared().l1:.3f}"}),
         }),
-        *(f"<p>{page.text(line[0].upper() + line[1:])}.</p>"
+        *(f"<p>{html_page.text(line[0].upper() + line[1:])}.</p>"
           for line in [*communities.lines(found, report.rule), *found.notes]),
         *(_figures(found) if report.plots else []),
         *_pages(found),
@@ -64,7 +64,7 @@ def render(report: CommunityReport) -> str:
         *(f"<p>{line}</p>" for line in UNCERTAIN),
         *_method(report),
     ]  # fmt: skip
-    return page.document(report.title, parts)
+    return html_page.document(report.title, parts)
 
 
 def _figures(found: CommunityRank) -> list[str]:
@@ -72,7 +72,7 @@ def _figures(found: CommunityRank) -> list[str]:
 
     bars = "" if found.spread is None else " A bar is the spread on either side."
     figures = [
-        page.figure(
+        html_page.figure(
             changes_plot(found),
             "What the web around them changes.",
             f"Each dot is a local page; above the line it gains. Those whose share changed most are named.{bars}",
@@ -85,7 +85,7 @@ def _figures(found: CommunityRank) -> list[str]:
             else ""
         )
         about = f"How far each round moved the local ranks in all; rounds that moved none are left out.{truth}"
-        figures.append(page.figure(convergence_plot(found), "How the ranks settled.", about))
+        figures.append(html_page.figure(convergence_plot(found), "How the ranks settled.", about))
     return ["<h2>Curves</h2>", '<div class="figures">', *figures, "</div>"]
 
 
@@ -97,9 +97,9 @@ def _pages(found: CommunityRank) -> list[str]:
     )
     return [
         "<h2>Local pages</h2>",
-        page.grid(communities.local_table(found.top(PAGES)), about, links=True),
+        html_page.grid(communities.local_table(found.top(PAGES)), about, links=True),
         "<h2>What moved most</h2>",
-        page.grid(
+        html_page.grid(
             communities.local_table(found.moves(MOVES)), "Pages whose share changed most, up or down.", links=True
         ),
     ]
@@ -111,7 +111,7 @@ def _movers(found: CommunityRank) -> list[str]:
         return ["<h2>Pages outside that matter most</h2>", "<p>None that was read links to a local page.</p>"]
     table = communities.movers_table(found, movers)
     about = f"{communities.movers_line()}."
-    return ["<h2>Pages outside that matter most</h2>", page.grid(table, about, links=True)]
+    return ["<h2>Pages outside that matter most</h2>", html_page.grid(table, about, links=True)]
 
 
 def _truth(found: CommunityRank) -> list[str]:
@@ -121,7 +121,7 @@ def _truth(found: CommunityRank) -> list[str]:
         "L1: 0 is the truth, 2 has nothing in common with it. Kendall: 1 is the same order; weighted: the same with "
         "the top weighing most. Top: pages that the best of both lists have in common."
     )
-    return ["<h2>Beside the truth</h2>", page.grid(communities.truth_table(found), about)]
+    return ["<h2>Beside the truth</h2>", html_page.grid(communities.truth_table(found), about)]
 
 
 def _method(report: CommunityReport) -> list[str]:
@@ -137,6 +137,6 @@ def _method(report: CommunityReport) -> list[str]:
         "damping": tiny(found.damping),
         "random seed": str(found.rng),
         "time": duration(found.rounds[-1].seconds) if found.rounds else "",
-        "made with": page.MADE_WITH,
+        "made with": html_page.GENERATOR,
     }
-    return page.method(values, report.command)
+    return html_page.method(values, report.command)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surveyor.report import page
+from surveyor.report import html_page
 from surveyor.report.explained import link_rows
 from surveyor.report.graphs import source
+from surveyor.report.html_page import text
 from surveyor.report.numbers import at_most, count, counted, percent, tiny
-from surveyor.report.page import text
 from surveyor.report.pages import Page, near_ties, top_pages
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Report:
 
 def write_report(report: Report, path: str | Path) -> Path:
     """Write the report as one file."""
-    return page.write(render(report), path)
+    return html_page.write(render(report), path)
 
 
 def render(report: Report) -> str:
@@ -47,7 +47,7 @@ def render(report: Report) -> str:
     pages = top_pages(graph, ranking, ROWS)
     parts = [
         f'<p class="soft">{counted(graph.pages, "page")} ranked by the links between them.</p>',
-        page.facts({
+        html_page.facts({
             "pages": count(graph.pages),
             "links": count(graph.links),
             "proven error": f"≤ {at_most(ranking.error)}",
@@ -59,7 +59,7 @@ def render(report: Report) -> str:
         *_pages(pages, graph.pages),
         *_method(report),
     ]  # fmt: skip
-    return page.document(report.title, parts)
+    return html_page.document(report.title, parts)
 
 
 def _figures(graph: Graph, ranking: Ranking) -> list[str]:
@@ -67,12 +67,12 @@ def _figures(graph: Graph, ranking: Ranking) -> list[str]:
 
     return [
         '<div class="figures">',
-        page.figure(
+        html_page.figure(
             share_plot(graph, ranking),
             "Share of each page, by position.",
             "Where the two lines part, rank and the mere number of links tell different stories.",
         ),
-        page.figure(
+        html_page.figure(
             error_plot(ranking),
             "Proven error after each sweep.",
             "The exact scores differ from these by at most so much, summed over all pages.",
@@ -132,6 +132,6 @@ def _method(report: Report) -> list[str]:
         "links read": count(told["links_read"]) if "links_read" in told else "not recorded",
         "self-links dropped": count(told.get("self_links_dropped", 0)),
         "repeats merged": count(told.get("repeats_merged", 0)),
-        "made with": page.MADE_WITH,
+        "made with": html_page.GENERATOR,
     }
-    return page.method(values, report.command)
+    return html_page.method(values, report.command)

@@ -1,4 +1,4 @@
-"""Numbers in words. Bounds round outward: an upper bound is never shown smaller than it is.
+"""Formatting of numbers. Bounds are rounded outward: an upper bound is never shown smaller than it is.
 
 >>> count(1234567), percent(0.0202), at_most(9.31e-7), duration(252), size(38_000_000)
 ('1,234,567', '2.02 %', '9.4e-7', '4 min', '38 MB')
@@ -12,17 +12,17 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 
 def count(number: float) -> str:
-    """Separate thousands."""
+    """Format a number with thousands separators."""
     return f"{round(number):,}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Write a number with its noun: 1 page, 2 pages."""
+    """Format a number with its noun: 1 page, 2 pages."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
 def amount(number: float) -> str:
-    """Write a large number shortly: 25.3 M."""
+    """Format a large number with a suffix: 25.3 M."""
     for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(number) >= scale:
             value = number / (1e3 if letter == "k" else scale)
@@ -31,7 +31,7 @@ def amount(number: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share with three significant digits: 2.02 %."""
+    """Format a share with three significant digits: 2.02 %."""
     value = 100 * share
     if value == 0:
         return "0 %"
@@ -42,17 +42,17 @@ def percent(share: float) -> str:
 
 
 def share_at_least(share: float) -> str:
-    """Write a share that is a lower bound, rounded down: 78.4 %."""
+    """Format a lower bound of a share, rounded down: 78.4 %."""
     return f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
 
 
 def share_at_most(share: float) -> str:
-    """Write a share that is an upper bound, rounded up: 96.8 %."""
+    """Format an upper bound of a share, rounded up: 96.8 %."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:.1f} %"
 
 
 def at_most(bound: float, digits: int = 2) -> str:
-    """Write an upper bound, rounded up."""
+    """Format an upper bound, rounded up."""
     if bound == 0 or not math.isfinite(bound):
         return f"{bound:g}"
     rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(bound))
@@ -60,12 +60,12 @@ def at_most(bound: float, digits: int = 2) -> str:
 
 
 def tiny(number: float) -> str:
-    """Write a small number shortly: 1e-6."""
+    """Format a small number: 1e-6."""
     return f"{number:g}".replace("e-0", "e-")
 
 
 def duration(seconds: float) -> str:
-    """Write a time as people say it: 340 ms, 1.2 s, 4 min, 2 h 5 min."""
+    """Format a duration: 340 ms, 1.2 s, 4 min, 2 h 5 min."""
     if seconds < 1:
         return f"{max(1, round(seconds * 1000))} ms" if seconds > 0 else "0 s"
     if seconds < 10:
@@ -77,7 +77,7 @@ def duration(seconds: float) -> str:
 
 
 def size(bytes_: float) -> str:
-    """Write a number of bytes: 38 MB."""
+    """Format a number of bytes: 38 MB."""
     for scale, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if bytes_ >= scale:
             value = bytes_ / scale
@@ -86,7 +86,7 @@ def size(bytes_: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Show control characters and broken UTF-8 as escapes, so that a name cannot drive the terminal."""
+    """Escape control characters and invalid UTF-8, so that text from the web cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(_escaped(char) if unicodedata.category(char)[0] == "C" else char for char in text)

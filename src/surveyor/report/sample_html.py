@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surveyor.report import page, samples
+from surveyor.report import html_page, samples
 from surveyor.report.numbers import count, percent, printable
 from surveyor.report.tables import Table
 
@@ -42,7 +42,7 @@ class SampleReport:
 
 def write_report(report: SampleReport, path: str | Path) -> Path:
     """Write the report as one file."""
-    return page.write(render(report), path)
+    return html_page.write(render(report), path)
 
 
 def render(report: SampleReport) -> str:
@@ -52,38 +52,38 @@ def render(report: SampleReport) -> str:
     told = sample.diagnostics if sample.has_estimates else None
     parts = [
         '<p class="soft">A uniform sample of the pages on a topic, by random walks whose steps are weighted.</p>',
-        page.facts({
+        html_page.facts({
             "pages on topic met": count(sample.distinct_pages),
             "pages asked for": count(sample.fetches),
             "effective sample size": count(ess),
             "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
             "in-links": samples.share_told(sample),
         }),
-        *(f"<p><b>!</b> {page.text(line[0].upper() + line[1:])}.</p>" for line in (*sample.notes, *report.failed)),
+        *(f"<p><b>!</b> {html_page.text(line[0].upper() + line[1:])}.</p>" for line in (*sample.notes, *report.failed)),
         *_statistics(report),
         *_figures(report),
         *_breakdowns(report),
         *_pages(sample),
         *_draws(report),
         "<h2>How far to trust it</h2>",
-        *(f"<p>{page.text(line)}</p>" for line in samples.UNCERTAIN),
-        *([] if told is None else [page.grid(_diagnosed(told), DIAGNOSED)]),
+        *(f"<p>{html_page.text(line)}</p>" for line in samples.UNCERTAIN),
+        *([] if told is None else [html_page.grid(_diagnosed(told), DIAGNOSED)]),
         *_method(report, told),
     ]  # fmt: skip
-    return page.document(f"Sample of {sample.topic}", parts)
+    return html_page.document(f"Sample of {sample.topic}", parts)
 
 
 def _statistics(report: SampleReport) -> list[str]:
     if not report.statistics:
         return []
     about = "Each interval is meant to hold the truth in 95 of 100 such samples; how far that goes is told below."
-    return ["<h2>Estimates</h2>", page.grid(samples.table(report.statistics), about)]
+    return ["<h2>Estimates</h2>", html_page.grid(samples.table(report.statistics), about)]
 
 
 def _figures(report: SampleReport) -> list[str]:
     if not report.figures:
         return []
-    drawn = [page.figure(one.svg, f"{one.title}.", one.about) for one in report.figures.values()]
+    drawn = [html_page.figure(one.svg, f"{one.title}.", one.about) for one in report.figures.values()]
     return ["<h2>Curves</h2>", '<div class="figures">', *drawn, "</div>"]
 
 
@@ -93,7 +93,7 @@ def _breakdowns(report: SampleReport) -> list[str]:
         more = len(one.found.labels) - ROWS
         about = "Shares of the pages on topic; each interval is for its row alone."
         about += f" {more:,} more are left out here." if more > 0 else ""
-        parts += [f"<h2>By {page.text(one.of)}</h2>", page.grid(samples.categories_table(one, ROWS), about)]
+        parts += [f"<h2>By {html_page.text(one.of)}</h2>", html_page.grid(samples.categories_table(one, ROWS), about)]
     return parts
 
 
@@ -113,7 +113,7 @@ def _pages(sample: Sample) -> list[str]:
     )
     return [
         "<h2>Sampled pages</h2>",
-        page.grid(Table(["weight", "visits", "degree", "page"], cells, (), ()), about, links=True),
+        html_page.grid(Table(["weight", "visits", "degree", "page"], cells, (), ()), about, links=True),
     ]
 
 
@@ -122,7 +122,7 @@ def _draws(report: SampleReport) -> list[str]:
         return []
     cells = [[count(place), printable(url)] for place, url in enumerate(report.draws[:PAGES], 1)]
     about = "Pages drawn so that each page on topic is as likely as any other; one may come more than once."
-    return ["<h2>Pages drawn</h2>", page.grid(Table(["", "page"], cells, (), ()), about, links=True)]
+    return ["<h2>Pages drawn</h2>", html_page.grid(Table(["", "page"], cells, (), ()), about, links=True)]
 
 
 def _diagnosed(told: Diagnostics) -> Table:
@@ -144,9 +144,9 @@ def _method(report: SampleReport, told: Diagnostics | None) -> list[str]:
         **{name: value for name, value in samples.facts(sample).items() if name not in ("R-hat",)},
         **_walked(told),
         "random seed": str(sample.rng),
-        "made with": page.MADE_WITH,
+        "made with": html_page.GENERATOR,
     }  # fmt: skip
-    return page.method(values, report.command)
+    return html_page.method(values, report.command)
 
 
 def _walked(told: Diagnostics | None) -> dict[str, str]:

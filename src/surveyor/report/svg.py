@@ -1,6 +1,6 @@
-"""A figure as SVG text for a page of ours.
+"""Matplotlib figures as SVG text for the HTML reports.
 
-The page defines the colours --ink, --grid and --one to --eight, so that a figure follows light and dark. The
+The page defines the colours --ink, --grid and --one to --eight, so that a figure follows light and dark mode. The
 same drawing gives the same bytes.
 """
 
@@ -14,14 +14,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from surveyor.errors import MissingExtra
-from surveyor.report.page import text
+from surveyor.report.html_page import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
 
-# Colours that nothing else has, replaced by the variables of the page.
+# Placeholder colours, replaced by the variables of the page.
 INK, GRID = "#010203", "#040506"
 LINES = ("#070809", "#0a0b0c", "#0d0e0f", "#0d0f0e", "#0e0d0f", "#0e0f0d", "#0f0d0e", "#0f0e0d")
 ONE, TWO = LINES[:2]
@@ -36,7 +36,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 11,
     "text.color": INK,
-    "text.parse_math": False,  # a name may hold a $
+    "text.parse_math": False,  # names may contain $
     "axes.edgecolor": GRID,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
@@ -53,7 +53,7 @@ STYLE: dict[Any, Any] = {
 
 
 def figure(draw: Callable[[Axes], None], label: str, salt: str, size: tuple[float, float] = SIZE) -> str:
-    """Return what `draw` draws; the label describes it to those who cannot see, the salt keeps its ids apart."""
+    """Return the figure that `draw` draws; the label is its text alternative, the salt makes its ids unique."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -79,13 +79,13 @@ def figure(draw: Callable[[Axes], None], label: str, salt: str, size: tuple[floa
 
 
 def check_plots() -> None:
-    """Refuse to draw without the package that does it, before the work is done."""
+    """Raise MissingExtra if matplotlib is not installed, before any work is done."""
     if find_spec("matplotlib") is None:
         raise MissingExtra("a plot", "matplotlib", "report")
 
 
 def alone(svg: str) -> str:
-    """Return a figure as a file of its own: on paper, with the light colours of our pages."""
+    """Return a figure as a standalone file in the light colours of the reports."""
     css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
     colours = "".join(re.findall(r"--[a-z]+: #\w+;", css[: css.index("}")]))
     style = f"svg {{ {colours} background: var(--paper); font-family: system-ui, sans-serif; }}"
@@ -101,7 +101,7 @@ def alone(svg: str) -> str:
 
 
 def _for_page(svg: str, label: str) -> str:
-    """Keep the drawing, drop what belongs to a file of its own, and let the page choose colours and fonts."""
+    """Remove the parts of a standalone file, and let the page choose colours and fonts."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<g|<path) id="[A-Za-z][\w.]*_\d+"', r"\1", svg)

@@ -1,4 +1,4 @@
-"""A small table, to the terminal (with rich), to a pipe (plain columns) or to CSV."""
+"""Tables for the terminal (with rich), pipes (plain columns) and CSV."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 INDENT, GAP = 2, 3  # blanks before a table and between its columns
-ROOM = 16  # characters that text needs to be read
+ROOM = 16  # minimum width of a text column
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows for machines (`records`, under `keys`) and the same rows for people (`cells`, under `titles`)."""
+    """Rows as values (`records`, under `keys`) and the same rows as formatted text (`cells`, under `titles`)."""
 
     titles: Sequence[str]
     cells: Sequence[Sequence[str]]
     keys: Sequence[str]
     records: Sequence[Sequence[Any]]
-    left: int = 1  # so many columns at the right end are text, aligned to the left
+    left: int = 1  # number of columns at the right end that are text
 
 
 def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
-    """Write the records with full precision and a header; `escape` shows all that is invisible, for a terminal."""
+    """Write the records with full precision and a header; `escape` escapes invisible characters, for a terminal."""
     rows: Iterable[Sequence[Any]] = chain([table.keys], table.records)
     if escape:
         rows = ([printable(escape_cell(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
@@ -44,7 +44,7 @@ def write_text(table: Table, stream: TextIO, *, rich: bool, color: bool = True) 
 
 
 def plain_lines(table: Table) -> list[str]:
-    """Lay the cells out in columns without any colour."""
+    """Return the cells as aligned lines without colours."""
     rows = [[printable(title) for title in table.titles], *([printable(cell) for cell in row] for row in table.cells)]
     numbers = len(table.titles) - table.left
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.titles))]
@@ -59,7 +59,7 @@ def plain_lines(table: Table) -> list[str]:
 
 
 def shown_columns(table: Table, width: int) -> list[int]:
-    """Say which columns fit: numbers give way, the last first, until the text has room; one number stays."""
+    """Return the columns that fit: number columns are dropped from the last until the text fits; one number stays."""
     numbers = len(table.titles) - table.left
     rows = [table.titles, *table.cells]
     widths = [GAP + max(len(row[column]) for row in rows) for column in range(numbers)]

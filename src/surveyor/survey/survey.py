@@ -251,20 +251,21 @@ class Survey:
         return self.javascript_share >= HOLLOW or not self._scripted.keys().isdisjoint(seeds)
 
     def history(self) -> History:
-        """Replay the crawl and return its coverage after each page read."""
+        """Replay the crawl and return its coverage after each fetched page."""
         pages: list[int] = []
         bounds: list[tuple[float, float]] = []
 
-        def note(state: Derived, outcome: Outcome) -> None:
-            now = state.crawl.ledger.coverage()
+        def record(state: Derived, outcome: Outcome) -> None:
+            coverage = state.crawl.ledger.coverage()
             if outcome.kind == "fetched":
                 pages.append(outcome.page)
-                bounds.append((now.at_least, now.at_most))
-            elif bounds:  # moved, blocked and gone pages change the bounds, too
-                bounds[-1] = (now.at_least, now.at_most)
+                bounds.append((coverage.at_least, coverage.at_most))
+            elif bounds:  # redirected, blocked and gone pages change the bounds, too
+                bounds[-1] = (coverage.at_least, coverage.at_most)
 
-        derive(self._folder, watch=note)
-        if bounds:  # and so does the final closure, when no page is left
+        replayed = derive(self._folder, watch=record)
+        self.__dict__.setdefault("_derived", replayed)  # no second replay for other results
+        if bounds:  # the final closure, when no page is left, changes them as well
             bounds[-1] = (self.coverage.at_least, self.coverage.at_most)
         both = np.array(bounds, np.float64).reshape(-1, 2)
         return History(np.array(pages, np.int64), both[:, 0], both[:, 1])

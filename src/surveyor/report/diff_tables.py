@@ -1,4 +1,4 @@
-"""What changed between two surveys, as a table and in words."""
+"""The differences between two surveys as a table and text lines."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 KEYS = ("kind", "old_share", "new_share", "old_position", "new_position", "url")
 MEANS = {
-    "new": "read now; the old survey had read all it knew, and had not heard of it",
-    "first seen": "read now; the old survey had not heard of it, but had not read all it knew",
-    "gone": "the server says so",
+    "new": "fetched now; the old survey was complete and did not know it",
+    "first seen": "fetched now; the old survey did not know it, but was not complete",
+    "gone": "HTTP 404, 410 or similar",
     "redirected": "redirects to another page now",
-    "blocked": "could not be read now",
-    "unlinked": "the new survey has read all it knows, and no link leads there",
-    "not seen": "the new survey has not heard of it, but has not read all it knows",
-    "risen": "by more than both surveys can be wrong by",
-    "fallen": "by more than both surveys can be wrong by",
-    "perhaps risen": "over the links as fetched, by less than both surveys can be wrong by",
-    "perhaps fallen": "over the links as fetched, by less than both surveys can be wrong by",
-    "changed": "other bytes",
+    "blocked": "cannot be fetched now",
+    "unlinked": "no link to it; the new survey is complete",
+    "not seen": "no link to it yet; the new survey is not complete",
+    "risen": "by more than the error bound of both surveys",
+    "fallen": "by more than the error bound of both surveys",
+    "perhaps risen": "on the links as fetched, within the error bound of both surveys",
+    "perhaps fallen": "on the links as fetched, within the error bound of both surveys",
+    "changed": "different content",
 }
 
 
 def change_table(found: Difference, number: int | None) -> Table:
-    """Lay out the pages that differ, at most so many of each kind."""
+    """Format the pages that differ, at most `number` of each kind."""
     rows = [change for changes in found.changes.values() for change in changes[:number]]
     return Table(
-        titles=("share", "was", "position", "was", "what", "page"),
+        titles=("share", "before", "position", "before", "change", "page"),
         cells=[(*_numbers(row), row.kind, row.url) for row in rows],
         keys=KEYS,
         records=[tuple(getattr(row, key) for key in KEYS) for row in rows],
@@ -46,10 +46,9 @@ def _numbers(row: Change) -> tuple[str, str, str, str]:
 
 
 def differing_lines(found: Difference) -> list[str]:
-    """Say what makes two surveys measure different things."""
+    """List the settings in which two surveys differ, so that they measure different things."""
     return [
-        f"they differ in {name}: {_value(old)} before, {_value(new)} now"
-        for name, (old, new) in found.differing.items()
+        f"different {name}: {_value(old)} before, {_value(new)} now" for name, (old, new) in found.differing.items()
     ]
 
 
@@ -60,7 +59,7 @@ def _value(value: Any) -> str:
 
 
 def summary_lines(found: Difference) -> list[str]:
-    """Count what differs, and say what each word means."""
+    """List the number and the meaning of each kind of change."""
     there = {kind: len(changes) for kind, changes in found.changes.items() if changes}
     width = max(map(len, there), default=0)
     digits = max((len(count(number)) for number in there.values()), default=0)
@@ -68,8 +67,8 @@ def summary_lines(found: Difference) -> list[str]:
 
 
 def margin_line(found: Difference) -> str:
-    """Say which differences of shares are not called changes."""
+    """Describe the differences of shares that are not significant."""
     return (
-        f"Shares that differ by less than {share_at_most(found.margin)} are not called risen or fallen: "
-        "so much, in both surveys together, waits, is blocked or still moves."
+        f"Differences of shares below {share_at_most(found.margin)} do not count as risen or fallen: this is the "
+        "importance that is waiting, blocked or moving in both surveys together."
     )

@@ -1,6 +1,6 @@
-"""What every HTML file of ours is made of: no script, nothing fetched, light and dark, prints well.
+"""Building blocks of HTML reports: no scripts, no external resources, light and dark, printable.
 
-Every name is escaped, and the page forbids scripts on top.
+All text is escaped, and a content security policy forbids scripts as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from surveyor.report.tables import Table
 
-MADE_WITH = f"surveyor {__version__}"
+GENERATOR = f"surveyor {__version__}"
 LONGEST = 300  # characters of one cell
 PAGE = """<!doctype html>
 <html lang="en">
@@ -40,16 +40,16 @@ PAGE = """<!doctype html>
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """Put the parts, which are HTML already, into one page."""
+    """Return a complete page from parts that are HTML already."""
     css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
     body = "\n".join([f"<h1>{text(title)}</h1>", *parts])
-    return PAGE.format(title=text(title), css=css, body=body, generator=MADE_WITH)
+    return PAGE.format(title=text(title), css=css, body=body, generator=GENERATOR)
 
 
 def write(page: str, path: str | Path) -> Path:
-    """Write a page as one file, at once: what another name of an earlier file leads to stays as it is."""
+    """Write a page atomically; a hard link to an earlier file keeps the old content."""
     path = Path(path)
-    if path.exists() and not path.is_file():  # a device such as /dev/stdout; a folder is refused
+    if path.exists() and not path.is_file():  # a device such as /dev/stdout; a folder is rejected below
         path.write_text(page, "utf-8")
         return path
     with aside(path) as draft, draft.open("x", encoding="utf-8") as file:
@@ -58,37 +58,37 @@ def write(page: str, path: str | Path) -> Path:
 
 
 def text(value: object) -> str:
-    """Make any text safe to stand in HTML."""
+    """Escape text for HTML."""
     return escape(printable(str(value)), quote=True)
 
 
 def facts(values: Mapping[str, str]) -> str:
-    """Show the numbers that matter most, as a row of boxes."""
+    """Return key figures as a row of boxes."""
     cells = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in values.items())
     return f'<dl class="facts">{cells}</dl>'
 
 
 def figure(svg: str, title: str, about: str) -> str:
-    """Show a drawing with what there is to see in it."""
+    """Return a figure with its caption."""
     return f"<figure>{svg}<figcaption><b>{text(title)}</b> {text(about)}</figcaption></figure>"
 
 
 def short(value: str) -> str:
-    """Cut what is too long to be shown, so that no name makes a page large."""
+    """Cut long text, so that the size of a page is bounded."""
     return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
 
 
 def link(url: str) -> str:
-    """Lead to a page of the web; only http and https, and nothing that is too long to be seen whole."""
+    """Return a link to a URL; anything but http and https, and any URL too long to show, is plain text."""
     if not url.startswith(("http://", "https://")) or len(url) > LONGEST:
         return text(short(url))
     return f'<a href="{text(url)}" rel="noopener noreferrer">{text(url)}</a>'
 
 
 def grid(table: Table, about: str, *, links: bool = False) -> str:
-    """Show the cells of a table and what they say; numbers stand right, text left, and in sight.
+    """Return a table with a description; numbers are right-aligned, text is left-aligned.
 
-    With `links`, cells of the last column that are URLs lead there.
+    With `links`, URLs in the last column become links.
     """
     titles = "".join(f"<th>{text(title)}</th>" for title in table.titles)
     rows = "".join(f"<tr>{''.join(_cells(row, links=links))}</tr>\n" for row in table.cells)
@@ -100,18 +100,18 @@ def grid(table: Table, about: str, *, links: bool = False) -> str:
 
 def _cells(row: Sequence[str], *, links: bool) -> Iterator[str]:
     for place, cell in enumerate(row, 1):
-        first, *more = cell.split("\n")  # what follows stands below, smaller
+        first, *more = cell.split("\n")  # further lines are smaller
         head = link(first) if links and place == len(row) else text(short(first))
         tail = "".join(f'<div class="soft">{text(short(line))}</div>' for line in more)
         yield f"<td>{head}{tail}</td>"
 
 
 def method(values: Mapping[str, str], command: str) -> list[str]:
-    """Say how a result came about, and how to make it again."""
+    """Return the parameters of a result and the command that reproduces it."""
     rows = "".join(f"<tr><th>{text(name)}</th><td>{text(value)}</td></tr>" for name, value in values.items())
     return [
         "<h2>Method</h2>",
         f'<table class="plain"><tbody>{rows}</tbody></table>',
-        "<p>To make it again:</p>",
+        "<p>To reproduce it:</p>",
         f"<pre>{text(command)}</pre>",
     ]

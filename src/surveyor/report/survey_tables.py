@@ -1,7 +1,8 @@
-"""Tables of a survey: the best pages, hosts, what could not be read, and the settings."""
+"""Tables and text lines of a survey: top pages, status of a URL, hosts, blocked pages, settings, SQL results."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,15 @@ from surveyor.web.urls import origin
 
 if TYPE_CHECKING:
     from surveyor.outcome import Visit
-    from surveyor.report.census import Place
     from surveyor.report.pages import Page
+    from surveyor.report.survey_html import HostSummary
     from surveyor.store.manifest import Manifest
+    from surveyor.survey.sql import QueryResult
     from surveyor.survey.survey import Survey
     from surveyor.survey.url_status import UrlStatus
 
+SQL_TYPES = {"int32": "integer", "int64": "integer", "float64": "number"}
+HOST_COUNTS = ("share", "fetched", "known", "blocked", "requests", "errors")
 PAGE = re.compile(r"https?://[^/]+/")
 
 
@@ -64,7 +68,7 @@ def url_status_lines(url: UrlStatus) -> list[str]:
 
 
 def of_one_site(table: Table, key: str = "url") -> Table:
-    """Name the site once, in the title, if all pages of a table are of one; commands take paths as well."""
+    """Move the origin into the column title if all pages have the same one; commands accept paths as well."""
     names = [str(record[table.keys.index(key)]) for record in table.records]
     sites = {origin(name) if PAGE.match(name) else "" for name in names}
     if len(sites) != 1 or not (site := sites.pop()):
@@ -76,21 +80,21 @@ def of_one_site(table: Table, key: str = "url") -> Table:
 
 
 def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out why pages could not be read."""
+    """Format the reasons of blocked pages."""
     keys = ("mass", "pages", "reason")
     return Table(
-        titles=("mass", "pages", "why"),
+        titles=("mass", "pages", "reason"),
         cells=[(percent(row["mass"]), count(row["pages"]), row["reason"]) for row in rows],
         keys=keys,
         records=_records(rows, keys),
     )
 
 
-def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out pages that could not be read."""
+def blocked_pages_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Format blocked pages."""
     keys = ("mass", "url", "reason")
     return Table(
-        titles=("mass", "page", "why"),
+        titles=("mass", "page", "reason"),
         cells=[(percent(row["mass"]), row["url"], row["reason"]) for row in rows],
         keys=keys,
         records=_records(rows, keys),
@@ -98,8 +102,8 @@ def refused_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def scripted_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out pages that need JavaScript."""
+def javascript_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Format pages that need JavaScript."""
     keys = ("share", "url")
     return Table(
         titles=("share", "page"),
@@ -111,21 +115,21 @@ def scripted_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def javascript_lines(survey: Survey) -> list[str]:
-    """Return what to print about pages that need JavaScript, if there are any."""
+    """Return lines about pages that need JavaScript, if there are any."""
     if not (pages := survey.javascript()):
         return []
-    held = f"{percent(survey.javascript_share)} of the captured importance"
-    lines = [f"{counted(len(pages), 'page')} with {held} needed JavaScript and came without content: {pages[0]['url']}"]
+    part = f"{percent(survey.javascript_share)} of the captured importance"
+    lines = [f"{counted(len(pages), 'page')} with {part} need JavaScript and are empty without it: {pages[0]['url']}"]
     if survey.needs_javascript:
-        lines.append("Scripts are not run, so links behind them are unknown: this coverage is not that of the site.")
+        lines.append("Scripts are not run, so their links are unknown: this coverage is not the coverage of the site.")
     return lines
 
 
-def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out where links lead."""
+def scope_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Format the links by scope."""
     keys = ("mass", "links", "where")
     return Table(
-        titles=("mass", "links", "where to"),
+        titles=("mass", "links", "target"),
         cells=[(percent(row["mass"]), count(row["links"]), row["where"]) for row in rows],
         keys=keys,
         records=_records(rows, keys),
@@ -135,7 +139,7 @@ def leaving_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 def ranked_table(
     rows: Sequence[Page], visits: Sequence[Visit | None], true: Mapping[str, float] | None = None
 ) -> Table:
-    """Lay the best pages out with what became of each; `visits` are the latest ones, `true` shares by URL."""
+    """Format the top pages with their status; `visits` are the latest ones, `true` the true shares by URL."""
     known = true is not None
     titles = ("score", "share", *(["true share"] if known else []), "in-links", "status", "page")
     cells, records = [], []
@@ -143,72 +147,70 @@ def ranked_table(
         truth = [] if true is None else [true.get(row.name, 0.0)]
         title = "" if visit is None else " ".join(visit.title.split())
         page = f"{row.name}\n{title}" if title else row.name
-        became = status(visit)
-        cells.append((f"{row.score:.0f}", percent(row.share), *map(percent, truth), count(row.in_links), became, page))
-        records.append((row.score, row.share, *truth, row.in_links, became.partition("\n")[0], row.name))
+        status = _visit_status(visit)
+        cells.append((f"{row.score:.0f}", percent(row.share), *map(percent, truth), count(row.in_links), status, page))
+        records.append((row.score, row.share, *truth, row.in_links, status.partition("\n")[0], row.name))
     keys = ("score", "share", *(["true_share"] if known else []), "in_links", "status", "url")
     return Table(titles, cells, keys, records, left=2)
 
 
-def status(visit: Visit | None) -> str:
-    """Say what became of a page: waiting, read, or why not."""
+def _visit_status(visit: Visit | None) -> str:
+    """Return the status of a page by its latest visit, with the reason on a second line."""
     if visit is None:
-        return "waiting"
+        return "queued"
     return f"{visit.kind}\n{visit.reason}" if visit.kind in ("blocked", "gone") and visit.reason else visit.kind
 
 
-def hosts_table(places: Sequence[Place]) -> Table:
-    """Lay hosts out, and how they were treated."""
-    titles = ("share", "read", "known", "blocked", "requests", "errors", "delay", "kept", "host")
-    keys = ("share", "read", "known", "blocked", "requests", "errors", "delay", "pause", "name")
-    cells = [
-        (
-            percent(one.share), count(one.read), count(one.known), percent(one.blocked), count(one.requests),
-            count(one.errors), f"{one.delay:g} s", "–" if one.pause is None else f"{one.pause:.2f} s", one.name,
-        )
-        for one in places
-    ]  # fmt: skip
-    return Table(titles, cells, keys, [tuple(getattr(one, key) for key in keys) for one in places])
+def hosts_table(hosts: Sequence[HostSummary]) -> Table:
+    """Format hosts with their counts and delays."""
+    keys = (*HOST_COUNTS, "delay", "shortest", "name")
+    cells = []
+    for one in hosts:
+        shortest = "–" if one.shortest is None else f"{one.shortest:.2f} s"
+        cells.append((*_host_cells(one), f"{one.delay:g} s", shortest, one.name))
+    return Table((*keys[:-1], "host"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in hosts])
 
 
-def domains_table(places: Sequence[Place]) -> Table:
-    """Lay registrable domains out."""
-    keys = ("share", "read", "known", "blocked", "requests", "errors", "name")
-    cells = [
-        (percent(one.share), count(one.read), count(one.known), percent(one.blocked), count(one.requests),
-         count(one.errors), one.name)
-        for one in places
-    ]  # fmt: skip
-    return Table((*keys[:-1], "domain"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in places])
+def domains_table(domains: Sequence[HostSummary]) -> Table:
+    """Format registrable domains with their counts."""
+    keys = (*HOST_COUNTS, "name")
+    cells = [(*_host_cells(one), one.name) for one in domains]
+    return Table((*keys[:-1], "domain"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in domains])
+
+
+def _host_cells(one: HostSummary) -> list[str]:
+    parts = ("share", "blocked")
+    return [(percent if name in parts else count)(getattr(one, name)) for name in HOST_COUNTS]
 
 
 def reasons_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out what keeps pages from being read, and where."""
+    """Format the reasons of blocked pages with their hosts."""
     keys = ("mass", "pages", "reason", "hosts")
     cells = []
     for row in rows:
         hosts = row["hosts"]
         where = hosts[0] if len(hosts) == 1 else f"{count(len(hosts))} hosts"
         cells.append((percent(row["mass"]), count(row["pages"]), row["reason"], where))
-    return Table(("mass", "pages", "why", "where"), cells, keys, _records(rows, keys), left=2)
+    return Table(("mass", "pages", "reason", "hosts"), cells, keys, _records(rows, keys), left=2)
 
 
 def statuses_table(statuses: Mapping[str, int]) -> Table:
-    """Lay out how requests ended."""
+    """Format the HTTP statuses of requests."""
     total = sum(statuses.values()) or 1
     rows = [(number, number / total, word) for word, number in statuses.items()]
     cells = [(count(number), percent(part), word) for number, part, word in rows]
-    return Table(("requests", "part", "answer"), cells, ("requests", "part", "answer"), rows)
+    keys = ("requests", "share", "status")
+    return Table(keys, cells, keys, rows)
 
 
 def values_table(values: Mapping[str, Any], origins: Mapping[str, str]) -> Table:
-    """Lay settings out, and where each came from."""
-    rows = [(name, in_words(value), str(origins.get(name, ""))) for name, value in values.items()]
-    return Table(("setting", "value", "from"), rows, ("setting", "value", "origin"), rows, left=3)
+    """Format settings with their origins."""
+    rows = [(name, format_setting(value), str(origins.get(name, ""))) for name, value in values.items()]
+    return Table(("setting", "value", "origin"), rows, ("setting", "value", "origin"), rows, left=3)
 
 
-def in_words(value: object) -> str:
-    """Write the value of a setting as people write it: lists with commas, tables as name: value."""
+def format_setting(value: object) -> str:
+    """Return the value of a setting as text: lists with commas, tables as name: value."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {item}" for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -221,7 +223,7 @@ def in_words(value: object) -> str:
 
 
 def command_of(manifest: Manifest) -> str:
-    """Return a command that makes such a survey: its seeds, and every setting that is not the default."""
+    """Return a command that creates such a survey: its seeds and all settings that are not defaults."""
     words = ["surveyor", "crawl", *manifest.seeds]
     for name, value in manifest.settings.items():
         if manifest.origins.get(name, "default") == "default" or name not in FIELDS:
@@ -232,9 +234,42 @@ def command_of(manifest: Manifest) -> str:
         elif kind in (LIST, RULES):
             items = value.split(", ") if isinstance(value, str) else value
             words += [word for item in items for word in (flag, str(item))]
-        elif kind is not TABLE:  # which no flag can hold
-            words += [flag, in_words(value)]
+        elif kind is not TABLE:  # there are no flags for tables
+            words += [flag, format_setting(value)]
     return shlex.join([*words, "--rng", str(manifest.rng)])
+
+
+def query_table(result: QueryResult) -> Table:
+    """Format the result of a query; columns are right-aligned up to the first one with text."""
+    numbers = 0
+    for column in range(len(result.columns)):
+        if any(isinstance(row[column], str | list | dict) for row in result.rows):
+            break
+        numbers += 1
+    return Table(
+        titles=result.columns,
+        cells=[tuple(map(_cell, row)) for row in result.rows],
+        keys=result.columns,
+        records=[
+            tuple(json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in row) for row in result.rows
+        ],
+        left=len(result.columns) - numbers,
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+
+
+def tables_table(tables: Mapping[str, Mapping[str, str]]) -> Table:
+    """Format the columns of the tables."""
+    rows = [(name, column, SQL_TYPES.get(kind, "text")) for name in tables for column, kind in tables[name].items()]
+    lines = [(name, ", ".join(columns)) for name, columns in tables.items()]
+    return Table(titles=("table", "columns"), cells=lines, keys=("table", "column", "type"), records=rows, left=2)
 
 
 def _records(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
