@@ -123,7 +123,7 @@ def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.Ca
     assert "different exclude: none before, */news/* now" in first[0]
     assert "different damping: 0.85 before, 0.5 now" in first[1]
     assert "measure different things" in first[2]
-    assert "are not called risen or fallen" in said.out
+    assert "do not count as risen or fallen" in said.out
     assert found(old, new).differing["damping"] == (0.85, 0.5)
 
 
