@@ -30,7 +30,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, read_only
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.sources.changing import ChangingWeb
+from surveyor.crawler.sources.graph import ChangingWeb
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
 from surveyor.crawler.strategies.opic import Opic
 from surveyor.crawler.strategies.tracking import pace

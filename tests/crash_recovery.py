@@ -22,7 +22,7 @@ import numpy as np
 from surveyor.config import Settings
 from surveyor.crawler.replay import Derived
 from surveyor.crawler.session import Run, run
-from surveyor.crawler.start import cut_back, start
+from surveyor.crawler.start import recover_journal, start
 from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.synthetic.shapes import WebShape
@@ -182,7 +182,7 @@ class Setting:
         seeds = self.web.seeds[: self.seeds]
         origins = dict.fromkeys(chosen, "argument")
         if from_last_good:
-            cut_back(path)
+            recover_journal(path)
         folder, settings = start(path, seeds, Settings(**chosen), origins)
         with folder:
             hook(folder, before, after)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from surveyor.config import Settings
-from surveyor.crawler.domain_budgets import Rank
+from surveyor.crawler.budgets import Rank
 from surveyor.crawler.session import Result, Watch, hosts_of, run
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest

@@ -324,8 +324,9 @@ def tables_without_end(survey: Path, _outside: Path) -> None:
 @crafted
 def events_that_mean_nothing(survey: Path, _outside: Path) -> None:
     for kind, detail in (
-        ("budgets", "{}"), ("community", '{"base": 3}'), ("sample", "{}"), ("again", "{}"), ("wait", '{"host": 3}'),
-        ("retry", '{"page": "x"}'), ("closed", "[]"), ("budgets", '{"opened": 3, "rest": "x", "pages": 7, "spec": 1}'),
+        ("budgets", "{}"), ("community", '{"base": 3}'), ("sample", "{}"), ("retry_blocked", "{}"),
+        ("backoff", '{"host": 3}'), ("retry", '{"page": "x"}'), ("settled", "[]"),
+        ("budgets", '{"reopened": 3, "default": "x", "pages": 7, "spec": 1}'),
     ):  # fmt: skip
         ask(survey, "INSERT INTO events(visit, at, kind, detail) VALUES (1, 0, ?, ?)", values=(kind, detail))
 

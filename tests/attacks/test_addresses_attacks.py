@@ -19,7 +19,7 @@ import surveyor as sv
 from surveyor.config import Settings
 from surveyor.crawler.preview import fetch_preview
 from surveyor.crawler.session import run
-from surveyor.crawler.start import named, start
+from surveyor.crawler.start import allow_named_hosts, start
 from surveyor.errors import NothingFetched
 from surveyor.fetch import special_addresses as special
 from surveyor.fetch.addresses import AddressBook, forbidden, named_entry
@@ -257,7 +257,7 @@ def crawl_local(tmp_path: Path, pages: dict[str, str], monkeypatch: pytest.Monke
             async with site(here) as root:
                 Connector(monkeypatch, *(int(one.rpartition(":")[2]) for one in (root, there)))
                 given: dict[str, Any] = {"contact": "me@example.org", "delay": 0.0, "backoff": 0.01, "scope": "any"}
-                chosen, origins = named(Settings(**given), dict.fromkeys(given, "argument"), [f"{root}/"])
+                chosen, origins = allow_named_hosts(Settings(**given), dict.fromkeys(given, "argument"), [f"{root}/"])
                 folder, chosen = start(tmp_path / "a.survey", [f"{root}/"], chosen, origins)
                 with folder:
                     await run(folder, chosen, parse_rule("pages=50"), patience=0.0)

@@ -18,8 +18,7 @@ import surveyor as sv
 from fake_web import Sites, Time, crawled, page
 from surveyor.cli import run
 from surveyor.config import Settings
-from surveyor.crawler import seeds
-from surveyor.crawler import single_fetch as guest
+from surveyor.crawler import preview, seeds
 from surveyor.fetch import responses as answers
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.parser import Parser
@@ -175,9 +174,9 @@ def test_a_list_that_cannot_be_interpreted_is_left_out(monkeypatch: pytest.Monke
         "/bad": b"http://127.0.0.1/a\n",
         "/good": b"http://127.0.0.1/b\n",
     }) as site:  # fmt: skip
-        monkeypatch.setattr(guest, "read_listing", raising(error, read_listing))
+        monkeypatch.setattr(preview, "read_listing", raising(error, read_listing))
         chosen = Settings(contact="me@example.org", allow=("127.0.0.1",), delay=0.0)
-        found = asyncio.run(seeds.gathered([], chosen, sitemaps_of=[f"{site}/"], say=said.append))
+        found = asyncio.run(seeds.gather_seeds([], chosen, sitemaps_of=[f"{site}/"], say=said.append))
     assert list(found.urls) == ["http://127.0.0.1/b"]
     assert any(f"could not be parsed: {error!r}"[:100] in line for line in said)
 

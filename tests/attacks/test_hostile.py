@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from fake_web import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
 from surveyor.config import Settings
-from surveyor.crawler.seeds import MOST_LISTS, Gathered, gathered
-from surveyor.crawler.start import manners_of
+from surveyor.crawler.seeds import MOST_LISTS, SeedLists, gather_seeds
+from surveyor.crawler.start import politeness_policy
 from surveyor.fetch.http import Fetched, FetchRequest, Timings
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.store.directory import SurveyFolder
@@ -50,11 +50,13 @@ def asked(client: Sites) -> list[str]:
     return [url for url, _ in client.log]
 
 
-def gather(client: Sites, *places: str, **given: Any) -> Gathered:
+def gather(client: Sites, *places: str, **given: Any) -> SeedLists:
     chosen = Settings(contact=CONTACT, **given)
-    hosts = Hosts(manners=manners_of(chosen), clock=client.time)
+    hosts = Hosts(policy=politeness_policy(chosen), clock=client.time)
     sites = () if places else (f"{A}/",)
-    return asyncio.run(gathered(places, chosen, sitemaps_of=sites, client=client, hosts=hosts, wait=client.time.wait))
+    return asyncio.run(
+        gather_seeds(places, chosen, sitemaps_of=sites, client=client, hosts=hosts, wait=client.time.wait)
+    )
 
 
 # --- robots.txt ---
@@ -113,7 +115,7 @@ def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> 
     """The redirect shows that the network is there, so the failure counts."""
     there = "https://a.org/robots.txt"
     client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, error="refused")})
-    assert crawled(path, [f"{A}/"], client) == "empty"
+    assert crawled(path, [f"{A}/"], client) == "exhausted"
     assert len(client.times(there)) == 4
 
 
@@ -126,7 +128,7 @@ def test_nobody_waits_for_years_for_a_robots_txt_that_lies_elsewhere(path: Path)
     there = f"{X}/a.txt"
     client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, 503, retry_after=1e10)})
     began = client.time.now
-    assert crawled(path, [f"{A}/"], client) == "empty"
+    assert crawled(path, [f"{A}/"], client) == "exhausted"
     assert client.time.now < began + 60
 
 
@@ -360,7 +362,7 @@ def test_a_break_is_no_wish_though_a_crawl_is_begun_again_in_it(path: Path, rest
     crawled(path, [f"{A}/"], client, until="pages=1")
     with SurveyFolder.open(path) as folder:
         folder.note(
-            "wait", host="a.org", until=client.time.now + 500.0, why="http 500", **({"rest": True} if rest else {})
+            "backoff", host="a.org", until=client.time.now + 500.0, why="http 500", **({"own": True} if rest else {})
         )
     crawled(path, [f"{A}/"], client, max_wait=30.0)
     with Survey(path) as survey:

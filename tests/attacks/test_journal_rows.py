@@ -25,7 +25,7 @@ READS: dict[str, Callable[[SurveyFolder], Any]] = {
     "events": lambda folder: list(folder.journal.events()),
     "robots": lambda folder: folder.journal.robots(ORIGIN),
     "answered": lambda folder: list(folder.journal.answered()),
-    "closings": lambda folder: folder.journal.closings(),
+    "settlements": lambda folder: folder.journal.settlements(),
     "asked": lambda folder: folder.journal.asked(),
     "blocked": lambda folder: list(folder.journal.blocked()),
     "read_for": lambda folder: folder.journal.read_for("x"),
@@ -74,7 +74,7 @@ def survey(tmp_path: Path) -> Path:
     robots = [RobotsFile(ORIGIN, 1.0, 2.0, 200, b"User-agent: *")]
     with SurveyFolder.create(folder, Manifest(seeds=(f"{ORIGIN}/",), rng=1)) as made:
         first = Visit(0, "fetched", status=200, fetched_at=1e9, seconds=0.5, hash=b"x", title="t", size=9)
-        made.commit([first], [f"{ORIGIN}/"], robots=robots, events=[Event("closed", 1e9)])
+        made.commit([first], [f"{ORIGIN}/"], robots=robots, events=[Event("settled", 1e9)])
         made.commit([Outcome(1, "blocked", reason="x")], [f"{ORIGIN}/b"])
         made.journal._connection.execute("INSERT INTO meta VALUES ('archived', '00000.warc.gz 0')")
     return folder

@@ -60,7 +60,7 @@ def visits(path: Path) -> dict[str, Any]:
 )
 def test_a_redirect_trap_ends_after_twenty_hops(tmp_path: Path) -> None:
     client = Endless(trap)
-    assert crawled(tmp_path / "s", [HOME], client) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client) == "exhausted"
     found = visits(tmp_path / "s")
     kinds = [found[f"{HOME}r{hop}"].kind for hop in range(1, MOST_REDIRECTS + 2)]
     assert kinds == ["redirected"] * MOST_REDIRECTS + ["blocked"]
@@ -71,7 +71,7 @@ def test_a_redirect_trap_ends_after_twenty_hops(tmp_path: Path) -> None:
 @attack("canonical links to ever new URLs", area="redirects", must_hold="the 21st page is read; the crawl ends")
 def test_a_canonical_trap_ends_with_a_page_that_is_read(tmp_path: Path) -> None:
     client = Endless(canonical_trap)
-    assert crawled(tmp_path / "s", [HOME], client) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client) == "exhausted"
     assert visits(tmp_path / "s")[f"{HOME}c{MOST_REDIRECTS + 1}"].kind == "fetched"
     assert len(client.log) == 1 + 1 + MOST_REDIRECTS + 1
 
@@ -79,7 +79,7 @@ def test_a_canonical_trap_ends_with_a_page_that_is_read(tmp_path: Path) -> None:
 @attack("redirects and canonical links in turn", area="redirects", must_hold="the chain ends after 20")
 def test_a_trap_of_both_kinds_ends(tmp_path: Path) -> None:
     client = Endless(mixed_trap)
-    assert crawled(tmp_path / "s", [HOME], client) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client) == "exhausted"
     assert len(client.log) <= 2 + MOST_REDIRECTS + 2
 
 
@@ -157,13 +157,13 @@ def failing(**others: Any) -> Sites:
 )
 def test_one_failing_page_does_not_hold_up_a_crawl(tmp_path: Path) -> None:
     client = failing()
-    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "exhausted"
     times = client.times(f"{HOME}boom")
     assert len(times) in (1, 2)
     visit = visits(tmp_path / "s")[f"{HOME}boom"]
     assert (visit.kind, visit.reason) == ("blocked", f"http 500 (retry {len(times)} of 3 not awaited)")
     patient = failing()
-    assert crawled(tmp_path / "t", [HOME], patient, patient=True) == "empty"
+    assert crawled(tmp_path / "t", [HOME], patient, patient=True) == "exhausted"
     assert len(patient.times(f"{HOME}boom")) == 4
     assert visits(tmp_path / "t")[f"{HOME}boom"].reason == "http 500"
 
@@ -173,7 +173,7 @@ def test_one_failing_page_does_not_hold_up_a_small_site_where_each_page_weighs_m
     answers: dict[str, Any] = {HOME: page(HOME, *(f"/p{n}" for n in range(pages)), *["/boom"])}
     answers |= {f"{HOME}p{n}": page(f"{HOME}p{n}", "/boom") for n in range(pages)}
     client = Sites(Time(), {**answers, f"{HOME}boom": Fetched(f"{HOME}boom", 500)})
-    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "exhausted"
     assert len(client.times(f"{HOME}boom")) <= 2
     assert visits(tmp_path / "s")[f"{HOME}boom"].reason.endswith("not awaited)")
 
@@ -181,7 +181,7 @@ def test_one_failing_page_does_not_hold_up_a_small_site_where_each_page_weighs_m
 def test_a_seed_that_fails_is_waited_for(tmp_path: Path) -> None:
     other = "http://b.example/"
     client = failing(**{other: Fetched(other, 500), HOME: page(HOME)})
-    assert crawled(tmp_path / "s", [HOME, other], client, patient=False) == "empty"
+    assert crawled(tmp_path / "s", [HOME, other], client, patient=False) == "exhausted"
     assert len(client.times(other)) == 4
 
 
@@ -209,14 +209,14 @@ def test_what_holds_a_crawl_up_is_said(tmp_path: Path) -> None:
 def test_a_site_that_asks_to_wait_at_the_beginning_is_waited_for(tmp_path: Path) -> None:
     busy = Fetched(HOME, 503, retry_after=120.0)
     client = failing(**{HOME: [busy, page(HOME, *(f"/p{n}" for n in range(30)))]})
-    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "exhausted"
     assert sum(visit.kind == "fetched" for visit in visits(tmp_path / "s").values()) == 31
 
 
 def test_a_long_crawl_delay_is_no_reason_to_give_up(tmp_path: Path) -> None:
     answers = {**failing().answers, **rules("http://a.example", "User-agent: *\nCrawl-delay: 30")}
     client = Sites(Time(), answers)
-    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "empty"
+    assert crawled(tmp_path / "s", [HOME], client, patient=False) == "exhausted"
     assert sum(visit.kind == "fetched" for visit in visits(tmp_path / "s").values()) == 31
 
 
@@ -225,6 +225,6 @@ def test_a_host_in_backoff_that_matters_little_is_not_waited_for(tmp_path: Path)
     home = page(HOME, *(f"/p{n}" for n in range(30)), other)
     unread = {f"{other}robots.txt": Fetched(f"{other}robots.txt", 500)}
     client = failing(**{HOME: home, **unread})
-    assert crawled(tmp_path / "s", [HOME], client, patient=False, scope="any") == "empty"
+    assert crawled(tmp_path / "s", [HOME], client, patient=False, scope="any") == "exhausted"
     visit = visits(tmp_path / "s")[other]
     assert visit.reason.startswith("robots.txt of http://b.example could not be read: http 500 (retry ")

@@ -28,7 +28,7 @@ def crawl(path: Path, unreachable: dict[str, Trouble]) -> Sites:
         answers[f"{origin}/x"] = Fetched(f"{origin}/x", error=error)
     answers[f"{SITE}/"] = page(f"{SITE}/", *(f"{origin}/x" for origin in unreachable), *PAGES)
     client = Sites(Time(), answers)
-    assert crawled(path, [f"{SITE}/"], client, scope="any") == "empty"
+    assert crawled(path, [f"{SITE}/"], client, scope="any") == "exhausted"
     return client
 
 

@@ -9,9 +9,8 @@ import pytest
 from attack import attack
 
 from surveyor.fetch.politeness.hosts import Hosts
-from surveyor.web import robots_rules as robot_rules
-from surveyor.web.robots import LARGEST, Robots
-from surveyor.web.robots_rules import STEPS, WILDCARDS
+from surveyor.web import robots as robot_rules
+from surveyor.web.robots import LARGEST, STEPS, WILDCARDS, Robots
 
 SITE = "http://a.example"
 LONGEST = "".join(f"{number:x}ab" for number in range(500))[:1_990]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from crash_recovery import STEADY, Setting, accounts, difference, rows, sums
-from surveyor.crawler import domain_budgets as budgeting
+from surveyor.crawler import budgets
 from surveyor.crawler import session as live
 from surveyor.crawler.budgets import Limits
-from surveyor.crawler.reranking import BestDomains
+from surveyor.crawler.domain_graph import BestDomains
 from surveyor.rank.domains.degree import in_degree
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import domain, host
@@ -28,14 +28,14 @@ def asked(path: Path) -> Counter[str]:
 
 def limits(path: Path) -> list[Limits]:
     with SurveyFolder.open(path, write=False) as folder:
-        return [budgeting.limits_of(event) for event in budgeting.events(folder)]
+        return [budgets.limits_of(event) for event in budgets.events(folder)]
 
 
 @pytest.fixture(autouse=True)
 def by_in_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank domains in a way that is quick, and soon."""
     monkeypatch.setattr(live, "BestDomains", lambda: BestDomains(in_degree))
-    monkeypatch.setattr(budgeting, "FIRST", 12)
+    monkeypatch.setattr(budgets, "FIRST", 12)
 
 
 @pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1"])
@@ -50,7 +50,7 @@ def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert any(row[3] == "budget" for row in expected["visits"])
     for name, count in asked(path).items():
         assert count <= max(each.of(name) for each in limits(path))
-    opened = [name for row in expected["events"] if row[3] == "budgets" for name in json.loads(row[4])["opened"]]
+    opened = [name for row in expected["events"] if row[3] == "budgets" for name in json.loads(row[4])["reopened"]]
     assert bool(opened) == (len(limits(path)) > 2) == budget.startswith("star")
     for number, image in enumerate(images[::3]):
         setting.go_back(image)

@@ -14,7 +14,7 @@ import surveyor as sv
 from console import Said
 from fake_web import CONTACT, Sites, Time, crawled, page, rules
 from surveyor.config import Settings
-from surveyor.crawler.domain_budgets import Budgeting, DomainBudgets, events, latest, limits_of
+from surveyor.crawler.budgets import Budgeting, DomainBudgets, events, latest, limits_of
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
 from surveyor.errors import InputError, UsageError
@@ -74,7 +74,7 @@ def check(path: Path) -> Survey:
 def test_no_domain_gets_more_than_its_budget_and_the_rest_is_blocked(web: EmbeddedWeb, path: Path) -> None:
     web.reset()
     assert http_crawl(web, path, "pages=30", budget=4) == "reached"
-    assert http_crawl(web, path) == "empty"  # goes on with the same budget, though it is not said again
+    assert http_crawl(web, path) == "exhausted"  # goes on with the same budget, though it is not said again
     asked = pages_of(web)
     assert max(len(pages) for pages in asked.values()) == 4
     assert sum(len(pages) == 4 for pages in asked.values()) > 3
@@ -101,12 +101,12 @@ def test_a_larger_budget_opens_what_was_refused_and_nothing_is_read_twice(web: E
 
 def test_a_reputable_domain_gets_more_and_a_trap_the_least(web: EmbeddedWeb, path: Path) -> None:
     web.reset()
-    assert http_crawl(web, path, budget="star:3-20@5") == "empty"
+    assert http_crawl(web, path, budget="star:3-20@5") == "exhausted"
     with SurveyFolder.open(path, write=False) as folder:
         last = latest(folder)
         assert last is not None
         limits, history = limits_of(last), [limits_of(event) for event in events(folder)]
-        opened = [event.detail["opened"] for event in events(folder)]
+        opened = [event.detail["reopened"] for event in events(folder)]
     asked = {host: len(pages) for host, pages in pages_of(web).items()}
     assert all(count <= max(each.of(host) for each in history) for host, count in asked.items())
     best = max(limits.pages, key=lambda name: limits.pages[name])
@@ -261,7 +261,7 @@ def test_domains_are_ranked_again_as_the_crawl_grows(path: Path) -> None:
     assert ranked == [100, 150, 225, 251]  # half as many again each time, and when no other page is left
     assert asked_for(client) == {"a.org": 1, "b.org": 250}
     with SurveyFolder.open(path, write=False) as folder:
-        assert [event.detail["opened"] for event in events(folder)] == [[]] * 5  # it never ran out before
+        assert [event.detail["reopened"] for event in events(folder)] == [[]] * 5  # it never ran out before
     check(path).close()
 
 

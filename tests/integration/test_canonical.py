@@ -217,7 +217,7 @@ def test_a_circle_made_by_a_redirect_ends(path: Path) -> None:
 
     pages = {HOME: page(HOME, a, b, z), a: naming(a, r), b: naming(b, a), z: page(z, n), n: naming(n, a)}
     client = Sites(Time(), {**pages, r: Fetched(r, 301, target=b)})
-    assert crawled(path, [HOME], client, delay=0.0) == "empty"
+    assert crawled(path, [HOME], client, delay=0.0) == "exhausted"
     found = lives(path)
     assert "fetched" in (found[a], found[b])
     assert "waiting" not in found.values()

@@ -73,7 +73,7 @@ def test_every_setting_is_shown_with_its_origin(
     assert SECRET not in said.out
     assert told["user_agent"] == f"surveyor/{surveyor.__version__} (me@example.org)"
     assert [(Path(file["path"]).name, file["state"]) for file in told["files"]] == [
-        ("config.toml", "read"), ("pyproject.toml", "not there"), ("surveyor.toml", "read"),
+        ("config.toml", "read"), ("pyproject.toml", "missing"), ("surveyor.toml", "read"),
     ]  # fmt: skip
     text = Said(capsys, "config", "show")
     assert SECRET not in text.out + text.err
@@ -88,8 +88,8 @@ def test_every_setting_is_shown_with_its_origin(
     ("own", "project", "state"),
     [
         (None, "[tool.surveyor]\ndelay = 3\n", "read"),
-        ("", "[tool.surveyor]\ndelay = 3\n", "not read: there is a surveyor.toml"),
-        (None, "[project]\nname = 'x'\n", "says nothing of surveyor"),
+        ("", "[tool.surveyor]\ndelay = 3\n", "not read: surveyor.toml exists"),
+        (None, "[project]\nname = 'x'\n", "no [tool.surveyor] table"),
     ],
 )
 def test_files_looked_at(own: str | None, project: str, state: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_files_looked_at(own: str | None, project: str, state: str, capsys: pyte
 
 
 def test_without_a_contact_there_is_no_user_agent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "User-Agent  none: it needs a contact" in Said(capsys, "config", "show").out
+    assert "User-Agent  none: a contact is required" in Said(capsys, "config", "show").out
     assert Said(capsys, "config", "show", "--json").json()["user_agent"] == ""
 
 
@@ -119,14 +119,14 @@ def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[st
     assert rows["seeds"][0] == web.seeds[:1]
     assert "proxy" not in rows
     assert "(me@example.org)" in told["user_agent"]
-    assert "are not kept in a survey" in Said(capsys, "config", "show", "a.survey").err
+    assert "are not stored in a survey" in Said(capsys, "config", "show", "a.survey").err
 
 
 @pytest.mark.parametrize(
     ("given", "code", "sentence"),
     [
         (["show", "nowhere.survey"], 4, "nowhere.survey does not exist"),
-        (["show", "a.survey", "--delay", "2"], 2, "--delay does not go with a survey."),
+        (["show", "a.survey", "--delay", "2"], 2, "--delay cannot be combined with a survey."),
         (["show", "--delya", "2"], 2, "No option --delya. Did you mean --delay?"),
         (["shwo"], 2, "No command shwo. Did you mean show?"),
         (["list", "all"], 2, "unexpected extra argument"),
@@ -195,7 +195,7 @@ def test_a_crawl_from_the_file_alone(
         assert folder.manifest.origins["until"] == "surveyor.toml"
         assert "seeds" not in folder.manifest.settings
     again = Said(capsys, "crawl", "--until", "pages=6")
-    assert "Going on from 4 pages" in again.err
+    assert "Resuming from 4 pages" in again.err
 
 
 def test_seeds_that_are_named_take_the_place_of_those_in_the_file(

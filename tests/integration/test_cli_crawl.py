@@ -50,7 +50,7 @@ def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytes
     assert told["pages_fetched"] > reads
     assert told["coverage"]["at_least"] >= 0.7
     assert abs(sum(told["coverage"][name] for name in ("captured", "moving", "waiting", "blocked", "lost")) - 1) < 1e-9
-    assert f"Going on from {reads} pages (at least " in second.err
+    assert f"Resuming from {reads} pages (at least " in second.err
     status = Said(capsys, "a.survey")  # no command: a survey is looked at
     assert "at least" in status.out
     assert "rng 3" in status.out
@@ -91,7 +91,7 @@ def test_nothing_left_to_read_before_the_goal_ends_with_3(capsys: pytest.Capture
         words = [plain.seeds[0], *polite(plain, "--scope", "host", "--out", "d.survey", "--until", "pages=100000")]
         said = Said(capsys, "crawl", *words)
         assert said.code == 3
-        assert "No page is left to read before the goal (100,000 pages)" in said.out
+        assert "No page is left to fetch before the goal (100,000 pages)" in said.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -106,7 +106,7 @@ def test_signals_save_and_say_how_to_go_on(web: EmbeddedWeb, number: int, code: 
     assert crawl.returncode == code, err
     assert out == ""
     assert "Stopped." in err
-    assert "go on" in err
+    assert "resume" in err
     assert "surveyor top e.survey" in err
     with SurveyFolder.open(tmp_path / "e.survey") as folder:
         assert folder.journal.position >= 20

@@ -53,7 +53,7 @@ def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(
         assert first.finish() == 0
     host = web.seeds[0].removeprefix("http://").removesuffix("/")
     assert re.search(rf"{host}   rankmass, damping 0.85, rng \d+   robots.txt obeyed, delay 0.1 s\n", first.text)
-    assert "\nsaving to a.survey     Ctrl-C is safe: run the same command to go on\n" in first.text
+    assert "\nsaving to a.survey     Ctrl-C is safe: run the same command to resume\n" in first.text
     bars = re.findall(
         r"^captured  ([█▉▊▋▌▍▎▏░ ]{16}) +([\d.]+) % at least, 100.0 % at most   goal 60 %$", first.text, re.M
     )
@@ -89,7 +89,7 @@ def test_interrupting_before_the_first_page_is_no_failure(web: EmbeddedWeb, tmp_
         assert early.finish() == 130
     assert "Stopped. " in early.text
     assert "check the address" not in early.text
-    assert "  go on " in early.text
+    assert "  resume " in early.text
     assert (tmp_path / "b.survey" / "survey.toml").is_file()
 
 

@@ -153,7 +153,7 @@ def test_a_plain_file_is_read_too(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--strategies", "rankmas"], "rankmass"),
         (["--strategies", " , "], "no strategy to race"),
         (["--until", "coverag=0.9"], "did you mean coverage?"),
-        (["--until", "coverage=2"], "more than the whole"),
+        (["--until", "coverage=2"], "coverage must be above 0 and below 1, got 2"),
         (["--seed", "nobody"], "no page nobody"),
         (["--seeds", "no/such/file"], "no/such/file"),
         (["--dead", "1.5"], "1.5"),

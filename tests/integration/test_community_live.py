@@ -168,8 +168,8 @@ def test_what_hosts_asked_for_holds(tmp_path: Path) -> None:
     ours, *others = dict.fromkeys(host(url) for url in urls_of(base))
     until = around.clock.now + 500.0
     with SurveyFolder.open(base) as folder:
-        folder.note("wait", host=others[0], until=until - 400, why="Retry-After")
-        folder.note("wait", host=others[0], until=until, why="Retry-After")
+        folder.note("backoff", host=others[0], until=until - 400, why="Retry-After")
+        folder.note("backoff", host=others[0], until=until, why="Retry-After")
         assert folder.delete_host(others[1]) > 0
     around.web.log.clear()
     around.options |= {"patient": True}  # to wait for the host at the end

@@ -14,10 +14,9 @@ import pytest
 from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
 from ledger_histories import Crawl, Event, new_crawl
 from surveyor.config import Settings
-from surveyor.crawler.naming import folder_for
 from surveyor.crawler.queues import HostQueues, OneQueue
 from surveyor.crawler.replay import Derived, derive, save, scope_of, to_graph
-from surveyor.crawler.start import clean_seeds, start
+from surveyor.crawler.start import clean_seeds, folder_for, start
 from surveyor.errors import UsageError
 from surveyor.fetch.http import Fetched, run_sync
 from surveyor.fetch.politeness.hosts import Hosts
@@ -298,7 +297,7 @@ def test_settings_stay_until_others_are_given(tmp_path: Path) -> None:
         assert (settings.delay, settings.exclude, settings.until) == (2.5, ("*/x",), "pages=5")
         assert folder.manifest.seeds == tuple(SEEDS)
         assert (folder.manifest.origins["until"], folder.manifest.origins["delay"]) == ("--flag", "--flag")
-        assert [event.kind for event in folder.journal.events()] == ["rescope", "change"]
+        assert [event.kind for event in folder.journal.events()] == ["scope_changed", "settings_changed"]
     with opened([])[0] as folder:
         assert len(list(folder.journal.events())) == 2  # nothing is new
         assert folder.manifest.settings["until"] == "pages=5"

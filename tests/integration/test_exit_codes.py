@@ -25,10 +25,10 @@ PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "
         ("coverage=0.999,pages=2", 0, "reached"),
         ("pages=2,coverage=0.999", 0, "reached"),
         ("coverage=0.1&pages=2", 0, "reached"),
-        ("pages=100", 3, "empty"),
-        ("coverage=0.5&pages=100", 3, "empty"),
-        ("minutes=60", 3, "empty"),
-        ("bytes=1GB", 3, "empty"),
+        ("pages=100", 3, "exhausted"),
+        ("coverage=0.5&pages=100", 3, "exhausted"),
+        ("minutes=60", 3, "exhausted"),
+        ("bytes=1GB", 3, "exhausted"),
     ],
 )
 def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, ending: str) -> None:

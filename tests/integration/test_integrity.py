@@ -206,7 +206,7 @@ def test_resuming_from_the_last_good_commit(path: Path) -> None:
     (path / "checkpoint").mkdir()
     with SurveyFolder.open(path, from_last_good=True) as folder:
         assert (folder.journal.position, folder.journal.url_count) == (30, 30)
-        assert [event.detail["last_good"] for event in folder.journal.events("rescue")] == [30]
+        assert [event.detail["last_good"] for event in folder.journal.events("recovery")] == [30]
         assert folder.journal.robots("https://0.example") is not None
         assert folder.journal.identity.endswith(".1")
         assert not (path / "checkpoint").exists()
@@ -225,7 +225,7 @@ def test_resuming_from_the_last_good_commit(path: Path) -> None:
 def test_from_last_good_leaves_a_sound_journal_alone(path: Path) -> None:
     before = rows(path)
     with SurveyFolder.open(path, from_last_good=True) as folder:
-        assert list(folder.journal.events("rescue")) == []
+        assert list(folder.journal.events("recovery")) == []
     assert rows(path) == before
     assert not list(path.glob("*.damaged*"))
 

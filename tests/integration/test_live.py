@@ -17,7 +17,7 @@ from surveyor.crawler.sources.live import LONGEST_WAIT, LiveSource
 from surveyor.crawler.start import _names
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
+from surveyor.fetch.politeness.policy import FIRST_PAUSE, LONGEST_PAUSE, PAUSES
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import Event, Visit
 from surveyor.stopping import Minutes, parse_rule
@@ -54,7 +54,7 @@ def told(path: Path) -> tuple[dict[str, Visit], list[Event]]:
 
 def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
     client = sites({X: BUSY})
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     gaps = [round(then - at, 1) for at, then in pairwise(client.times(X))]
     assert gaps == [10.1, 40.1, 160.1]
     visits, events = told(path)
@@ -107,7 +107,7 @@ def test_what_was_tried_before_a_restart_counts(path: Path) -> None:
         assert len(client.times(X)) == 1
         asyncio.run(stopped(retries=2))
         assert len(client.times(X)) == 2
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     assert told(path)[0][X].kind == "gone"
     assert len(client.times(X)) == 3  # the first answer that it is gone came before the last restart
     first, second, third = client.times(X)
@@ -128,7 +128,7 @@ def test_a_host_that_asks_for_it_is_left_alone_also_after_a_restart(path: Path) 
     gaps = [round(then - at) for at, then in pairwise(times)]
     assert [gap >= 300 for gap in gaps].count(True) >= 1
     crawled(path, [HOME], client)
-    waits = [event.detail for event in told(path)[1] if event.kind == "wait"]
+    waits = [event.detail for event in told(path)[1] if event.kind == "backoff"]
     assert {wait["host"] for wait in waits} == {"a.example"}
     for wait in waits:
         assert not [at for _, at in client.log if wait["until"] - 300 < at < wait["until"]]
@@ -140,7 +140,7 @@ def test_without_a_delay_a_host_is_left_alone_as_well(path: Path) -> None:
     client = sites({HOME: page(HOME, *names), **{name: page(name) for name in names}})
     client.answers = {**client.answers, names[0]: [Fetched(names[0], 429, retry_after=60.0), page(names[0])]}
     crawled(path, [HOME], client, delay=0, concurrency=1)
-    (wait,) = (event.detail for event in told(path)[1] if event.kind == "wait")
+    (wait,) = (event.detail for event in told(path)[1] if event.kind == "backoff")
     assert not [url for url, at in client.log if wait["until"] - 60 < at < wait["until"]]
     assert len(client.log) == 9
 
@@ -208,7 +208,7 @@ def test_a_robots_file_may_be_html_move_and_ask_to_wait(path: Path) -> None:
     }
     first, second = client.times(f"{c}/robots.txt")
     assert second - first >= 500
-    assert [event.detail["host"] for event in events if event.kind == "wait"] == ["c.example"]
+    assert [event.detail["host"] for event in events if event.kind == "backoff"] == ["c.example"]
 
 
 def test_robots_is_read_anew_on_the_next_day_and_not_before(path: Path) -> None:
@@ -241,21 +241,21 @@ def test_being_offline_costs_no_try(path: Path) -> None:
 
 def test_a_site_that_is_gone_for_good_is_given_up_after_all_pauses(path: Path) -> None:
     client = sites({X: Fetched(X, error="timeout-connect", detail="silence")})
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     assert told(path)[0][X].reason == "silence"
     assert len(client.times(X)) == PAUSES + 4
 
 
 def test_an_error_of_the_client_is_an_outcome(path: Path) -> None:
     client = sites({X: ZeroDivisionError("a mistake")})
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     assert told(path)[0][X].reason == "could not be parsed: ZeroDivisionError('a mistake')"
     assert "ZeroDivisionError: a mistake" in (path / LOG).read_text("utf-8")
 
 
 def test_an_error_of_the_client_at_robots_txt_is_the_reason(path: Path) -> None:
     client = sites({f"{SITE}/robots.txt": ZeroDivisionError("a mistake")})
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     assert told(path)[0][HOME].reason == "could not be parsed: ZeroDivisionError('a mistake')"
 
 
@@ -264,7 +264,7 @@ def test_a_look_up_that_fails_leaves_the_address_open(path: Path) -> None:
         async def address(self, host: str) -> str:
             raise LookupError(host)
 
-    assert crawled(path, [HOME], Broken(Time(), {HOME: page(HOME)})) == "empty"
+    assert crawled(path, [HOME], Broken(Time(), {HOME: page(HOME)})) == "exhausted"
     assert told(path)[0][HOME].kind == "fetched"
 
 
@@ -287,7 +287,7 @@ def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Pa
         asyncio.run(interrupted())
     visits, _ = told(path)
     assert list(visits) == [HOME]
-    assert crawled(path, [HOME], client) == "empty"
+    assert crawled(path, [HOME], client) == "exhausted"
     assert len(client.times(HOME)) == 1
     assert len(client.times(X)) == 2
     gap = client.log[-1][1] - client.log[-2][1]
@@ -332,7 +332,7 @@ def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> No
 
 def test_a_strategy_that_reads_again_ends_when_nothing_can_be_gained(path: Path) -> None:
     client = sites({X: page(X, HOME)})
-    assert crawled(path, [HOME], client, strategy="tracking", until="coverage=0.9999999") == "empty"
+    assert crawled(path, [HOME], client, strategy="tracking", until="coverage=0.9999999") == "exhausted"
     assert {url: visit.kind for url, visit in told(path)[0].items()} == {HOME: "fetched", X: "fetched"}
 
 
@@ -342,7 +342,7 @@ def test_twenty_redirects_and_hundreds_of_hosts(path: Path) -> None:
     answers: dict[str, Answers] = {HOME: page(HOME, chain[0], *others), chain[-1]: page(chain[-1])}
     answers |= {here: moved(here, there) for here, there in pairwise(chain)}
     client = sites(answers, addresses={f"h{number}.example": f"10.0.0.{number % 50}" for number in range(300)})
-    assert crawled(path, [HOME], client, scope="any", backoff=0.1) == "empty"
+    assert crawled(path, [HOME], client, scope="any", backoff=0.1) == "exhausted"
     kinds = [visit.kind for visit in told(path)[0].values()]
     assert (kinds.count("fetched"), kinds.count("redirected"), kinds.count("gone")) == (2, 20, 300)
 

@@ -20,7 +20,7 @@ from surveyor.fetch.politeness.policy import (
     REST,
     STRAINED,
     Host,
-    Manners,
+    PolitenessPolicy,
     spelt,
 )
 
@@ -103,7 +103,7 @@ def why(hosts: Hosts, number: int) -> str:
 
 
 def test_a_host_that_asks_for_too_long_a_delay_is_left_out_with_a_sentence() -> None:
-    hosts = Hosts(manners=Manners(max_delay=30), clock=Clock())
+    hosts = Hosts(policy=PolitenessPolicy(max_delay=30), clock=Clock())
     lame, late = known(hosts, "lame.example", slow(30)), known(hosts, "late.example", slow(31))
     assert hosts[lame].delay == 30
     assert (step(hosts, lame), why(hosts, lame)) == ("page", "")
@@ -116,7 +116,7 @@ def test_a_host_that_asks_for_too_long_a_delay_is_left_out_with_a_sentence() -> 
 
 def test_a_host_that_asks_to_be_left_alone_for_long_is_left_out_and_wakes_to_be_refused() -> None:
     clock = Clock()
-    hosts = Hosts(manners=Manners(max_wait=600), clock=clock)
+    hosts = Hosts(policy=PolitenessPolicy(max_wait=600), clock=clock)
     number = known(hosts, "a.example")
     hosts.wake()
     hosts.leave_alone(number, clock.now + 600, "Retry-After")
@@ -149,7 +149,7 @@ def test_a_host_that_only_fails_gets_rest_and_is_left_out_in_the_end() -> None:
 
 
 def test_hosts_to_avoid_are_never_asked_for_anything() -> None:
-    hosts = Hosts(manners=Manners(avoid=frozenset({"example.org", "b.example"})), clock=Clock())
+    hosts = Hosts(policy=PolitenessPolicy(avoid=frozenset({"example.org", "b.example"})), clock=Clock())
     names = ["example.org", "www.example.org", "b.example", "notexample.org", "a.b.example", "example.org.au"]
     numbers = [hosts.number(name) for name in names]
     assert [bool(hosts[number].refused) for number in numbers] == [True, True, True, False, True, False]
@@ -159,7 +159,7 @@ def test_hosts_to_avoid_are_never_asked_for_anything() -> None:
 
 def test_hosts_of_one_domain_are_asked_one_after_the_other() -> None:
     clock = Clock()
-    hosts = Hosts(manners=Manners(delay=1.0, domain_delay=0.25), clock=clock)
+    hosts = Hosts(policy=PolitenessPolicy(delay=1.0, domain_delay=0.25), clock=clock)
     numbers = [known(hosts, f"h{number}.example.org", address=f"10.0.0.{number}") for number in range(4)]
     other = known(hosts, "h.example.net", address="10.0.1.1")
     assert sorted(hosts.wake()) == [*numbers, other]

@@ -16,7 +16,7 @@ from example_site import HOME, ROBOTS, site
 from fake_web import CONTACT, Alone, Sites, moved, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.preview import Preview, fetch_preview
-from surveyor.crawler.start import manners_of
+from surveyor.crawler.start import politeness_policy
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -62,7 +62,7 @@ def test_what_robots_forbid_is_not_asked_for() -> None:
 def test_an_owner_may_read_all_of_a_site() -> None:
     given = Settings(contact=CONTACT, permission={"a.example": "mine"}, delay=0)
     client = Sites(Alone(), {**site(), f"{HOME}private/x": page(f"{HOME}private/x")})
-    hosts = Hosts(clock=client.time, manners=manners_of(given))
+    hosts = Hosts(clock=client.time, policy=politeness_policy(given))
     found = asyncio.run(fetch_preview(f"{HOME}private/x", given, client=client, hosts=hosts, wait=client.time.wait))
     assert (found.kind, found.robots[0].permits) == ("fetched", True)
 

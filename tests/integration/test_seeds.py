@@ -18,7 +18,7 @@ import surveyor as sv
 from console import Said
 from fake_web import CONTACT, Alone, Answers, Sites, moved
 from surveyor.config import Settings
-from surveyor.crawler.seeds import Gathered, gathered
+from surveyor.crawler.seeds import SeedLists, gather_seeds
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
@@ -43,10 +43,10 @@ def answer(url: str, body: bytes) -> Fetched:
     return Fetched(url, 200, body=body, raw=body)
 
 
-def gather(client: Sites, *places: str, say: Any = lambda _: None, **options: Any) -> Gathered:
+def gather(client: Sites, *places: str, say: Any = lambda _: None, **options: Any) -> SeedLists:
     time = client.time
     options |= {"client": client, "hosts": Hosts(clock=time), "wait": time.wait, "say": say}
-    return asyncio.run(gathered(places, Settings(contact=CONTACT), **options))
+    return asyncio.run(gather_seeds(places, Settings(contact=CONTACT), **options))
 
 
 ANSWERS: Mapping[str, Answers] = {

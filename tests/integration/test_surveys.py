@@ -13,10 +13,10 @@ import surveyor as sv
 from console import Said
 from example_site import survey_of
 from fake_web import MemoryJournal
+from journal_source import JournalSource
 from surveyor.config import Settings
 from surveyor.crawler.loop import crawl
 from surveyor.crawler.replay import derive
-from surveyor.crawler.sources.journal import JournalSource
 from surveyor.crawler.start import start
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, PerfectCrawler, WebSettings, running
@@ -108,7 +108,7 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
             replayed, journal = derive(other), MemoryJournal()
             source = JournalSource(pages.get)
             ending = asyncio.run(crawl(replayed.crawl, source, journal, sv.Pages(10**9), tally=replayed.tally))
-    assert ending == "empty"
+    assert ending == "exhausted"
     assert {outcome.page for outcome in journal.outcomes if outcome.kind == "fetched"} == read
     assert len(web.log) == asked
 

@@ -11,7 +11,7 @@ from opic_fixtures import MAKERS, POLICIES, beginning, begun, distance, everywhe
 from oracles import dense_pagerank
 from surveyor import pagerank
 from surveyor.arrays import FloatArray
-from surveyor.crawler.sources.changing import ChangingWeb
+from surveyor.crawler.sources.graph import ChangingWeb
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
 from surveyor.crawler.strategies.opic import Opic, Policy
 from surveyor.kernels import opic_cash as kept

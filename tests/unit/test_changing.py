@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surveyor import Graph
-from surveyor.crawler.sources.changing import ChangingWeb
+from surveyor.crawler.sources.graph import ChangingWeb
 from surveyor.errors import UsageError
 from webs import graphs, random_web
 

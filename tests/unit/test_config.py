@@ -68,7 +68,7 @@ def test_defaults(places: Places) -> None:
     assert (settings.until, settings.strategy, settings.delay, settings.concurrency) == (
         "coverage=0.95", "rankmass", 1.0, 32,
     )  # fmt: skip
-    assert stopping.parse(settings.until) == stopping.Coverage(0.95)
+    assert stopping.parse_rule(settings.until) == stopping.Coverage(0.95)
     assert isinstance(hash(settings), int)
     assert pickle.loads(pickle.dumps(settings)) == settings  # noqa: S301
     with pytest.raises(FrozenInstanceError):
@@ -219,7 +219,7 @@ def test_values_are_brought_into_form() -> None:
         permission=table,
     )
     assert settings.until == "coverage=0.9, pages=10"
-    assert stopping.parse(settings.until) == stopping.Coverage(0.9) | stopping.Pages(10)
+    assert stopping.parse_rule(settings.until) == stopping.Coverage(0.9) | stopping.Pages(10)
     assert (settings.include, settings.exclude, settings.max_bytes) == (("a*",), ("b*",), 10_000_000)
     assert isinstance(settings.delay, float)
     assert settings.ca_file == os.path.expanduser("~/company.pem")  # noqa: PTH111

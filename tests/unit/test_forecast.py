@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_web import Sites, Time, crawled, page
-from surveyor.cli.display import forecast_line
-from surveyor.crawler.forecast import Forecast, forecast
+from surveyor.cli.crawl_display import forecast_line
+from surveyor.crawler.pending import Forecast, forecast
 from surveyor.crawler.session import Run
 
 
@@ -33,7 +33,7 @@ def test_no_order_reads_what_waits_faster(hosts: list[tuple[int, float]]) -> Non
         (Forecast(9, 3, 3.0, 500.0, is_goal=True), "; at that rate the goal takes 8 min"),
         (
             Forecast(1200, 1, 0.1, 12_000.0),
-            "a page every 10 s from 1 host known so far; the 1,200 pages that wait",
+            "a page every 10 s from 1 host known so far; the 1,200 queued pages",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surveyor.fetch.politeness.gates import FEW, LOOK_AGAIN, Agenda
+from surveyor.fetch.politeness.policy import FEW, RETRY_AFTER, Agenda
 
 
 def test_a_gate_opens_when_it_is_free_and_not_before() -> None:
@@ -39,13 +39,13 @@ def test_of_many_only_a_few_are_woken_and_the_others_soon_after() -> None:
         agenda.queue(host, gate)
     assert agenda.happened(0.0) == list(range(FEW))
     assert agenda.happened(0.0) == []
-    assert agenda.happened(LOOK_AGAIN) == list(range(FEW, 2 * FEW))
+    assert agenda.happened(RETRY_AFTER) == list(range(FEW, 2 * FEW))
     gate.held = 1
     agenda.queue(0, gate)
     assert agenda.happened(10.0) == []
     agenda.release(gate, 20.0)
     assert agenda.happened(20.0) == [*range(2 * FEW, 3 * FEW)]
-    assert agenda.happened(20.0 + LOOK_AGAIN) == [0]
+    assert agenda.happened(20.0 + RETRY_AFTER) == [0]
 
 
 @given(st.lists(st.tuples(st.sampled_from("qhrw"), st.integers(0, 5), st.integers(0, 1), st.floats(0, 9)), max_size=60))

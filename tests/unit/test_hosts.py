@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from known_hosts import FREE, known, slow
 from reference_crawler import Clock
 from surveyor.fetch.politeness.hosts import DAY, Hosts, Step, steady
-from surveyor.fetch.politeness.offline import FIRST_PAUSE, LONGEST_PAUSE, NOBODY, PAUSES, RECENT
-from surveyor.fetch.politeness.policy import Manners
+from surveyor.fetch.politeness.policy import FIRST_PAUSE, LONGEST_PAUSE, MIN_EVIDENCE, PAUSES, RECENT, PolitenessPolicy
 from surveyor.outcome import RobotsFile
 from surveyor.web.robots import Robots
 
@@ -109,8 +108,8 @@ def worlds(draw: st.DrawFn) -> World:
     count = draw(st.integers(1, 6))
     names = [f"{number}.example" for number in range(count)]
     own = [name for name in names if chance.random() < 0.2]
-    manners = Manners(delay=draw(st.sampled_from([0.0, 1.0, 2.5])), own=frozenset(own))
-    hosts = Hosts(manners=manners, clock=clock)
+    manners = PolitenessPolicy(delay=draw(st.sampled_from([0.0, 1.0, 2.5])), own=frozenset(own))
+    hosts = Hosts(policy=manners, clock=clock)
     pages = draw(
         st.lists(
             st.lists(st.sampled_from(["http", "http", "https"]), min_size=1, max_size=5), min_size=count, max_size=count
@@ -132,7 +131,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 def gate(world: World, asked: Asked) -> str:
     name = world.hosts[asked.host].name
-    return "" if name in world.hosts.manners.own else world.address[asked.host]
+    return "" if name in world.hosts.policy.own else world.address[asked.host]
 
 
 def check_apart(world: World) -> None:
@@ -277,7 +276,7 @@ def test_a_host_with_a_delay_keeps_its_address_though_others_there_have_none() -
 
 def test_permission_lifts_rules_but_not_silence() -> None:
     clock = Clock()
-    hosts = Hosts(clock=clock, manners=Manners(permitted=frozenset({"mine.example", "down.example"})))
+    hosts = Hosts(clock=clock, policy=PolitenessPolicy(permitted=frozenset({"mine.example", "down.example"})))
     closed = Robots.from_text(b"User-agent: *\nDisallow: /")
     mine, other = known(hosts, "mine.example", closed), known(hosts, "other.example", closed)
     down = known(hosts, "down.example", Robots.from_answer(None, b""))
@@ -317,28 +316,28 @@ def site(number: int) -> str:
 
 def reached(count: int, clock: Clock, **manners: Any) -> Hosts:
     """Return hosts of so many domains that have answered, a while ago."""
-    hosts = Hosts(clock=clock, manners=Manners(**manners))
+    hosts = Hosts(clock=clock, policy=PolitenessPolicy(**manners))
     for number in range(count):
         hosts.reached(known(hosts, f"{number}.example"), site(number))
     clock.now += RECENT
     return hosts
 
 
-@pytest.mark.parametrize("answered", [NOBODY, 10])
+@pytest.mark.parametrize("answered", [MIN_EVIDENCE, 10])
 def test_domains_that_answered_and_are_all_silent_mean_that_the_network_is_down(answered: int) -> None:
     hosts = reached(answered, Clock())
     stranger = hosts.number("never.example")
     assert not hosts.unreached(stranger, "http://never.example")
-    found = [hosts.unreached(number, site(number)) is not None for number in range(NOBODY)]
-    assert found == [False] * (NOBODY - 1) + [True]
+    found = [hosts.unreached(number, site(number)) is not None for number in range(MIN_EVIDENCE)]
+    assert found == [False] * (MIN_EVIDENCE - 1) + [True]
     assert hosts.unreached(stranger, "http://never.example") == hosts.paused_until  # now it is nobody's fault
 
 
 def test_a_success_in_the_last_seconds_proves_that_the_network_is_there() -> None:
     clock = Clock()
-    hosts = reached(NOBODY + 1, clock)
-    hosts.reached(NOBODY, site(NOBODY))
-    assert not any(hosts.unreached(number, site(number)) for number in range(NOBODY))
+    hosts = reached(MIN_EVIDENCE + 1, clock)
+    hosts.reached(MIN_EVIDENCE, site(MIN_EVIDENCE))
+    assert not any(hosts.unreached(number, site(number)) for number in range(MIN_EVIDENCE))
     assert not hosts.unreached(0, site(0), offline=True)
     assert hosts.paused_until == 0.0
     clock.now += RECENT
@@ -385,7 +384,7 @@ def test_where_few_are_known_the_silent_hosts_wait_and_nobody_else(answered: int
     assert hosts.backoff(answered - 1) is not None
 
 
-@pytest.mark.parametrize("count", [1, NOBODY])
+@pytest.mark.parametrize("count", [1, MIN_EVIDENCE])
 def test_pauses_double_are_bounded_and_end_with_an_answer(count: int) -> None:
     clock = Clock()
     hosts = reached(count, clock)

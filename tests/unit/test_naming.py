@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import surveyor as sv
 from console import Said
 from loopback import QUICK, SMALL, linked, served
-from surveyor.crawler.naming import LONGEST, folder_for, site_name
+from surveyor.crawler.start import LONGEST, folder_for, site_name
 from surveyor.estimate.sampling.sample_survey import sample_folder
 
 pytestmark = pytest.mark.usefixtures("nowhere")

@@ -314,7 +314,7 @@ def test_names() -> None:
 
 
 def test_importing_the_strategies_does_not_load_numba() -> None:
-    modules = "surveyor.crawler.strategies.adaptive, surveyor.crawler.sources.changing"
+    modules = "surveyor.crawler.strategies.adaptive, surveyor.crawler.sources.graph"
     code = f"import sys, {modules}; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -64,12 +64,12 @@ def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
         Sampled(CALM).sample(tmp_path / "a.survey", broken)
 
 
-@pytest.mark.parametrize("detail", [{}, {"page": 0, "from": [10**6]}, {"page": "x", "from": 7}])
+@pytest.mark.parametrize("detail", [{}, {"page": 0, "sources": [10**6]}, {"page": "x", "sources": 7}])
 def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> None:
     sampled = Sampled(CALM)
     source, path = Links(sampled.web.truth()), tmp_path / "a.survey"
     sampled.sample(path, fetches=5, in_links=source)
     with SurveyFolder.open(path) as folder:
-        folder.note("told", **detail)
+        folder.note("in_links", **detail)
     with pytest.raises(SurveyError, match=r"is damaged, or not the journal of a survey \(an event"):
         sampled.sample(path, fetches=20, in_links=source)

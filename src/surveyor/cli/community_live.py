@@ -64,7 +64,7 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
     """Return the settings that were given; a survey that was begun without a contact asks for one."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawler.trusted_settings import honoured
+    from surveyor.crawler.start import honoured
     from surveyor.store.directory import SurveyFolder
 
     own = {name: value for name in ("damping", "rng") if (value := getattr(wish, name)) is not None}
@@ -78,7 +78,7 @@ def _settings(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
 
 
 def _introduce(output: Output, begun: Community, origins: Mapping[str, str]) -> None:
-    from surveyor.cli.settings import say_unusual
+    from surveyor.cli.settings import report_settings
     from surveyor.estimate.community.beginning import OWN
     from surveyor.report.numbers import counted
 
@@ -90,7 +90,7 @@ def _introduce(output: Output, begun: Community, origins: Mapping[str, str]) -> 
         return
     output.say(f"{known}; up to {counted(left, 'page')} outside to fetch   robots.txt obeyed, delay {now.delay:g} s")
     output.say(f"saving to {begun.folder.folder}     Ctrl-C is safe: run the same command to go on")
-    say_unusual(output, now, {**origins, **dict.fromkeys(("seeds", *OWN), "--local")})
+    report_settings(output, now, {**origins, **dict.fromkeys(("seeds", *OWN), "--local")})
 
 
 def _crawled(output: Output, begun: Community) -> tuple[Crawled | None, int]:

@@ -1,18 +1,21 @@
-"""`surveyor crawl`, or just `surveyor URL`: fetch pages in order of importance until a share of it is certain."""
+"""`surveyor crawl`, or just `surveyor URL`: fetch pages in order of importance until enough of it is certified."""
 
 from __future__ import annotations
 
+import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surveyor.cli import crawled, options, settings, stoppable
-from surveyor.cli.settings import say_unusual
+from surveyor.cli import options, settings, stoppable
+from surveyor.cli.settings import report_settings
+from surveyor.cli.suggested import typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
@@ -20,6 +23,46 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
     from surveyor.store.directory import SurveyFolder
+    from surveyor.survey.survey import Survey
+
+NOT_REACHED = 3  # exit code
+TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOptions:
+    """The options of `surveyor crawl` that are not settings."""
+
+    urls: Sequence[str]
+    lists: Sequence[str]
+    sitemap: bool
+    out: str | None
+    fresh: bool
+    add_seeds: bool
+    again: bool
+    from_last_good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a crawl starts from: its folder, seeds, settings with their origins, and waits that hosts asked for."""
+
+    path: Path
+    seeds: list[str]
+    settings: Settings
+    origins: Mapping[str, str]
+    waits: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a crawl ended."""
+
+    rule: Rule
+    ending: Result
+    code: int  # exit code if a signal stopped it, else 0
+    seconds: float
+    last: Run | None  # as of the last progress report
 
 
 @options.command(
@@ -34,143 +77,139 @@ if TYPE_CHECKING:
     "lists",
     multiple=True,
     metavar="PLACE",
-    help="Start from a list too, a file or URL: a sitemap, a feed, or text with one URL a line; - is stdin.",
+    help="Add seeds from a file or URL: a sitemap, a feed, or text with one URL per line; - is stdin.",
 )
-@click.option("--sitemap", is_flag=True, help="Start from all pages in the sitemaps of the hosts of URL... too.")
+@click.option("--sitemap", is_flag=True, help="Add all pages in the sitemaps of the hosts of URL... to the seeds.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [by host, port and path]")
-@click.option("--fresh", is_flag=True, help="Begin a new survey beside the old one, which stays.")
-@click.option("--add-seeds", is_flag=True, help="Let URL... be new seeds of a survey that exists.")
-@click.option("--again", is_flag=True, help="Give another try to what could not be read so far.")
+@click.option("--fresh", is_flag=True, help="Create a new survey; an existing one is kept.")
+@click.option("--add-seeds", is_flag=True, help="Add URL... to the seeds of an existing survey.")
+@click.option("--again", is_flag=True, help="Retry all blocked pages.")
 @click.option(
     "--from-last-good",
     is_flag=True,
-    help="Resume a damaged survey from its last good commit; the damaged files stay beside it.",
+    help="Resume a damaged survey from its last good commit; the damaged files are kept.",
 )
 @settings.all_options
-def command(
-    output: Output,
-    *,
-    urls: Sequence[str],
-    lists: Sequence[str],
-    sitemap: bool,
-    out: str | None,
-    fresh: bool,
-    add_seeds: bool,
-    again: bool,
-    from_last_good: bool,
-    **given: Any,
-) -> int:
-    """Crawl from URL... in order of importance until a share of it is certain to be captured.
+def command(output: Output, **given: Any) -> int:
+    """Crawl from URL... in order of importance until a share of it is certified to be captured.
 
-    Everything is kept in a folder, the survey. Stopping is safe at any time: the same command resumes, and so does
-    `surveyor crawl` with the folder in place of URL... . robots.txt is obeyed, and hosts are asked one page at a time.
-    Settings, and seeds, may also stand in surveyor.toml or in SURVEYOR_… variables. The exit code is 0 if the goal
-    was reached by any of its rules, 3 if the crawl ended for another reason.
+    Everything is stored in a folder, the survey. Stopping is safe at any time: the same command resumes, and so does
+    `surveyor crawl` with the folder in place of URL... . robots.txt is obeyed, and each host gets one request at a
+    time. Settings and seeds can also be set in surveyor.toml or in SURVEYOR_… variables. The exit code is 0 if the
+    goal was reached by any of its rules, 3 if the crawl ended for another reason.
     """
-    from surveyor.config import load
-    from surveyor.crawler.naming import folder_for
-    from surveyor.crawler.seeds import gathered
-    from surveyor.crawler.start import check_default, clean_seeds, cut_back, is_survey, named, start, survey_named
-    from surveyor.fetch.http import run_sync
+    from surveyor.crawler.start import is_survey, recover_journal, start
+    from surveyor.survey.survey import Survey
 
-    chosen, origins = load(settings.given(given))
-    if urls or lists:
-        chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
-    existing = None if lists or sitemap or fresh or chosen.seeds else survey_named(urls, out)
-    if existing is not None:
-        start_at, out = [], str(existing)
-    else:
-        start_at = clean_seeds(urls) if urls else [] if lists else _kept_seeds(chosen)
-    chosen = settings.with_contact(output, chosen)
-    chosen, origins = named(chosen, origins, [*(start_at if urls else ()), *lists])
-    waits: dict[str, float] = {}
-    if lists or sitemap:
-        found = run_sync(gathered(lists, chosen, sitemaps_of=start_at if sitemap else (), say=output.say))
-        start_at, waits = clean_seeds([*start_at, *found.urls]), found.waits
-        if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
-            chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
-    path = folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
-    if out is None and not (lists or sitemap or add_seeds):  # lists change with their sites
-        check_default(path, start_at, chosen, origins)
+    asked = CrawlOptions(**{name: given.pop(name) for name in CrawlOptions.__dataclass_fields__})
+    prepared = _prepare(output, asked, settings.given(given))
+    path = prepared.path
     is_new = not is_survey(path)
-    if from_last_good:
-        cut_back(path)
-    folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
+    if asked.from_last_good:
+        recover_journal(path)
+    folder, chosen = start(
+        path, prepared.seeds, prepared.settings, prepared.origins, again=asked.again, add_seeds=asked.add_seeds
+    )
     for line in folder.notices:
         output.warn(line)
     with folder:
-        if from_last_good:
-            _say_rescued(output, folder)
-        for host, until in waits.items():
-            folder.note("wait", host=host, until=until, why="Retry-After")
-        rule, ending, code, seconds, last = _crawl(output, folder, chosen, origins, is_new=is_new)
-    if code and output.mode != "json":  # at once: what follows replays the journal
-        return crawled.stopped(output, str(path), last, code)
-    from surveyor.survey.survey import Survey
-
+        if asked.from_last_good:
+            _report_recovery(output, folder)
+        for host, until in prepared.waits.items():
+            folder.note("backoff", host=host, until=until, why="Retry-After")
+        finished = _crawl(output, folder, chosen, prepared.origins, is_new=is_new)
+    if finished.code and output.mode != "json":  # at once: what follows replays the journal
+        return report_stop(output, str(path), finished)
     with Survey(path) as survey:
-        if not survey.pages_fetched and not code:
-            raise crawled.nothing(survey, is_new=is_new)
-        return crawled.tell(output, survey, rule, ending, code, seconds)
+        if not survey.pages_fetched and not finished.code:
+            raise _nothing_fetched(survey, is_new=is_new)
+        return report_end(output, survey, finished)
 
 
-def _say_rescued(output: Output, folder: SurveyFolder) -> None:
-    from surveyor.report.numbers import counted
+def _prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
+    """Load the settings, collect the seeds and choose the folder."""
+    from surveyor.config import load
+    from surveyor.crawler.seeds import gather_seeds
+    from surveyor.crawler.start import allow_named_hosts, check_default, clean_seeds, folder_for, survey_named
+    from surveyor.fetch.http import run_sync
 
-    rescues = list(folder.journal.events("rescue"))
-    if rescues and rescues[-1].visit == folder.journal.position:
-        good, lost = int(rescues[-1].detail["last_good"]), int(rescues[-1].detail["lost_commits"])
-        left = f"{counted(lost, 'commit')} lost" if lost else "no commit was lost"
-        output.say(f"resumed from commit {good:,} ({left}); the damaged files are journal.sqlite.damaged*")
+    chosen, origins = load(flags)
+    out, lists = asked.out, asked.lists
+    if asked.urls or lists:
+        chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
+    existing = None if lists or asked.sitemap or asked.fresh or chosen.seeds else survey_named(asked.urls, out)
+    if existing is not None:
+        seeds, out = [], str(existing)
     else:
-        output.say("the journal is not damaged: nothing was cut back")
+        seeds = clean_seeds(asked.urls) if asked.urls else [] if lists else _configured_seeds(chosen)
+    chosen = settings.with_contact(output, chosen)
+    chosen, origins = allow_named_hosts(chosen, origins, [*(seeds if asked.urls else ()), *lists])
+    waits: dict[str, float] = {}
+    if lists or asked.sitemap:
+        found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds if asked.sitemap else (), say=output.say))
+        seeds, waits = clean_seeds([*seeds, *found.urls]), found.waits
+        if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
+            chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
+    path = folder_for(seeds, out, scope=chosen.scope, fresh=asked.fresh)
+    if out is None and not (lists or asked.sitemap or asked.add_seeds):  # lists change with their sites
+        check_default(path, seeds, chosen, origins)
+    return Prepared(path, seeds, chosen, origins, waits)
 
 
-def _kept_seeds(chosen: Settings) -> list[str]:
+def _configured_seeds(chosen: Settings) -> list[str]:
     from surveyor.crawler.start import clean_seeds
     from surveyor.errors import UsageError
 
     if not chosen.seeds:
-        hint = "name at least one page to start from, or write seeds in surveyor.toml (`surveyor init` does)"
+        hint = "name at least one URL, or set seeds in surveyor.toml (`surveyor init` writes one)"
         raise UsageError("there are no seeds", hint=hint)
     return clean_seeds(chosen.seeds)
 
 
+def _report_recovery(output: Output, folder: SurveyFolder) -> None:
+    from surveyor.report.numbers import counted
+
+    recoveries = list(folder.journal.events("recovery"))
+    if recoveries and recoveries[-1].visit == folder.journal.position:
+        good, lost = int(recoveries[-1].detail["last_good"]), int(recoveries[-1].detail["lost_commits"])
+        left = f"{counted(lost, 'commit')} lost" if lost else "no commit was lost"
+        output.say(f"resumed from commit {good:,} ({left}); the damaged files are journal.sqlite.damaged*")
+    else:
+        output.say("the journal is not damaged: nothing was removed")
+
+
 def _crawl(
     output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
-) -> tuple[Rule, Result, int, float, Run | None]:
-    """Run the crawl, with its display and with signals that stop it in good order."""
-    from surveyor.cli.display import Display, forecast_line
+) -> Finished:
+    """Run the crawl with its progress display; SIGINT and SIGTERM stop it cleanly."""
+    from surveyor.cli.crawl_display import CrawlDisplay, forecast_line
     from surveyor.crawler.session import run
     from surveyor.report.numbers import counted, share_at_least
     from surveyor.stopping import parse_rule
 
     rule = parse_rule(settings.until)
     _introduce(output, folder, settings, origins, is_new=is_new)
-    display = Display(silent=output.quiet, color=output.color)
-    began = time.monotonic()
+    display = CrawlDisplay(silent=output.quiet, color=output.color)
+    started = time.monotonic()
     caught: list[int] = []
-
-    greeted = False
     last: Run | None = None
 
     def watch(now: Run, outcome: Outcome | None) -> None:
-        nonlocal greeted, last
-        last = now
-        if not greeted and not caught:
-            greeted = True
+        nonlocal last
+        is_first, last = last is None, now
+        if is_first and not caught:
             if not is_new:
                 captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
-                output.say(f"Going on from {counted(now.before, 'page')} (at least {captured} captured).")
-            if said := forecast_line(now.forecast()):
-                output.say(said)
+                output.say(f"Resuming from {counted(now.before, 'page')} (at least {captured} captured).")
+            if line := forecast_line(now.forecast()):
+                output.say(line)
         display(now, outcome)
 
     try:
         ending, code = stoppable.run(lambda: run(folder, settings, rule, watch=watch), caught)
     finally:
         display.clear()
-    return rule, ending or "interrupted", code, time.monotonic() - began, last
+    return Finished(rule, ending or "interrupted", code, time.monotonic() - started, last)
 
 
 def _introduce(
@@ -179,9 +218,126 @@ def _introduce(
     manifest = folder.manifest
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
-    told = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
-    robots = "robots.txt obeyed, but for what follows" if settings.permission else "robots.txt obeyed"
-    output.say(f"{hosts if is_new else folder.folder}   {told}   {robots}, delay {settings.delay:g} s")
+    facts = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
+    robots = "robots.txt obeyed, with the exceptions below" if settings.permission else "robots.txt obeyed"
+    output.say(f"{hosts if is_new else folder.folder}   {facts}   {robots}, delay {settings.delay:g} s")
     if is_new:
-        output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to go on")
-    say_unusual(output, settings, origins)
+        output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to resume")
+    report_settings(output, settings, origins)
+
+
+def _nothing_fetched(survey: Survey, *, is_new: bool) -> Exception:
+    """Return the error of a crawl that fetched nothing; remove a survey that never had a page."""
+    from surveyor.survey.crawl import nothing_fetched
+
+    error = nothing_fetched(survey)
+    if is_new:
+        shutil.rmtree(survey.folder, ignore_errors=True)
+    return error
+
+
+def report_stop(output: Output, survey: str, finished: Finished) -> int:
+    """Report what is saved of a crawl that was stopped, as of its last progress report."""
+    from surveyor.report.accounts import interval
+    from surveyor.report.numbers import counted
+
+    last = finished.last
+    pages = 0 if last is None else last.state.tally.pages
+    known = "" if last is None else f", {interval(last.state.crawl.ledger.coverage())}"
+    output.say(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
+    top = {"best pages": ["surveyor", "top", survey]} if pages else {}
+    output.next_steps({"resume": _resume_command(survey), **top})
+    return finished.code
+
+
+def report_end(output: Output, survey: Survey, finished: Finished) -> int:
+    """Report how the crawl ended, with the best pages; return the exit code."""
+    from surveyor.report.accounts import interval
+    from surveyor.report.numbers import counted, duration
+    from surveyor.report.survey_tables import javascript_lines
+
+    rule, ending = finished.rule, finished.ending
+    name, coverage = str(survey.folder), survey.coverage
+    hollow = survey.needs_javascript
+    reached = ending == "reached" and not hollow
+    pages = counted(survey.pages_fetched, "page")
+    output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
+    if finished.code:
+        return finished.code
+    larger = larger_budgets(survey, survey.blocked())
+    within = "within the budgets " * bool(larger)
+    endings = {
+        "reached": f"Goal not reached ({rule})" if hollow else f"Goal reached ({rule})",
+        "unreachable": f"The goal ({rule}) cannot be reached",
+        "fruitless": f"{_fruitless_requests(survey)} requests in a row fetched no page (max_fruitless)",
+        "exhausted": f"No page is left to fetch {within}before the goal ({rule})",
+    }
+    output.line(f"{endings.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(finished.seconds)}.")
+    for line in javascript_lines(survey):
+        output.line(line)
+    output.line()
+    _show_top(output, survey)
+    failed = not reached
+    steps = {"why is it first?": ["surveyor", "explain", name, survey.top(1)[0]["url"]]}
+    if failed:
+        steps["what is missing?"] = ["surveyor", "top", name, "--blocked"]
+    if hollow:
+        steps["which need JavaScript?"] = ["surveyor", "top", name, "--javascript"]
+    if failed and larger:
+        steps["larger budgets"] = [*_resume_command(name), *larger[-2:]]
+    if failed and coverage.blocked > 0:
+        steps["retry blocked pages"] = [*_resume_command(name), "--again"]
+    steps["more pages"] = ["surveyor", "top", name, "-n", "50"]
+    steps["HTML report"] = ["surveyor", "report", name]
+    output.next_steps(steps)
+    return NOT_REACHED if failed else 0
+
+
+def _fruitless_requests(survey: Survey) -> str:
+    """Return the number of consecutive requests without a page that ended the crawl, at least."""
+    return f"{max(int(survey.manifest.settings.get('max_fruitless', 0)), survey.pages_fetched):,}"
+
+
+def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the command that resumes with doubled budgets, if some mass is blocked by a budget."""
+    from surveyor.crawler.budgets import REASON, doubled
+
+    if not any(row["reason"] == REASON and row["mass"] > 0 for row in blocked):
+        return []
+    seed, settings = survey.manifest.seeds[0], survey.manifest.settings
+    return ["surveyor", "crawl", seed, "--out", str(survey.folder), "--budget", doubled(settings)]
+
+
+def _resume_command(survey: str) -> list[str]:
+    """Return the command that resumes; after --fresh it names the folder."""
+    words = typed(without=("--fresh", "--again"))
+    return [*words, "--out", survey] if "--fresh" in typed() else words
+
+
+def _show_top(output: Output, survey: Survey) -> None:
+    from surveyor.report.accounts import MEANING
+    from surveyor.report.numbers import at_most
+    from surveyor.report.survey_tables import of_one_site, top_table
+
+    output.table(of_one_site(top_table(survey.top(TOP))))
+    output.line()
+    output.line(f"ranks of the pages known, exact to {at_most(survey.ranking.error)} in total; score: 0-100, log scale")
+    output.line(f"coverage is {MEANING}")
+
+
+def fields_of(survey: Survey, top: int) -> dict[str, Any]:
+    """Return the JSON fields of a survey, with its best pages."""
+    return {**headline(survey), "pages": survey.top(top)}
+
+
+def headline(survey: Survey) -> dict[str, Any]:
+    """Return the main figures of a survey."""
+    return {
+        "survey": str(survey.folder),
+        "coverage": survey.coverage.to_dict(),
+        "pages_fetched": survey.pages_fetched,
+        "pages_known": survey.pages_known,
+        "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
+        "rng": survey.manifest.rng,
+        "seeds": list(survey.manifest.seeds),
+    }

@@ -13,7 +13,7 @@ import click
 
 from surveyor import __version__
 
-Table = dict[str, tuple[str, str]]  # name -> (module, one line of help)
+Table = dict[str, tuple[str, str]]  # name -> (module or module:function, one line of help)
 
 GROUPS: dict[str, Table] = {  # commands that have commands
     "graph": {
@@ -27,9 +27,12 @@ GROUPS: dict[str, Table] = {  # commands that have commands
         "test": ("topic_test", "Say which pages of a survey, or files, a topic means."),
     },
     "config": {
-        "show": ("config_show", "Show every setting that holds here, or in a survey, and where it came from."),
-        "list": ("config_list", "List all settings: kind, default, meaning, flag, variable, example."),
-        "trust": ("config_trust", "Vouch for the settings file of this folder, or for a survey."),
+        "show": ("config_commands:show", "Show every setting here, or in a survey, and its origin."),
+        "list": (
+            "config_commands:list_settings",
+            "List all settings: kind, default, meaning, flag, variable, example.",
+        ),
+        "trust": ("config_commands:trust", "Trust the settings file of this folder, or a survey."),
     },
 }
 COMMANDS: Table = {
@@ -74,7 +77,8 @@ class LazyGroup(click.Group):
             return None
         if self.table is COMMANDS and name in GROUPS:
             return group(name)
-        command: click.Command = import_module(f"surveyor.cli.{self.table[name][0]}").command
+        module, _, function = self.table[name][0].partition(":")
+        command: click.Command = getattr(import_module(f"surveyor.cli.{module}"), function or "command")
         return command
 
     def resolve_command(

@@ -58,7 +58,7 @@ and `command`.
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
 | `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
 | `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `in_links`, `read` (and `true_share`) |
-| `goal`, `ending`, `reached` | `crawl` | the goal; reached, unreachable, empty or interrupted; whether it was reached |
+| `goal`, `ending`, `reached` | `crawl` | reached, unreachable, exhausted, fruitless or interrupted; whether reached |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
 | `report`, `bytes`, `plots` | `report` | where the file is, its size, whether it has plots |

@@ -30,7 +30,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     The file needs no network and no script, prints well, and stays small however large the survey is. A crawl may
     be going on meanwhile.
     """
-    from surveyor.cli.crawled import headline
+    from surveyor.cli.crawl import headline
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import counted, size
     from surveyor.report.survey_html import NO_PLOTS, can_plot, write_report

@@ -32,7 +32,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     """Fetch the pages that walks come to, into a survey of their own."""
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawler.start import clean_seeds, named
+    from surveyor.crawler.start import allow_named_hosts, clean_seeds
     from surveyor.estimate.sampling.sample import sample_of
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
@@ -41,7 +41,7 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
     own = {} if wish.rng is None else {"rng": wish.rng}
     chosen, origins = load({**given, **own})
     chosen = with_contact(output, chosen)
-    chosen, origins = named(chosen, origins, clean_seeds(wish.where) if wish.where else ())
+    chosen, origins = allow_named_hosts(chosen, origins, clean_seeds(wish.where) if wish.where else ())
     seeds, topic, until = _seeds(output, wish, chosen), Topic.parse(wish.topic), SampleGoal.parse(wish.goal)
     _check_budget(seeds, wish, until)
     place = Path(wish.out) if wish.out else sample_folder(seeds, topic.text)
@@ -71,13 +71,13 @@ def fetched(output: Output, wish: Wish, given: Mapping[str, Any]) -> Found | Sto
 
 def _seeds(output: Output, wish: Wish, settings: Settings) -> list[str]:
     """Gather the pages to begin at, those of lists too."""
-    from surveyor.crawler.seeds import gathered
+    from surveyor.crawler.seeds import gather_seeds
     from surveyor.crawler.start import clean_seeds
     from surveyor.fetch.http import run_sync
 
     named = list(wish.where)
     if wish.lists:
-        named += run_sync(gathered(wish.lists, settings, say=output.say)).urls
+        named += run_sync(gather_seeds(wish.lists, settings, say=output.say)).urls
     return clean_seeds(named)
 
 
@@ -94,7 +94,7 @@ def _check_budget(seeds: Sequence[str], wish: Wish, until: SampleGoal) -> None:
 
 
 def _introduce(output: Output, begun: SampleSurvey, origins: Mapping[str, str]) -> None:
-    from surveyor.cli.settings import say_unusual
+    from surveyor.cli.settings import report_settings
     from surveyor.report.numbers import counted
 
     folder, terms = begun.folder, begun.record
@@ -105,7 +105,7 @@ def _introduce(output: Output, begun: SampleSurvey, origins: Mapping[str, str]) 
     else:
         output.say(f"going on with {folder.folder}")
     own = dict.fromkeys(("seeds", "strategy", "until", *(["scope"] if origins.get("scope") == "default" else [])), "--")
-    say_unusual(output, begun.settings, {**origins, **own})
+    report_settings(output, begun.settings, {**origins, **own})
 
 
 def waiting(course: WalkScheduler, now: Run) -> str:

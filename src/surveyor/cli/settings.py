@@ -1,4 +1,4 @@
-"""The settings of a crawl as options, one for each; and the one question that is asked."""
+"""The settings of a crawl as command-line options, and the prompt for a missing contact."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.config import Settings
 
-NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; and seeds are what a crawl is given
-TOLD = (
+NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; seeds are arguments
+REPORTED = (
     "seeds",
     "strategy",
     "scope",
@@ -31,11 +31,11 @@ TOLD = (
     "permission",
     "budget",
     "budget_file",
-)  # what a crawl must not do unnoticed
+)  # if not by flag
 
 
 def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
-    """Make the option of a setting; one that is not given is None, so that files and variables count."""
+    """Return the option of a setting; its default is None, so that files and variables apply."""
     flag, kind, default = "--" + name.replace("_", "-"), field.metadata["kind"], field.default
     about = field.metadata["help"]
     if kind is config.SWITCH:
@@ -52,7 +52,7 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
 
 
 def some_options(*names: str) -> Callable[[Any], Any]:
-    """Make the options of some settings."""
+    """Return the options of some settings."""
     return options.stacked(*(_option(name, FIELDS[name]) for name in names))
 
 
@@ -64,36 +64,36 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None and value != ()}
 
 
-def not_asked_for(settings: Settings, origins: Mapping[str, str]) -> list[str]:
-    """Say what holds though no flag says so, by where it came from, so that nothing is obeyed in silence."""
+def without_flags(settings: Settings, origins: Mapping[str, str]) -> list[str]:
+    """Return the reported settings that no flag set, by origin, so that a file or survey cannot set them unnoticed."""
     from surveyor.report.survey_tables import format_setting
 
-    values, usual = settings.shown(), config.Settings().shown()
-    told: dict[str, list[str]] = {}
-    for name in TOLD:
+    values, defaults = settings.shown(), config.Settings().shown()
+    found: dict[str, list[str]] = {}
+    for name in REPORTED:
         origin = origins.get(name, "default")
-        if origin.startswith("--") or (origin == "default" and values[name] == usual[name]):
+        if origin.startswith("--") or (origin == "default" and values[name] == defaults[name]):
             continue
-        place = "the survey" if origin == "default" else origin  # one that is gone on with keeps its settings
-        told.setdefault(place, []).append(f"{name} {format_setting(values[name]) or 'none'}")
-    return [f"from {place}: {', '.join(parts)}" for place, parts in told.items()]
+        place = "the survey" if origin == "default" else origin  # a resumed survey keeps its settings
+        found.setdefault(place, []).append(f"{name} {format_setting(values[name]) or 'none'}")
+    return [f"from {place}: {', '.join(parts)}" for place, parts in found.items()]
 
 
-def say_unusual(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
-    """Say what a crawl does that nobody may have thought of."""
-    for line in not_asked_for(settings, origins):
+def report_settings(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
+    """Print settings that were not given as flags, robots.txt exceptions, and a warning about a short delay."""
+    for line in without_flags(settings, origins):
         output.say(line)
     for host, reason in settings.permission.items():
-        output.say(f"reading all of {host}, whatever its robots.txt says: {reason}")
+        output.say(f"robots.txt of {host} is not applied: {reason}")
     if settings.delay < 0.1 and not settings.allow and not settings.proxy:
-        output.warn(f"a delay of {settings.delay:g} s is a burden to hosts that are not your own")
+        output.warn(f"a delay of {settings.delay:g} s puts a high load on hosts that are not your own")
 
 
 def with_contact(output: Output, settings: Settings) -> Settings:
-    """Ask for the contact, once, if somebody is there to answer."""
+    """Prompt for a missing contact on a terminal, and save it."""
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return settings
-    output.say("Sites should be able to reach whoever crawls them.")
+    output.say("A contact is sent with every request, so that sites can reach whoever crawls them.")
     contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
     path = config.save_contact(contact)
@@ -103,7 +103,7 @@ def with_contact(output: Output, settings: Settings) -> Settings:
 
 
 def _contact(text: str) -> str:
-    """Take an answer, or say what is wrong with it, so that it is asked for again."""
+    """Return a valid contact; raise click.UsageError so that the prompt is repeated."""
     from surveyor.errors import UsageError
 
     try:

@@ -26,7 +26,7 @@ def command(output: Output, *, survey: str, scope: bool) -> int:
     """
     if scope:
         return show_scope(output, survey)
-    from surveyor.cli.crawled import larger_budgets
+    from surveyor.cli.crawl import larger_budgets
     from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
     from surveyor.report.numbers import counted, size
     from surveyor.report.survey_tables import blocked_table, javascript_lines

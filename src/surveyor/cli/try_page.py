@@ -69,6 +69,6 @@ def advise(output: Output, found: Preview) -> None:
     elif target is not None:
         output.next_steps({"look at where it leads": ["surveyor", "try", target, *options_given(FETCHING)]})
     elif not found.hops or found.hops[-1].status is None:
-        from surveyor.crawler.nothing_fetched import advice
+        from surveyor.survey.crawl import advice
 
         output.say(f"  hint: {advice(found.reason)}")

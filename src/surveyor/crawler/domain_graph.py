@@ -1,20 +1,21 @@
-"""Domain graph of a survey, updated incrementally during the crawl.
+"""Domain graph of a survey, updated incrementally during the crawl, and the ranking of its domains by supporters.
 
-Domain x links to domain y if some page of x, as last read, links to a page of y. Links out of scope count, as most
-links between domains are; nofollow links are optional. Every known page, read or not, belongs to a domain. A page that
-moved (redirect or canonical URL) belongs to the domain of its target, even out of scope, except in a loop; so a domain
-whose pages all moved elsewhere is not in the graph.
+Domain x links to domain y if some page of x, as last fetched, links to a page of y. Links out of scope count, as most
+links between domains are; nofollow links are optional. Every known page, fetched or not, belongs to a domain. A
+redirected page (redirect or canonical URL) belongs to the domain of its target, even out of scope, except in a loop; so
+a domain whose pages all redirect elsewhere is not in the graph.
 
 **Cost.** A link is stored as one key, domain of the source << 32 | target page, with the number of pages that have it.
-So links follow a page that is later found to have moved, and links that a page no longer has are removed when it is
-read again. Keys are sorted in runs, and runs of similar size are merged, so that a link is merged O(log links) times.
-Memory: 16 bytes per distinct key, with few more keys than pages, and 9 bytes per page.
+So links follow a page that is later found to redirect, and links that a page no longer has are removed when it is
+fetched again. Keys are sorted in runs, and runs of similar size are merged, so that a link is merged O(log links)
+times. Memory: 16 bytes per distinct key, with few more keys than pages, and 9 bytes per page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,11 @@ from surveyor.outcome import Visit
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.journal import Journal
 from surveyor.web.suffixes import Suffixes
+
+if TYPE_CHECKING:
+    from surveyor.graph.csr import Graph
+    from surveyor.rank.domains.reputation import Reputation
+    from surveyor.store.directory import SurveyFolder
 
 RUN = 1 << 20  # links sorted at a time
 OFTEN = 1000  # visits between progress reports
@@ -165,3 +171,24 @@ def _settled(moves: IdArray) -> IdArray:
             break
         final = further
     return np.where(moves[final] == final, final, np.arange(moves.size, dtype=np.int32))
+
+
+def by_supporters(graph: Graph) -> Reputation:
+    """Count supporters at level 2; ties are broken by in-links."""
+    from surveyor.rank.domains.supporters import supporters
+
+    return supporters(graph, depth=2)
+
+
+class BestDomains:
+    """Ranks the domains of a survey repeatedly; each call reads only the new visits."""
+
+    def __init__(self, score: Callable[[Graph], Reputation] = by_supporters) -> None:
+        self._domains, self._score = DomainGraph(), score
+
+    def __call__(self, folder: SurveyFolder, count: int) -> list[str]:
+        """Return at most `count` domains, best first."""
+        self._domains.catch_up(folder.journal)
+        graph = self._domains.snapshot().graph
+        into = graph.in_links.degrees()
+        return [graph.name(one) for one in self._score(graph).top(count).tolist() if into[one]]

@@ -23,7 +23,7 @@ from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import FetchResults, Outcome, was_asked
 from surveyor.stopping import NO_LIMIT, Progress, Rule
 
-Ending = Literal["reached", "unreachable", "empty", "fruitless"]
+Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
 
 
@@ -153,7 +153,7 @@ async def crawl(
             continue
         if not (leased or source.under_way or again_at < math.inf):
             take_in(state, FetchResults(closes=True), journal, tally)
-            return "reached" if until.done(state.progress(tally)) else "empty"
+            return "reached" if until.done(state.progress(tally)) else "exhausted"
         source.begin(leased)
         results = await source.results(0.0 if leased.refused else again_at)
         results.outcomes[:0] = leased.refused

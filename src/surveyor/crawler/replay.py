@@ -25,7 +25,7 @@ import numpy as np
 import surveyor
 from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.config import names_code
-from surveyor.crawler.domain_budgets import REASON, opened
+from surveyor.crawler.budgets import REASON, opened
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl, Tally
@@ -84,10 +84,10 @@ def derive(
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
     derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make_one), 0, 0)
-    closings, end = Counter(folder.journal.closings()[closed:]), folder.journal.position  # the journal may grow
+    settlements, end = Counter(folder.journal.settlements()[closed:]), folder.journal.position  # the journal may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
-        _close(derived, closings[position])
+        _close(derived, settlements[position])
         if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
             continue
         if rooms and outcome.reason == REASON and position < rooms.get(domain(host(derived.urls[outcome.page])), 0):
@@ -96,7 +96,7 @@ def derive(
         derived.crawl.learn(outcome)
         if watch is not None:
             watch(derived, outcome)
-    _close(derived, closings[end])
+    _close(derived, settlements[end])
     if isinstance(derived.crawl.strategy, Neutral) and not derived.crawl.strategy.eager:
         derived.crawl.ledger.close()  # its own strategy would have done so
     derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
@@ -105,7 +105,7 @@ def derive(
 
 def tried_again(folder: SurveyFolder) -> tuple[int, float]:
     """Return the number of visits before, and the time of, the last request to retry blocked pages; 0 if none."""
-    asked = [(event.visit, event.at) for event in folder.journal.events("again")]
+    asked = [(event.visit, event.at) for event in folder.journal.events("retry_blocked")]
     return asked[-1] if asked else (0, 0.0)
 
 
@@ -123,7 +123,7 @@ def save(folder: SurveyFolder, state: Derived) -> bool:
     arrays, about = frozen
     waiting = state.crawl.frontier.queued()
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
-    more = {"closed": len(folder.journal.closings()), "seeds": state.crawl.ledger.seeds.tolist()}
+    more = {"closed": len(folder.journal.settlements()), "seeds": state.crawl.ledger.seeds.tolist()}
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
@@ -147,7 +147,7 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
 def _from_checkpoint(
     folder: SurveyFolder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
 ) -> tuple[Derived, int, int] | None:
-    """Return the latest state saved with these seeds and settings, its position, and its number of closings."""
+    """Return the latest state saved with these seeds and settings, its position, and its number of settlements."""
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
@@ -258,7 +258,7 @@ def _outcomes(folder: SurveyFolder, reader: Reader, since: int) -> Iterator[Outc
     The scope of links is evaluated again if it was changed.
     """
     journal = folder.journal
-    rescoped = any(True for _ in journal.events("rescope"))
+    rescoped = any(True for _ in journal.events("scope_changed"))
     every: Iterator[Outcome] = map(reader.judged, journal.visits(since)) if rescoped else journal.outcomes(since)
     return islice(every, journal.position - since)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
-from surveyor.crawler.single_fetch import PoliteClient, Say, visiting
+from surveyor.crawler.preview import PoliteClient, Say, visiting
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import REDIRECTS, run_sync
 from surveyor.fetch.responses import judge
@@ -33,7 +33,7 @@ ABOUT = "a list is a file or URL of a sitemap, a feed, or text with one URL a li
 
 
 @dataclass(slots=True)
-class Gathered:
+class SeedLists:
     """URLs read from lists."""
 
     urls: dict[str, None] = field(default_factory=dict)
@@ -56,11 +56,11 @@ def read_seeds(
     Settings are those of `crawl`: contact, delay, allow, …
     """
     given = [places] if isinstance(places, str) else list(places)
-    work = gathered(given, Settings(**settings), sitemaps_of=sitemaps_of, resolver=resolver, client=client, say=say)
+    work = gather_seeds(given, Settings(**settings), sitemaps_of=sitemaps_of, resolver=resolver, client=client, say=say)
     return list(run_sync(work).urls)
 
 
-async def gathered(
+async def gather_seeds(
     places: Sequence[str],
     settings: Settings,
     *,
@@ -70,9 +70,9 @@ async def gathered(
     hosts: Hosts | None = None,
     wait: Wait | None = None,
     say: Say = lambda _: None,
-) -> Gathered:
+) -> SeedLists:
     """Read lists; only lists on the web need a contact."""
-    found, ahead = Gathered(), [place for place in places if "://" in place]
+    found, ahead = SeedLists(), [place for place in places if "://" in place]
     for place in (one for one in places if one not in ahead):
         listing = read_listing(_file(place))
         if listing is None:
@@ -99,7 +99,7 @@ def _file(place: str) -> bytes:
         raise InputError(f"{place}: {error.strerror}", hint=ABOUT) from error
 
 
-def _take(found: Gathered, listing: Listing, place: str) -> None:
+def _take(found: SeedLists, listing: Listing, place: str) -> None:
     """Add the pages of a list as written; of a list on the web, normalised and only of its own domain."""
     found.kinds.add(listing.kind)
     for url in listing.pages:
@@ -122,7 +122,7 @@ async def _sitemaps(fetcher: PoliteClient, site: str) -> list[str]:
 
 
 async def _read(
-    fetcher: PoliteClient, found: Gathered, places: list[str], say: Say, *, must: bool = False, site: str = ""
+    fetcher: PoliteClient, found: SeedLists, places: list[str], say: Say, *, must: bool = False, site: str = ""
 ) -> None:
     """Read lists on the web and those nested in them; with `must`, failing to read the first raises an error.
 

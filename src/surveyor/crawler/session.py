@@ -20,16 +20,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from surveyor.crawler.domain_budgets import Budgeting, OrRank, Rank
-from surveyor.crawler.forecast import Forecast, forecast
+from surveyor.crawler.budgets import Budgeting, OrRank, Rank
+from surveyor.crawler.domain_graph import BestDomains
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, crawl, take_in
+from surveyor.crawler.pending import Forecast, Waiting, forecast
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
-from surveyor.crawler.reranking import BestDomains
 from surveyor.crawler.sources.live import LiveSource, Wait
-from surveyor.crawler.start import http_settings, manners_of
-from surveyor.crawler.waiting import Waiting
+from surveyor.crawler.start import http_settings, politeness_policy
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
@@ -252,14 +251,14 @@ class Keeper:
     def _here(self) -> tuple[int, bool]:
         """Position of the journal, and whether the queue was empty there."""
         journal = self._folder.journal
-        return journal.position, journal.closings()[-1:] == [journal.position]
+        return journal.position, journal.settlements()[-1:] == [journal.position]
 
     def commit(self, results: FetchResults) -> None:
         """Commit outcomes and events, with the URLs discovered."""
         new = self._state.urls.added(self._folder.journal.url_count)
         events = results.events
         if results.closes and not self._here[1]:
-            events = [*events, Event("closed", self._clock())]
+            events = [*events, Event("settled", self._clock())]
         if new or results.outcomes or results.robots or events:
             self._folder.commit(results.outcomes, new, robots=results.robots, events=events)
 
@@ -286,9 +285,9 @@ def hosts_of(folder: SurveyFolder, settings: Settings, clock: Callable[[], float
     """Return fresh host states for a survey; the robots.txt files of a survey from elsewhere are not used."""
     finds = not settings.proxy
     if not folder.manifest.authentic:
-        return Hosts(manners=manners_of(settings), clock=clock, finds=finds)
+        return Hosts(policy=politeness_policy(settings), clock=clock, finds=finds)
     stored = partial(_stored, folder.journal, tried_again(folder)[1])
-    return Hosts(manners=manners_of(settings), clock=clock, finds=finds, stored=stored)
+    return Hosts(policy=politeness_policy(settings), clock=clock, finds=finds, stored=stored)
 
 
 def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
@@ -309,11 +308,11 @@ def _recall(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source
     for event in journal.events():
         if event.kind == "retry":
             retries[event.detail["page"]] = event
-        elif event.kind == "robots" and event.at >= again:
+        elif event.kind == "robots_retry" and event.at >= again:
             unruled[event.detail["origin"]] = event
-        elif event.kind == "wait" and event.detail["until"] > hosts.clock():
+        elif event.kind == "backoff" and event.detail["until"] > hosts.clock():
             number, until = hosts.number(event.detail["host"]), event.detail["until"]
-            if event.detail.get("rest", False):  # our own backoff, not requested by the host
+            if event.detail.get("own", False):  # our own backoff, not requested by the host
                 hosts.wait(number, until)
             else:
                 hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))

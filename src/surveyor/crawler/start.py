@@ -1,36 +1,48 @@
-"""Create a survey or resume one: reconcile seeds, settings and goals with those of the folder.
+"""Create a survey or resume one: reconcile seeds, settings and goals with those stored in the folder.
 
 Repeating a command resumes the crawl. Settings that are given replace the stored ones from then on; new seeds are added
 only on request. Changing the strategy or the damping replays the journal with it; changing the scope evaluates the
 scope of all links again.
+
+**Folder names.** The default name is unique for each site, port and path prefix, and readable where that is
+unambiguous: `example.org`, `localhost_8000`, `example.org_docs`. Anything that a file system might conflate or reject
+(capital letters, other characters, long paths) is replaced, and a digest of the exact location is appended, so that two
+locations never share a folder.
+
+**Stored settings** apply in full if this user signed the survey. A survey from elsewhere may set what is crawled:
+seeds, scope, strategy, damping. It may not set the politeness policy or grant access in the user's name: hosts of a
+private network, robots.txt exceptions, contact, request rate, volume, and files on this disk. Such settings apply only
+if they are given now, are in the user's own configuration, or are no wider than the defaults.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import surveyor
-from surveyor.config import Settings, names_code
-from surveyor.crawler import domain_budgets as budgeting
-from surveyor.crawler.naming import folder_for, unused
+from surveyor.config import NARROW, SECRETS, Settings, names_code
+from surveyor.crawler import budgets
 from surveyor.crawler.replay import SCOPE, scope_of
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.neutral import needs_of
-from surveyor.crawler.trusted_settings import KEPT, check_code, honoured, notice
 from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
-from surveyor.fetch.politeness.policy import Manners
+from surveyor.fetch.politeness.policy import PolitenessPolicy
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import disk_errors
 from surveyor.store.layout import check_survey, is_survey
 from surveyor.store.manifest import Manifest
+from surveyor.web.scope import Scope
 from surveyor.web.urls import host, normalise
 
 if TYPE_CHECKING:
@@ -66,7 +78,9 @@ def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | Non
     return Path(out) if not given and out is not None and is_survey(Path(out)) else None
 
 
-def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -> tuple[Settings, dict[str, str]]:
+def allow_named_hosts(
+    settings: Settings, origins: Mapping[str, str], urls: Iterable[str]
+) -> tuple[Settings, dict[str, str]]:
     """Allow the local hosts of URLs that the user has just given, each with its port only (`allow`, origin "seed").
 
     Call it with URLs from the command line or from Python, never with URLs from a file, a list or a survey.
@@ -79,7 +93,7 @@ def named(settings: Settings, origins: Mapping[str, str], urls: Iterable[str]) -
     return replace(settings, allow=(*settings.allow, *dict.fromkeys(entries))), {**origins, "allow": origin}
 
 
-def cut_back(path: Path) -> None:
+def recover_journal(path: Path) -> None:
     """Truncate a damaged survey to its last good commit; do nothing if it is not damaged or does not exist."""
     if is_survey(path):
         SurveyFolder.open(path, from_last_good=True).close()
@@ -103,7 +117,7 @@ def start(
     if is_survey(path):
         folder, settings = _resume(path, seeds, settings, origins, add_seeds=add_seeds)
         if again:
-            folder.note("again")
+            folder.note("retry_blocked")
         return folder, settings
     manifest = Manifest(
         seeds=tuple(seeds),
@@ -201,7 +215,7 @@ def _change(folder: SurveyFolder, now: Manifest) -> None:
     before = folder.manifest
     rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
     if rescoped:
-        folder.note("rescope")  # first: if the change is lost, links are only evaluated again needlessly
+        folder.note("scope_changed")  # first: if the change is lost, links are only evaluated again needlessly
     changed = (now.seeds, now.settings, now.replay) != (before.seeds, before.settings, before.replay)
     if changed or not before.authentic:  # signs it: its settings are now from this user, or widen no access
         folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins, replay=now.replay)
@@ -224,8 +238,8 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
     strategy = by_name(settings.strategy)
     scope_of(manifest)
     http_settings(settings)
-    manners_of(settings)
-    budgeting.check(settings, before)
+    politeness_policy(settings)
+    budgets.check(settings, before)
     return needs_of(strategy) if names_code(settings.strategy) else {}
 
 
@@ -252,9 +266,9 @@ def http_settings(settings: Settings) -> HttpSettings:
     )
 
 
-def manners_of(settings: Settings) -> Manners:
+def politeness_policy(settings: Settings) -> PolitenessPolicy:
     """Return the politeness policy."""
-    return Manners(
+    return PolitenessPolicy(
         delay=settings.delay,
         domain_delay=settings.domain_delay,
         max_delay=settings.max_delay,
@@ -268,3 +282,102 @@ def manners_of(settings: Settings) -> Manners:
 def _names(entries: Iterable[str]) -> frozenset[str]:
     """Return the normalised hosts of entries with or without a port."""
     return frozenset(host(f"http://{host_key(entry)}/") for entry in entries)
+
+
+LONGEST = 100  # characters of a name without its suffix; file systems allow 255 bytes
+DIGEST = 5  # bytes
+LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+# A first segment of digits would look like a port.
+PLAIN = re.compile(rf"{LABEL}(\.{LABEL})*(:[0-9]+|(?!/[0-9]+(/|$)))(/[a-z0-9][a-z0-9.-]*)*")
+ADDRESS = re.compile(r"\[[0-9a-f:.]+\]")  # IPv6 without a port
+
+
+def site_name(seed: str, *, prefix: bool = False) -> str:
+    """Return a file name for the host and port of a seed URL, and with `prefix` for its folder too.
+
+    >>> site_name("http://localhost:8000/"), site_name("https://example.org/docs/start", prefix=True)
+    ('localhost_8000', 'example.org_docs')
+    >>> site_name("https://example.org/Docs/", prefix=True)
+    'example.org_Docs_9e5136ca69'
+    """
+    place = seed.partition("://")[2].partition("?")[0]
+    place = place.rpartition("/")[0] if prefix else place.partition("/")[0]
+    if ADDRESS.fullmatch(place):
+        return "ipv6_" + place.strip("[]").replace(":", "-")
+    name = re.sub(r"[^A-Za-z0-9.-]+", "_", place).strip("_.-")
+    return shortened(name, place, LONGEST) if PLAIN.fullmatch(place) else _marked(name, place, LONGEST)
+
+
+def shortened(name: str, whole: str, longest: int = 60) -> str:
+    """Return a name of at most `longest` characters; a truncated name ends in a digest of `whole`."""
+    return name if len(name) <= longest else _marked(name, whole, longest)
+
+
+def _marked(name: str, whole: str, longest: int) -> str:
+    digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=DIGEST).hexdigest()
+    return f"{name[: longest - len(digest) - 1].rstrip('_.-')}_{digest}"
+
+
+def folder_for(seeds: Sequence[str], out: Path | str | None, *, scope: str = "", fresh: bool = False) -> Path:
+    """Return the folder of a survey of these seeds; with `fresh`, an unused name.
+
+    The path of a seed is part of the name only if the scope is a prefix.
+    """
+    if out is not None:
+        path = Path(out)
+    else:
+        kind = scope or Scope.of_seeds(seeds).kind
+        path = Path(f"{site_name(seeds[0], prefix=kind == 'prefix')}.survey")
+    return unused(path) if fresh else path
+
+
+def unused(path: Path) -> Path:
+    """Return the path, or the first of path-2, path-3, … that does not exist."""
+    stem = path.name.removesuffix(".survey")
+    ending = path.name[len(stem) :]
+    numbers = chain([""], (f"-{number}" for number in count(2)))
+    names = (path.with_name(f"{stem}{number}{ending}") for number in numbers)
+    return next(name for name in names if not name.exists())
+
+
+KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
+
+
+def honoured(manifest: Manifest, given: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the stored settings that apply besides those given now, and those that are ignored."""
+    stored = {name: manifest.settings[name] for name in KEPT if name in manifest.settings and name not in given}
+    if manifest.authentic:
+        return stored, {}
+    clean = Settings(**stored)
+    ignored = {name for name in stored if name in NARROW and not NARROW[name](getattr(clean, name))}
+    return (
+        {name: value for name, value in stored.items() if name not in ignored},
+        {name: stored[name] for name in KEPT if name in ignored},
+    )
+
+
+def notice(folder: Path, ignored: Mapping[str, Any]) -> str:
+    """Return a message: which settings are ignored, why, and how to give them again."""
+    options = [_option(name, value) for name, value in ignored.items() if name != "permission"]
+    again = f"give them again ({' '.join(options)})" if options else "give them again"
+    where = " in your own configuration" if "permission" in ignored else ""
+    return (
+        f"ignored in {folder}, which was made elsewhere or edited since: {', '.join(ignored)}; "
+        f"{again}{where}, or if the survey is yours, run `surveyor config trust {shlex.quote(str(folder))}`"
+    )
+
+
+def check_code(folder: Path, manifest: Manifest, given: Collection[str]) -> None:
+    """Refuse to import a class only because a survey names it."""
+    strategy = str(manifest.settings.get("strategy", ""))
+    if "strategy" not in given and names_code(strategy):
+        raise UsageError(
+            f"{folder} was crawled with the strategy {strategy}, and code that a survey names is never run",
+            hint=f"if you know that code, name it again: --strategy {strategy}",
+        )
+
+
+def _option(name: str, value: Any) -> str:
+    flag = "--" + name.replace("_", "-")
+    each = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{flag} {shlex.quote(str(one)[:200])}" for one in each[:3]) + (" …" if len(each) > 3 else "")

@@ -1,12 +1,12 @@
-"""Map HTTP responses to outcomes.
+"""Map HTTP responses to outcomes, and responses to requests for robots.txt to rules (RFC 9309, 2.3.1).
 
 | response | outcome |
 |---|---|
-| 2xx, 304 | *read*, with its links (none if it is not HTML), up to the size limit |
-| 2xx, but empty until a script has run | *read*, with that as its reason |
+| 2xx, 304 | *fetched*, with its links (none if it is not HTML), up to the size limit |
+| 2xx, but empty until a script has run | *fetched*, with that as its reason |
 | 2xx, but no body could be read: declared too long, or not in its encoding | *blocked* |
-| 2xx, with another page of its domain as canonical URL | *moved* there, unless that page is known to be gone |
-| redirect to a URL in scope | *moved* there; the target is queued like any page |
+| 2xx, with another page of its domain as canonical URL | *redirected* there, unless that page is known to be gone |
+| redirect to a URL in scope | *redirected* there; the target is queued like any page |
 | redirect out of scope, in a loop, to an invalid URL, or the 21st in a row | *blocked* |
 | 404, 410 | *gone*, after the second such response |
 | 408, 425, 429, 5xx, no connection, timeout | *blocked*, after a few retries |
@@ -32,8 +32,9 @@ from surveyor.web.boundary import Failure, guarded
 from surveyor.web.html import Page, read_cheap_page, read_page
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.references import Addresses
+from surveyor.web.robots import Robots
 from surveyor.web.scope import Scope
-from surveyor.web.urls import Urls, domain, host, normalise
+from surveyor.web.urls import Urls, domain, host, normalise, origin
 
 CUT = frozenset({"too-large", "decode"})  # the part received is read
 MISSING = frozenset({404, 410})
@@ -345,3 +346,39 @@ def joined(headers: Headers) -> dict[str, str]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         joined[key] = f"{joined[key]}\n{text}" if key in joined else text
     return joined
+
+
+HOPS = 5  # maximum redirects
+
+
+def next_hop(fetched: Fetched, before: Sequence[str]) -> tuple[str, Fetched]:
+    """Return the URL to request next, if any, and the effective response; `before` are the URLs requested so far.
+
+    Too many redirects, a redirect loop, or a redirect without a valid target count as a missing file.
+    """
+    if fetched.status not in REDIRECTS:
+        return "", fetched
+    target = None if fetched.target is None else normalise(fetched.target)  # even if the body was cut off
+    if target is None or target in before or len(before) > HOPS:
+        return "", replace(fetched, status=404, error="", body=b"")
+    return target, fetched
+
+
+def interpreted(fetched: Fetched) -> Fetched:
+    """Return the response unchanged if its rules can be parsed, else as a failure, which permits nothing."""
+    found = guarded(fetched.url, _try_rules, fetched)
+    if not isinstance(found, Failure):
+        return fetched
+    return replace(fetched, status=None, error="protocol", detail=f"robots.txt {found.reason}", body=b"")
+
+
+def _try_rules(fetched: Fetched) -> None:
+    robots = rules_in(fetched)[1]
+    robots.why(f"{origin(fetched.url)}/")
+    _ = robots.crawl_delay, robots.sitemaps
+
+
+def rules_in(fetched: Fetched) -> tuple[int | None, Robots]:
+    """Return the effective status and the rules; a body that was cut off is used as far as it goes."""
+    status = None if fetched.error and not (fetched.error in CUT and fetched.body) else fetched.status
+    return status, Robots.from_answer(status, fetched.body)

@@ -11,7 +11,7 @@ from pathlib import Path
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.streams import unpacked
 
-NOBODY = ("", "-")  # what logs contain for an unknown page
+MIN_EVIDENCE = ("", "-")  # what logs contain for an unknown page
 MOST = 1_000_000  # cap on the out-degree of a page: with more links, each passes on a negligible share
 UNTOLD = 0  # the degree of a page whose number of links is unknown
 
@@ -46,7 +46,7 @@ def from_file(path: Path | str) -> BackLinks:
         if place == 0 and cells[0].lower() in ("source", "from"):
             continue
         source, target, degree = _link(path, number, cells)
-        if source not in NOBODY:
+        if source not in MIN_EVIDENCE:
             rows.setdefault(source, {})[target] = None
             degrees[source] = min(max(degree, degrees.get(source, UNTOLD)), MOST)
     return {source: Linking(tuple(row), degrees[source]) for source, row in rows.items()}

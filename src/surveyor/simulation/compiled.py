@@ -20,7 +20,7 @@ from surveyor.simulation.race import Run
 
 ORDERS = {Breadth: "depth", Random: "chance", RankMass: "mass", Windowed: "rounds"}  # not their subclasses
 CHUNK = 200_000  # reads between progress reports
-ENDINGS: tuple[Ending, ...] = ("reached", "empty", "unreachable")
+ENDINGS: tuple[Ending, ...] = ("reached", "exhausted", "unreachable")
 
 
 def fits(strategy: Strategy, course: Course) -> bool:

@@ -10,8 +10,7 @@ import numpy as np
 
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.loop import Crawl, Source, Tally, blame, crawl
-from surveyor.crawler.sources.changing import ChangingWeb
-from surveyor.crawler.sources.graph import STEPS, ChangingSource, GraphSource
+from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph

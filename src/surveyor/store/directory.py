@@ -101,7 +101,7 @@ class SurveyFolder:
             held.callback(journal.close)
             if found is not None:
                 detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
-                journal.commit([], events=[Event("rescue", time.time(), detail)])
+                journal.commit([], events=[Event("recovery", time.time(), detail)])
             manifest = manifest.verified(journal.identity)
             archive = None
             if (folder / layout.WARC).is_dir():
@@ -163,7 +163,7 @@ class SurveyFolder:
         if not self.manifest.authentic:  # first: the signature does not cover what others wrote into the journal
             self.journal.expire_robots()
         self._sign(replace(self.manifest, **changes, replay=self.manifest.replay if replay is None else replay))
-        self.note("change", **changes)
+        self.note("settings_changed", **changes)
 
     def sign(self) -> None:
         """Sign the manifest as it is: this user vouches for all of its content."""
@@ -200,7 +200,7 @@ class SurveyFolder:
             )
         shutil.rmtree(self.folder / layout.CHECKPOINT, ignore_errors=True)
         self.journal.delete_host(host, pages)
-        self.note("delete", host=host, pages=len(pages))
+        self.note("host_deleted", host=host, pages=len(pages))
         return len(pages)
 
     def size(self) -> int:

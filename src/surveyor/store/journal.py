@@ -281,9 +281,9 @@ class Journal:
                 check_event(which, at, event.detail, known)
             yield event
 
-    def closings(self) -> list[int]:
+    def settlements(self) -> list[int]:
         """Return the visit counts at which no page was left to crawl; see `visit.FetchResults`."""
-        found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'closed' ORDER BY event")]
+        found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'settled' ORDER BY event")]
         with self._sound():
             check_counts("the visit of an event", found)
         return found

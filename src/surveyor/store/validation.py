@@ -98,24 +98,24 @@ ROBOTS: dict[str, Test] = {
 
 EVENTS: Mapping[str, Mapping[str, Test]] = {
     "retry": {"page": _count, "until": _number, "tries": _count, "missing": _optional_bool, "why": _optional_text},
-    "robots": {
+    "robots_retry": {
         "origin": _text,
         "until": _optional_number,
         "tries": _count,
         "why": _text,
         "status": _optional_number,
     },
-    "wait": {"host": _text, "until": _number, "rest": _optional_bool, "why": _optional_text},
+    "backoff": {"host": _text, "until": _number, "own": _optional_bool, "why": _optional_text},
     "requests": {"count": _count},
-    "rescue": {"last_good": _count, "lost_commits": _count},
-    "told": {"page": _count, "from": _pages},
+    "recovery": {"last_good": _count, "lost_commits": _count},
+    "in_links": {"page": _count, "sources": _pages},
     "budgets": {
         "spec": _text,
-        "read": _count,
-        "rest": _count,
+        "fetched": _count,
+        "default": _count,
         "pages": _counts,
         "digest": _text,
-        "opened": _texts,
+        "reopened": _texts,
     },
     "community": {
         **dict.fromkeys(("base", "journal", "rule", "digest", "select"), _text),
@@ -175,5 +175,5 @@ def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> No
     for name, test in EVENTS.get(kind, {}).items():
         if not test(detail.get(name)):
             raise ValueError(f"an event {kind!r} has an invalid {name}: {str(detail.get(name))[:50]!r}")
-    if kind in ("retry", "told") and max([detail["page"], *detail.get("from", ())]) >= pages:
+    if kind in ("retry", "in_links") and max([detail["page"], *detail.get("sources", ())]) >= pages:
         raise ValueError(f"an event {kind!r} names a page without a URL")

@@ -1,4 +1,4 @@
-"""Crawl from Python: `sv.crawl(seeds, until=…, contact=…)`."""
+"""Crawl from Python: `sv.crawl(seeds, until=…, contact=…)`, and the error of a crawl that fetched nothing."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
-from surveyor.crawler.naming import folder_for
-from surveyor.crawler.nothing_fetched import nothing_fetched
 from surveyor.crawler.session import Watch, run
-from surveyor.crawler.start import check_default, clean_seeds, cut_back, named, start, survey_named
+from surveyor.crawler.start import (
+    allow_named_hosts,
+    check_default,
+    clean_seeds,
+    folder_for,
+    recover_journal,
+    start,
+    survey_named,
+)
+from surveyor.errors import NothingFetched
 from surveyor.fetch.http import run_sync
+from surveyor.fetch.responses import LEFT
 from surveyor.stopping import Rule, as_rule, parse_rule
 from surveyor.survey.survey import Survey
+from surveyor.web.urls import host
 
 if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
+    from surveyor.survey.survey import Survey
 
 
 def crawl(
@@ -52,12 +62,12 @@ def crawl(
         settings["until"] = until
     existing = None if fresh else survey_named(seeds, out)
     start_at = [] if existing else clean_seeds(seeds)
-    chosen, origins = named(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
+    chosen, origins = allow_named_hosts(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
     path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
     if existing is None and out is None and not add_seeds:
         check_default(path, start_at, chosen, origins)
     if from_last_good:
-        cut_back(path)
+        recover_journal(path)
     folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
@@ -70,3 +80,48 @@ def crawl(
         with survey:
             raise nothing_fetched(survey)
     return survey
+
+
+NOT_TRIED = "it was not fetched before the crawl ended"
+
+
+def nothing_fetched(survey: Survey) -> NothingFetched:
+    """Return the error: why the first seed that was requested, or its redirect target, could not be fetched."""
+    pages = {page: (url, visit) for page, url, visit in survey.pages()}
+    tried = {url: page for page, (url, visit) in pages.items() if visit is not None}
+    seeds = survey.manifest.seeds
+    first = next((seed for seed in seeds if seed in tried), seeds[0])
+    page = tried.get(first)
+    url, visit = pages[page] if page is not None else (first, None)
+    met = {page}
+    while visit is not None and visit.kind == "redirected" and visit.target in pages and visit.target not in met:
+        met.add(visit.target)
+        url, visit = pages[visit.target]
+    why = NOT_TRIED if visit is None else visit.reason or "it redirects in a circle"
+    if visit is not None and why == LEFT and visit.out_of_scope.size and int(visit.out_of_scope[0]) in pages:
+        why = f"redirects to {pages[int(visit.out_of_scope[0])][0]}, out of the scope"
+    problem = why if why.startswith(host(url)) else f"{url}: {why}"
+    by = f" ({first} redirects there)" if url != first else ""
+    others = f"All {len(seeds)} seeds failed" if len(seeds) > 1 else "Other seeds: none"
+    return NothingFetched(f"{problem}{by}.", hint=f"{advice(why)} {others}, so nothing was fetched.")
+
+
+def advice(reason: str) -> str:
+    """Return what to do about a page that could not be fetched."""
+    if reason == NOT_TRIED:
+        return "Allow more by --until."
+    if reason.endswith("out of the scope"):
+        return "Start from there, or choose another --scope."
+    if "redirects" in reason:
+        return "Check the address in a browser; start from the page it shows."
+    if "no such host" in reason:
+        return "Check the spelling."
+    if reason.startswith("robots.txt could not be read"):
+        return "Without its robots.txt nothing of a site may be read; try again later."
+    if reason.startswith("robots"):
+        return "The site does not want to be crawled there; start elsewhere, or ask its owner."
+    if "ertificate" in reason or "SSL" in reason:
+        return "Check the certificate; --ca-file trusts one of your own."
+    if "address" in reason:
+        return "--allow HOST permits a host in a private network."
+    return "Try again later, or check the address in a browser."

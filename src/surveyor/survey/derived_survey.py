@@ -23,8 +23,8 @@ import numpy as np
 
 from surveyor.arrays import IdArray, IntArray
 from surveyor.config import Settings
-from surveyor.crawler.naming import shortened
 from surveyor.crawler.replay import DELETED, scope_of
+from surveyor.crawler.start import shortened
 from surveyor.crawler.start import start as start_survey
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.responses import LEFT, Reader
@@ -215,7 +215,7 @@ class CopiedOutcomes:
         return (file for origin in [*journal.answered()] if (file := journal.robots(origin)) is not None)
 
     def _waits(self) -> list[Event]:
-        return list({event.detail.get("host"): event for event in self._base.journal.events("wait")}.values())
+        return list({event.detail.get("host"): event for event in self._base.journal.events("backoff")}.values())
 
 
 def _mentioned(visit: Visit) -> list[IdArray]:

@@ -63,7 +63,7 @@ class Survey:
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = SurveyFolder.open(Path(folder), write=False)
-        self.ending = ""  # of the crawl, if it ran in this process: reached, unreachable, empty, interrupted
+        self.ending = ""  # of the crawl, if it ran in this process: reached, unreachable, exhausted, interrupted
         self.goal: Rule | None = None  # of that crawl; by default, the rule stored in the survey
 
     @property

@@ -137,7 +137,7 @@ class Tables:
         return depth
 
     def _links(self) -> Iterator[Batch]:
-        rescoped = any(event.kind == "rescope" for event in self._journal.events())
+        rescoped = any(event.kind == "scope_changed" for event in self._journal.events())
         judged = {"judged": self._state.reader.judged} if rescoped else {}
         for batch in tabular.link_batches(self._journal, **judged):
             batch["in_scope"] = (self.statuses[batch["target"]] > 0).astype(np.int32)

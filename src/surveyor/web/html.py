@@ -29,9 +29,8 @@ from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from surveyor.web.charsets import Decoded, decode, guessed
 from surveyor.web.javascript import MORE_LINKS, needs_javascript
-from surveyor.web.markup import CHEAP_LENGTH, cheap, tame
+from surveyor.web.markup import CHEAP_LENGTH, Decoded, cheap, decode, guessed, tame
 from surveyor.web.references import Addresses, resolve
 
 AGENT = "surveyor"

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from urllib.parse import urljoin
 from xml.parsers import expat
 
-from surveyor.web.charsets import HEAD, named
+from surveyor.web.markup import HEAD, named
 
 MOST_BYTES = 100_000_000  # of a decompressed list: twice the limit for sitemaps
 MOST_PAGES = 1_000_000

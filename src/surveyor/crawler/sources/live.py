@@ -23,8 +23,7 @@ from surveyor.crawler.sources.canonicals import Canonicals
 from surveyor.fetch.http import FIRST_BACKOFF, PASSING, Client, Fetched, FetchRequest, next_try
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.responses import Answer, Reader, joined, judge
-from surveyor.fetch.robots_responses import interpreted, next_hop, rules_in
+from surveyor.fetch.responses import Answer, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
 from surveyor.web.boundary import failed, guarded
 from surveyor.web.urls import host as host_of
@@ -386,7 +385,7 @@ class LiveSource:
                 backoff = None  # it asks to be left alone for long
             until = None if backoff is None else now + max(self._scaled(backoff), fetched.retry_after or 0.0)
             told = {"origin": origin, "until": until, "tries": tries, "why": trouble, "status": fetched.status}
-            self._results.events.append(Event("robots", now, told))
+            self._results.events.append(Event("robots_retry", now, told))
             if until is not None:
                 unanswered = fetched.status is None and not hop.before
                 trouble = trouble or f"http {fetched.status}"
@@ -444,8 +443,8 @@ class LiveSource:
         self._note_wait(host, until, why, results)
 
     def _note_wait(self, host: int, until: float, why: str, results: FetchResults, *, rest: bool = False) -> None:
-        told = {"host": self._hosts[host].name, "until": until, "why": why, **({"rest": True} if rest else {})}
-        results.events.append(Event("wait", self._hosts.clock(), told))
+        told = {"host": self._hosts[host].name, "until": until, "why": why, **({"own": True} if rest else {})}
+        results.events.append(Event("backoff", self._hosts.clock(), told))
 
     def _held_until(self, host: int, fetched: Fetched) -> float | None:
         """Return until when to wait if a failure may be that of the network here; None if it counts."""

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from surveyor.config import Settings
-from surveyor.crawler.naming import shortened
+from surveyor.crawler.start import KEPT, honoured, notice, shortened
 from surveyor.crawler.start import start as start_survey
 from surveyor.crawler.strategies.rounds import PART
-from surveyor.crawler.trusted_settings import KEPT, honoured, notice
 from surveyor.errors import UsageError
 from surveyor.estimate.community.copied import Choice, Copy, Start, choose
 from surveyor.estimate.community.local import Rule, digest_of

@@ -138,7 +138,7 @@ class Copy:
         return (kept for origin in [*journal.answered()] if (kept := journal.robots(origin)) is not None)
 
     def _waits(self) -> list[Event]:
-        return list({event.detail.get("host"): event for event in self._base.journal.events("wait")}.values())
+        return list({event.detail.get("host"): event for event in self._base.journal.events("backoff")}.values())
 
 
 def _named(visit: Visit) -> list[IdArray]:

@@ -122,7 +122,7 @@ class RecordedInLinks:
             return self._known.get(page, ())
         sources = [url for url in query(self._source, self._urls[page], self._limit) if self._scope.admits(url)]
         pages: list[int] = self._urls.ids(sources).tolist()
-        event = Event(EVENT, self._clock(), {"page": page, "from": pages})
+        event = Event(EVENT, self._clock(), {"page": page, "sources": pages})
         self._folder.commit([], self._urls.added(self._folder.journal.url_count), events=[event])
         self._known[page] = pages
         return pages
@@ -133,7 +133,7 @@ def _recorded(folder: SurveyFolder, pages: int) -> dict[int, list[int]]:
     known: dict[int, list[int]] = {}
     try:
         for event in folder.journal.events(EVENT):
-            known[int(event.detail["page"])] = sources = [int(page) for page in event.detail["from"]]
+            known[int(event.detail["page"])] = sources = [int(page) for page in event.detail["sources"]]
             if not all(0 <= page < pages for page in sources):
                 raise ValueError(f"no pages {sources}")
     except (KeyError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
-from surveyor.crawler.start import clean_seeds, named
+from surveyor.crawler.start import allow_named_hosts, clean_seeds
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_link_coverage import UNKNOWN, InLinkCoverage, correct_weights
@@ -151,7 +151,7 @@ def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sampl
     settings = {name: value for name, value in request.settings.items() if name not in ("out", *CONNECTION)}
     connection: dict[str, Any] = {name: request.settings.get(name) for name in CONNECTION}
     given = dict.fromkeys([*settings, "rng"], "argument")
-    chosen, origins = named(Settings(**settings, rng=request.rng), given, clean_seeds(list(seeds)))
+    chosen, origins = allow_named_hosts(Settings(**settings, rng=request.rng), given, clean_seeds(list(seeds)))
     walk, goal = request.walk, request.goal
     options = SampleOptions(
         request.method,

@@ -24,9 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from surveyor.fetch.politeness.gates import Agenda, Gate
-from surveyor.fetch.politeness.offline import Network
-from surveyor.fetch.politeness.policy import Host, Manners, Rules, spelt
+from surveyor.fetch.politeness.policy import Agenda, Gate, Host, Network, PolitenessPolicy, Rules, spelt
 from surveyor.outcome import RobotsFile
 from surveyor.web.boundary import Failure, guarded
 from surveyor.web.robots import Robots
@@ -50,7 +48,7 @@ class Hosts:
         self,
         delay: float | None = None,
         *,
-        manners: Manners | None = None,
+        policy: PolitenessPolicy | None = None,
         clock: Callable[[], float] | None = None,
         finds: bool = True,
         stored: Callable[[str], RobotsFile | None] = lambda _: None,
@@ -60,7 +58,7 @@ class Hosts:
         `stored` returns the stored robots.txt of an origin, if there is one.
         """
         self.clock = clock or steady()
-        self.manners = manners or Manners(delay=1.0 if delay is None else delay)
+        self.policy = policy or PolitenessPolicy(delay=1.0 if delay is None else delay)
         self.remarks: list[str] = []  # sentences for the user
         self._finds, self._stored = finds, stored
         self._began, self._resumed = self.clock(), -math.inf
@@ -81,9 +79,9 @@ class Hosts:
         """Return the number of a host; a new host gets the next number."""
         if (number := self._ids.get(name)) is None:
             number = self._ids[name] = len(self._all)
-            host = Host(name, self._began, self.manners.delay, address=None if self._finds else "")
+            host = Host(name, self._began, self.policy.delay, address=None if self._finds else "")
             host.domain = self._gate(host, domain(name))
-            if self.manners.avoids(name):
+            if self.policy.avoids(name):
                 host.refused = "it is on your list of hosts to avoid"
             self._all.append(host)
             self._agenda.wake(number, self._began)
@@ -92,7 +90,7 @@ class Hosts:
     def resumed(self) -> None:
         """Make every host wait its full delay: the time of its last request is not known exactly."""
         self._resumed = self.clock()
-        self._began = self._resumed + self.manners.delay
+        self._began = self._resumed + self.policy.delay
         for number, host in enumerate(self._all):
             self.wait(number, self._resumed + host.delay)
 
@@ -166,7 +164,7 @@ class Hosts:
         if host.refused:
             return host.refused
         rules = host.rules[origin]
-        if rules.robots is None or (host.name in self.manners.permitted and rules.robots.state == "rules"):
+        if rules.robots is None or (host.name in self.policy.permitted and rules.robots.state == "rules"):
             return ""
         why = guarded(url, rules.robots.why, url)
         if isinstance(why, Failure):
@@ -184,7 +182,7 @@ class Hosts:
                 host.place.held += 1
                 host.holds = True
             if host.domain is not None:
-                spacing = min(self.manners.domain_delay, delay)
+                spacing = min(self.policy.domain_delay, delay)
                 host.domain.free_at = max(host.domain.free_at, self.clock() + spacing)
         return not host.alone
 
@@ -211,8 +209,8 @@ class Hosts:
         """Back off from a host until a time (Retry-After, or 429 without one); exclude it beyond `max_wait`."""
         self.wait(number, until)
         self._back_off(number, until, why)
-        if (seconds := until - self.clock()) > self.manners.max_wait:
-            name, most = self._all[number].name, spelt(self.manners.max_wait)
+        if (seconds := until - self.clock()) > self.policy.max_wait:
+            name, most = self._all[number].name, spelt(self.policy.max_wait)
             problem = f"{name} asks to be left alone for {spelt(seconds)}, longer than max_wait ({most})"
             self._leave_out(number, f"{name} asks to be left alone for long ({why})", f"{problem}: it is left out")
 
@@ -254,19 +252,19 @@ class Hosts:
         """Record the rules of an origin and their expiry; `trouble` is why robots.txt could not be read."""
         host = self._all[number]
         host.rules[origin] = Rules(robots, until, trouble=trouble)
-        if robots.limit and host.name not in self.manners.permitted:
+        if robots.limit and host.name not in self.policy.permitted:
             self.remarks.append(f"{origin}: {robots.limit}, so none of its pages is fetched")
         delays = [rules.robots.crawl_delay or 0.0 for rules in host.rules.values() if rules.robots is not None]
-        before, host.least = host.least, max(self.manners.delay, *delays)
+        before, host.least = host.least, max(self.policy.delay, *delays)
         if host.least == before:
             return
         pages = f"{spelt(host.least)} between two pages (Crawl-delay)"
-        if max(delays) > self.manners.max_delay:
-            most = f"more than max_delay ({spelt(self.manners.max_delay)})"
+        if max(delays) > self.policy.max_delay:
+            most = f"more than max_delay ({spelt(self.policy.max_delay)})"
             self._leave_out(
                 number, f"robots.txt asks for {pages}, {most}", f"{host.name} asks for {pages}, {most}: it is left out"
             )
-        elif max(delays) > max(SLOW, self.manners.delay):
+        elif max(delays) > max(SLOW, self.policy.delay):
             self.remarks.append(f"{host.name} asks for {pages}: at most {3600 / host.least:,.0f} pages an hour")
 
     def asked_elsewhere(self, number: int, origin: str) -> None:
@@ -317,7 +315,7 @@ class Hosts:
         Either all hosts wait until `paused_until`, because the local network is down, or only this host waits.
         """
         name, now = self._all[number].name, self.clock()
-        until = self._network.unreached(origin, domain(name), now, offline=offline, is_own=name in self.manners.own)
+        until = self._network.unreached(origin, domain(name), now, offline=offline, is_own=name in self.policy.own)
         if until is not None and self.paused_until <= now:
             self.wait(number, until)
             self._back_off(number, until, why)
@@ -343,7 +341,7 @@ class Hosts:
 
     def _gate(self, host: Host, name: str) -> Gate | None:
         """Return the gate of an address or a domain, if it applies to a host."""
-        if not name or host.name in self.manners.own:
+        if not name or host.name in self.policy.own:
             return None
         if (gate := self._gates.get(name)) is None:
             gate = self._gates[name] = self._agenda.gate()

@@ -1,17 +1,38 @@
-"""Politeness policy of one host: its crawl delay, its backoff, and when it is excluded.
+"""Politeness policy: delays and backoff of a host, rate limits that hosts share, and detection of a network outage.
 
 **Delay**: that of the settings, or of robots.txt if that is longer. It grows while a host is slow (twice its response
-time) or fails (doubled by each failure), and shrinks again with each successful response.
+time) or fails (doubled by each failure), and shrinks again with each successful response. A host that fails `BURST`
+times in a row gets no requests for a minute, then one; if that fails too, the next break is longer. After `BREAKS`
+breaks it is excluded.
 
-**Breaks**: a host that fails `BURST` times in a row gets no requests for a minute, then one; if that fails too, the
-next break is longer. After `BREAKS` breaks it is excluded.
+**Gates** are rate limits shared by the hosts at one address, or by the hosts of one domain. A gate is held while an
+exclusive request is in progress, and stays closed for a delay after it. Hosts that reach a closed gate are queued. When
+it opens, only the first `FEW` are woken and the best page among them is fetched; the others are queued again. The cost
+of a request is therefore the same for ten and for ten thousand hosts at one address.
+
+**Outages** of the local network are detected so that failures are not attributed to hosts. A refused connection is a
+response: the machine is reachable. Evidence are only failed lookups and connections without any response, and only of
+origins that have responded before; a closed port of a host proves nothing.
+
+- The network is **down** if at least `MIN_EVIDENCE` registrable domains are unreachable and no request succeeded since,
+  nor in the last `RECENT` seconds. Then all hosts pause. Hosts that the user allowed by name are not counted.
+- If this machine itself reports that it is offline, all hosts pause at once, unless a request succeeded in the last
+  `RECENT` seconds: a remote router may report the same for one address.
+- If fewer domains are known and all of them are unreachable, each unreachable host is **held**: its pages wait without
+  being counted as failed, and all other hosts continue.
+
+Each pause is longer than the last. After `PAUSES` of them the hosts are considered unreachable, unless this machine
+itself reports that it is offline. A domain that failed while others were reached, or that caused a pause which ended
+when others were reached, is not evidence until it has responded.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from surveyor.fetch.politeness.gates import Gate
 from surveyor.web.robots import Robots
 
 REST, EASES, STRAINED = 2.0, 0.8, 32.0  # delay per second of response time; decay and maximum of the strain
@@ -19,7 +40,7 @@ BURST, FIRST_BREAK, LONGEST_BREAK, BREAKS = 10.0, 60.0, 900.0, 5  # failures in 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class PolitenessPolicy:
     """The politeness policy of a crawl."""
 
     delay: float = 1.0  # seconds between two requests to a host
@@ -108,3 +129,144 @@ def spelt(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:,.3g} {unit}"
     return f"{seconds:,.3g} s"
+
+
+FEW = 64  # hosts that are woken when a gate opens
+RETRY_AFTER = 0.01  # seconds until the next ones are woken, if none of them proceeds
+
+
+@dataclass(slots=True)
+class Gate:
+    """A rate limit that several hosts share."""
+
+    number: int
+    free_at: float = 0.0
+    held: int = 0  # requests in progress that hold it
+    is_planned: bool = False  # its opening is scheduled
+    queue: OrderedDict[int, None] = field(default_factory=OrderedDict)
+
+    def is_open(self, now: float) -> bool:
+        """Return whether a request may start."""
+        return not self.held and self.free_at <= now
+
+
+class Agenda:
+    """A schedule of when hosts wake and gates open."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int]] = []  # hosts by number, gates by the complement of theirs
+        self._gates: list[Gate] = []
+
+    @property
+    def next(self) -> float | None:
+        """Time of the next event; None if there is none."""
+        return self._due[0][0] if self._due else None
+
+    def gate(self) -> Gate:
+        """Create a gate."""
+        self._gates.append(Gate(len(self._gates)))
+        return self._gates[-1]
+
+    def wake(self, host: int, at: float) -> None:
+        """Schedule a host to wake at a time."""
+        heapq.heappush(self._due, (at, host))
+
+    def queue(self, host: int, gate: Gate) -> None:
+        """Queue a host until a gate opens."""
+        gate.queue[host] = None
+        self._plan(gate, gate.free_at)
+
+    def release(self, gate: Gate, until: float) -> None:
+        """Release a gate that a request held; no other request may start before `until`."""
+        gate.held -= 1
+        gate.free_at = max(gate.free_at, until)
+        self._plan(gate, gate.free_at)
+
+    def _plan(self, gate: Gate, at: float) -> None:
+        if gate.queue and not gate.is_planned and not gate.held:
+            gate.is_planned = True
+            heapq.heappush(self._due, (at, ~gate.number))
+
+    def happened(self, now: float) -> list[int]:
+        """Return the hosts that are due by now, once for each time they were scheduled."""
+        woken: list[int] = []
+        while self._due and self._due[0][0] <= now:
+            number = heapq.heappop(self._due)[1]
+            if number >= 0:
+                woken.append(number)
+                continue
+            gate = self._gates[~number]
+            gate.is_planned = False
+            if gate.is_open(now):
+                woken += [gate.queue.popitem(last=False)[0] for _ in range(min(FEW, len(gate.queue)))]
+                self._plan(gate, now + RETRY_AFTER)
+            else:
+                self._plan(gate, gate.free_at)
+        return woken
+
+
+MIN_EVIDENCE = 3  # unreachable domains from which on the network is considered down
+RECENT = 5.0  # seconds for which a success proves that the network is up
+FIRST_PAUSE, LONGEST_PAUSE, PAUSES = 5.0, 300.0, 8  # seconds, doubling; maximum number
+
+
+class Network:
+    """The state of the local network, inferred from which origins respond."""
+
+    def __init__(self) -> None:
+        self.paused_until = 0.0  # for all hosts
+        self.held_until = 0.0  # for unreachable hosts
+        self._known: set[str] = set()  # origins that have responded
+        self._domains: set[str] = set()  # domains of `_known`
+        self._silent: set[str] = set()  # domains not reached since the last success
+        self._own: set[str] = set()  # domains in the user's network
+        self._suspects: set[str] = set()  # domains that caused a pause
+        self._unreliable: set[str] = set()  # domains that failed while others were reached
+        self._pauses = 0
+        self._reached_at = -math.inf
+
+    def remember(self, origin: str, domain: str) -> None:
+        """Record that an origin responded before a restart."""
+        self._known.add(origin)
+        self._domains.add(domain)
+
+    def reached(self, origin: str, domain: str, now: float) -> None:
+        """Record that an origin responded: the network is up."""
+        self.remember(origin, domain)
+        self._unreliable |= self._suspects
+        self._unreliable.discard(domain)
+        self._suspects.clear()
+        self._silent.clear()
+        self._pauses, self._reached_at = 0, now
+
+    def unreached(
+        self, origin: str, domain: str, now: float, *, offline: bool = False, is_own: bool = False
+    ) -> float | None:
+        """Record that an origin is unreachable; return until when to wait, None if the host has failed."""
+        if origin in self._known:
+            self._silent.add(domain)
+            if is_own:
+                self._own.add(domain)
+        is_recent = now < self._reached_at + RECENT
+        if offline and is_recent and origin not in self._known:
+            self._unreliable.add(domain)
+        says_so = offline and not is_recent and domain not in self._unreliable
+        evidence = self._silent - self._own - self._unreliable
+        if says_so or (len(evidence) >= MIN_EVIDENCE and not is_recent):
+            if now >= self.paused_until:
+                if self._pauses >= PAUSES and not says_so:
+                    return None
+                self.paused_until = self._longer(now)
+            self._suspects |= evidence | ({domain} if says_so else set())
+            return self.paused_until
+        if origin in self._known and len(self._domains) < MIN_EVIDENCE and self._silent >= self._domains:
+            if now >= self.held_until:
+                if self._pauses >= PAUSES:
+                    return None
+                self.held_until = self._longer(now)
+            return self.held_until
+        return None
+
+    def _longer(self, now: float) -> float:
+        self._pauses += 1
+        return now + min(FIRST_PAUSE * 2.0 ** (self._pauses - 1), LONGEST_PAUSE)

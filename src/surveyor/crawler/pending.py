@@ -1,19 +1,26 @@
-"""Pending retries and backoffs when nothing can be fetched now: reported to the user, and abandoned if little is left.
+"""Waits of a crawl: a forecast of its duration, and pending retries when nothing can be fetched now.
 
-Retries of a failed page have increasing delays, and a host may ask for a wait or be in backoff because it only fails.
-This costs nothing while other pages can be fetched. If there are none, and the next retry or host is more than `SOON`
-seconds away, the crawl ends without them if at most `SHARE` of all mass, or at most `FEW` pages, are left. (The limit
-in pages is for small sites, where each page holds much of the mass.) Those pages become *blocked*, with the last
-failure as the reason; `--again` retries them. The crawl always waits with `patient`, before the first page was read,
-for a seed with more than `SEED_SHARE` of the mass, for a host that is only paced by its crawl delay, and while the
-network is down.
+**Forecast.** Each host gets one request per crawl delay, so the host with the most pages takes longest, and the number
+of hosts limits the pages per second. Response times can only increase the duration; hosts discovered later can reduce
+it.
+
+**Pending retries.** Retries of a failed page have increasing delays, and a host may ask for a wait or be in backoff
+because it only fails. This costs nothing while other pages can be fetched. If there are none, and the next retry or
+host is more than `SOON` seconds away, the crawl ends without them if at most `SHARE` of all mass, or at most `FEW`
+pages, are left. (The limit in pages is for small sites, where each page holds much of the mass.) Those pages become
+*blocked*, with the last failure as the reason; `--again` retries them. The crawl always waits with `patient`, before
+the first page was fetched, for a seed with more than `SEED_SHARE` of the mass, for a host that is only paced by its
+crawl delay, and while the network is down.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from surveyor.arrays import IntArray
 from surveyor.fetch.http import TRIES
 from surveyor.fetch.politeness.policy import spelt
 from surveyor.outcome import FetchResults, Outcome
@@ -102,3 +109,30 @@ def _retry(tries: int) -> str:
 
 def _not_awaited(tries: int, why: str) -> str:
     return f"{why} ({_retry(tries)} not awaited)" if tries else f"{why} (not awaited)"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Estimated duration of a crawl."""
+
+    pages: int  # queued
+    hosts: int  # with queued pages
+    rate: float  # pages per second that these hosts allow; inf without a delay
+    seconds: float  # lower bound until all of them are read; or time for the pages of the goal at this rate
+    is_goal: bool = False
+
+
+def forecast(waiting: IntArray | Sequence[int], delays: Sequence[float], most: float = math.inf) -> Forecast:
+    """Return how long it takes to read all queued pages (one count per host), or `most` pages at their rate.
+
+    >>> forecast([100, 50], [1.0, 1.0])
+    Forecast(pages=150, hosts=2, rate=2.0, seconds=100.0, is_goal=False)
+    >>> forecast([100, 50], [1.0, 1.0], most=60).seconds, forecast([1], [2.0], most=500).seconds
+    (30.0, 1000.0)
+    """
+    known = [(int(pages), delay) for pages, delay in zip(waiting, delays, strict=True) if pages > 0]
+    total = sum(pages for pages, _ in known)
+    rate = math.fsum(1 / delay if delay > 0 else math.inf for _, delay in known)
+    longest = max((pages * delay for pages, delay in known), default=0.0)
+    seconds = longest if most == math.inf else most / rate if rate else 0.0
+    return Forecast(total, len(known), rate, seconds, most < math.inf)

@@ -1,4 +1,4 @@
-"""A crawl as it goes on: bars that sum to all importance on a terminal, a line now and then elsewhere."""
+"""Progress display of a crawl: bars that sum to all mass on a terminal, a log line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from surveyor.report.numbers import count, counted, duration, percent, printable
 from surveyor.stopping import Coverage, coverage_goal
 
 if TYPE_CHECKING:
-    from surveyor.crawler.forecast import Forecast
     from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.pending import Forecast
     from surveyor.crawler.session import Run
     from surveyor.outcome import Outcome
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds
-SURE_AFTER = 60.0  # seconds before the time left is guessed at
+ESTIMATE_AFTER = 60.0  # seconds before the remaining time is estimated
 RECENT = 60.0  # seconds over which the rate is measured
-BARS, NARROWEST, BESIDE = 28, 8, 64  # characters of a bar at most and at least, and of what stands beside it
-LOOK_EVERY = 1e-6  # seconds for each page known, between two looks for the next page: going over all takes time
+WIDEST, NARROWEST, TEXT = 28, 8, 64  # characters of a bar, at most and at least, and of the text next to it
+SEARCH_EVERY = 1e-6  # seconds per known page between two searches for the next page: a search visits all of them
 
 
-class Display:
-    """Draws on stderr while a crawl runs."""
+class CrawlDisplay:
+    """Progress display on stderr."""
 
     def __init__(self, stream: TextIO | None = None, *, silent: bool = False, color: bool = True) -> None:
         self._stream = stream or sys.stderr
         self._silent, self._drawing = silent, Drawing(self._stream, color=color)
         self.clear = self._drawing.clear
         self._terminal = not silent and self._stream.isatty()
-        self._drawn = self._began = time.monotonic()
+        self._drawn = self._started = time.monotonic()
         self._blocked: dict[str, set[int]] = {}
         self._latest = self._next = ""
-        self._looked = -math.inf
+        self._searched = -math.inf
         self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
         self._warned = False
-        self._said = 0  # remarks about hosts
+        self._said = 0  # messages about hosts
 
     def __call__(self, run: Run, outcome: Outcome | None) -> None:
-        """Take note of an outcome, and draw if it is time."""
+        """Record an outcome, and draw if it is due."""
         if outcome is not None:
             if outcome.kind == "blocked":
                 self._blocked.setdefault(outcome.reason, set()).add(outcome.page)
             elif outcome.kind == "fetched":
                 self._latest = run.state.urls[outcome.page]
-        self._remark(run)
+        self._report_hosts(run)
         now = time.monotonic()
         if self._silent or now - self._drawn < (DRAW_EVERY if self._terminal else LINE_EVERY):
             return
@@ -66,11 +66,11 @@ class Display:
             self._stream.flush()
 
     def lines(self, run: Run, columns: int = 120) -> list[str]:
-        """Return what a terminal shows: what is certain, and where the rest is; together all importance."""
+        """Return the lines on a terminal: captured mass and the other accounts, which sum to all mass."""
         ledger = run.state.crawl.ledger
         now = ledger.coverage()
         masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
-        left, width = self._left(run), max(NARROWEST, min(BARS, columns - BESIDE))
+        left, width = self._left(run), max(NARROWEST, min(WIDEST, columns - TEXT))
         goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
         waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
         pages = counted(max(len(run.state.crawl.frontier), 1 if waiting else 0), "known page")
@@ -86,10 +86,12 @@ class Display:
         return [*drawn, self._facts(run)]
 
     def line(self, run: Run) -> str:
-        """Return what a log shows."""
+        """Return the line in a log."""
         coverage = run.state.crawl.ledger.coverage()
-        told = f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
-        return f"{told}   {self._facts(run)}"
+        masses = (
+            f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
+        )
+        return f"{masses}   {self._facts(run)}"
 
     def _facts(self, run: Run) -> str:
         tally = run.state.tally
@@ -102,7 +104,7 @@ class Display:
         ]
         pause = run.hosts.paused_until - run.hosts.clock()
         if pause > 0:
-            facts.append(f"the network is down, trying again in {duration(pause)}")
+            facts.append(f"the network is down, retry in {duration(pause)}")
         elif run.waiting is not None and (held := run.waiting.sentence()):
             facts.append(printable(held))
         elif following := self._following(run):
@@ -110,12 +112,12 @@ class Display:
         return "   ".join(facts)
 
     def _following(self, run: Run) -> str:
-        """Name the page on which most importance waits, which RankMass reads next; else the one that was read last."""
+        """Return the queued page with most mass, which RankMass fetches next; else the last one fetched."""
         now, crawl = time.monotonic(), run.state.crawl
         if not name_of(crawl.strategy).startswith("rankmass"):
             return printable(self._short(run, self._latest))
-        if now - self._looked >= LOOK_EVERY * crawl.ledger.known:
-            self._looked, waiting = now, crawl.ledger.waiting
+        if now - self._searched >= SEARCH_EVERY * crawl.ledger.known:
+            self._searched, waiting = now, crawl.ledger.waiting
             mass = crawl.ledger.residual[waiting]
             best = int(mass.argmax()) if waiting.size else -1
             self._next = (
@@ -126,7 +128,7 @@ class Display:
         return self._next
 
     def _short(self, run: Run, url: str) -> str:
-        """Return the part of a URL that tells it from others here."""
+        """Return a URL without its scheme, and without its host if there is only one."""
         short = url.partition("://")[2]
         return short[short.find("/") :] if len(run.hosts) == 1 else short
 
@@ -138,13 +140,13 @@ class Display:
             self._past.popleft()
         then, pages, _ = self._past[0]
         if now - then < 1:
-            then, pages = self._began, run.before
+            then, pages = self._started, run.before
         return (tally.pages - pages) / max(now - then, 1e-3)
 
     def _left(self, run: Run) -> str:
-        """Guess the time to the goal of coverage: what is missing shrinks by the same part in the same time."""
+        """Estimate the time to the coverage goal: the missing mass is assumed to decay exponentially."""
         goal = coverage_goal(run.until)
-        if goal is None or time.monotonic() - self._began < SURE_AFTER or len(self._past) < 2:
+        if goal is None or time.monotonic() - self._started < ESTIMATE_AFTER or len(self._past) < 2:
             return ""
         coverage = run.state.crawl.ledger.coverage()
         best = 1 - coverage.blocked - coverage.lost
@@ -156,9 +158,9 @@ class Display:
         return duration(max(1.0, math.log(missing / (best - goal)) / pace))
 
     def _warn(self, run: Run) -> None:
-        """Say early, and once, that a goal cannot be reached."""
+        """Warn early, and once, that a goal cannot be reached."""
         goal, coverage = coverage_goal(run.until), run.state.crawl.ledger.coverage()
-        refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # may have room again
+        refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # its budget may grow
         best = 1 - (coverage.blocked - refused) - coverage.lost
         if goal is None or self._warned or best >= goal:
             return
@@ -167,8 +169,8 @@ class Display:
         for line in unreachable_lines(goal, best, str(run.folder.folder)):
             self._stream.write(line + "\n")
 
-    def _remark(self, run: Run) -> None:
-        """Say what became of hosts."""
+    def _report_hosts(self, run: Run) -> None:
+        """Print new messages about hosts."""
         if self._silent or len(run.hosts.remarks) == self._said:
             return
         self.clear()
@@ -179,7 +181,7 @@ class Display:
 
 
 def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:
-    """Return how much importance lies on pages, of those that are still blocked: some may have got another try."""
+    """Return the mass of those pages that are still blocked; some may have been retried."""
     from surveyor.kernels.mass import BLOCKED, STATUS
 
     known = np.fromiter(pages, np.int64, len(pages))
@@ -187,12 +189,12 @@ def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:
 
 
 def _padded(bounds: str) -> str:
-    """Keep what stands behind a share in its place while the share grows."""
+    """Pad the bounds, so that the text after them does not move."""
     return bounds.rjust(len("  0.0 % at least, 100.0 % at most"))
 
 
 def forecast_line(ahead: Forecast) -> str:
-    """Say how fast a crawl can be, and how long it takes at least; empty if nothing holds it up."""
+    """Return the largest possible rate and the minimum duration; empty if no delay limits the rate."""
     if not ahead.hosts or ahead.rate == math.inf:
         return ""
     many = f"{ahead.rate:.2g} page{'s' * (ahead.rate != 1)} a second"
@@ -203,15 +205,14 @@ def forecast_line(ahead: Forecast) -> str:
     time = duration(ahead.seconds)
     if ahead.is_goal:
         return f"{line}; at that rate the goal takes {time}"
-    return f"{line}; the {counted(ahead.pages, 'page')} that wait take at least {time}"
+    return f"{line}; the {counted(ahead.pages, 'queued page')} take at least {time}"
 
 
 def unreachable_lines(goal: float, best: float, survey: str) -> list[str]:
-    """Say that a goal cannot be reached, and what to do."""
+    """Return the warning that a goal cannot be reached, and the command that lists the blocked pages."""
     behind, possible = math.ceil(1000 * (1 - best)) / 10, math.floor(1000 * best) / 10
     return [
-        f"! The goal of {100 * goal:g} % cannot be reached: {behind:.1f} % of the mass lies behind pages that may not "
-        "or cannot be read.",
-        f"  The best possible guarantee is {possible:.1f} %. Going on towards that.",
-        f"  see them   surveyor top {survey} --blocked",
+        f"! The goal of {100 * goal:g} % cannot be reached: {behind:.1f} % of the mass is on blocked or lost pages.",
+        f"  The best possible coverage is {possible:.1f} %; the crawl continues towards it.",
+        f"  list them   surveyor top {survey} --blocked",
     ]
