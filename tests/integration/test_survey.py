@@ -98,7 +98,7 @@ def test_seeds_and_settings_can_be_changed(survey: SurveyFolder) -> None:
     survey.change(seeds=(*URLS[:2], URLS[4]), settings={"damping": 0.9})
     survey.note("pause", why="Ctrl-C")
     assert [(event.kind, event.detail.get("settings")) for event in survey.journal.events()] == [
-        ("change", {"damping": 0.9}),
+        ("settings_changed", {"damping": 0.9}),
         ("pause", None),
     ]
     survey.close()
