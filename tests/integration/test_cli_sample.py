@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -13,9 +14,10 @@ import pytest
 import surveyor as sv
 from console import Said
 from surveyor.cli import sample as command
-from surveyor.cli.sample_wish import Wish, longer
+from surveyor.cli.sample import SampleCommand, with_doubled_limits
 from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.report.sample import StatisticsRequest
 from surveyor.store.tabular import unescape_cell
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -39,9 +41,9 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert set(METHODS) == {*command.OURS, *command.PAPER}
-    assert all(METHODS[name].exact for name in command.OURS)
-    assert not any(METHODS[name].exact for name in command.PAPER)
+    assert set(METHODS) == {*command.EXACT_METHODS, *command.PUBLISHED_METHODS}
+    assert all(METHODS[name].exact for name in command.EXACT_METHODS)
+    assert not any(METHODS[name].exact for name in command.PUBLISHED_METHODS)
 
 
 def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
@@ -59,11 +61,11 @@ def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph,
     assert "mean out_degree" in shown
     assert shown["example"][0].startswith("100.0")
     size = found.size()
-    assert int(shown["pages on topic in all"][0].replace(",", "")) == round(size.value)
+    assert int(shown["number of pages on topic"][0].replace(",", "")) == round(size.value)
     for words in (
-        f"topic                  {TOPIC}", f"{found.fetches:,} pages asked for", "method                 trial: ",
-        "effective sample size  ", "R-hat                  ", "back-links             all told: the graph",
-        "weights make every page count alike",
+        f"topic                  {TOPIC}", f"{found.fetches:,} pages requested", "method                 trial: ",
+        "effective sample size  ", "R-hat                  ", "in-links               all known: the graph",
+        "weights make every reachable page on topic count equally",
     ):  # fmt: skip
         assert words in said.out
     assert f"surveyor sample {path} --topic {TOPIC} " in said.err
@@ -135,11 +137,11 @@ def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, pat
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert recall["value"] == pytest.approx(found.recall(held).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
-    assert "share that held.txt holds" in Said(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
+    assert "share contained in held.txt" in Said(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
 
 
 def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    words = ["--share", "url:/arts/", "--by", "host", "--pages", "p.parquet", "--plots", "curves", "--report", "r.html"]
+    words = ["--share", "url:/arts/", "--by", "host", "--save", "p.parquet", "--plot", "curves", "--report", "r.html"]
     said = Said(capsys, "sample", path, *QUICK, *words)
     assert said.code == 0
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
@@ -153,7 +155,7 @@ def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> 
     assert f"<pre>surveyor sample {path} --topic {TOPIC} " in page
     for line in (
         "sampled pages written to p.parquet", "report written to r.html",
-        "curves written to curves: running-1.svg, host.svg, out-degree.svg, weights.svg",
+        "figures written to curves: running-1.svg, host.svg, out-degree.svg, weights.svg",
     ):  # fmt: skip
         assert line in said.err
 
@@ -162,7 +164,7 @@ def test_a_budget_that_is_spent_before_the_goal(capsys: pytest.CaptureFixture[st
     words = ["sample", path, "--topic", TOPIC, "--rng", "3", "--until", "ess=100000", "--until", "steps=300"]
     said = Said(capsys, *words)
     assert said.code == 3
-    assert "! the goal, ess=100000,steps=300, was not reached: as many steps were made as were allowed\n" in said.err
+    assert "! the goal ess=100000,steps=300 was not reached" in said.err
     assert "--until ess=100000 --until steps=600\n" in said.err
     assert "mean out_degree" in said.out  # what was found is told all the same
     assert Said(capsys, *words, "--json").json()["reached"] is False
@@ -170,12 +172,12 @@ def test_a_budget_that_is_spent_before_the_goal(capsys: pytest.CaptureFixture[st
     assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "ess=20").code == 0
 
 
-@pytest.mark.parametrize("method", [*command.OURS, *command.PAPER])
+@pytest.mark.parametrize("method", [*command.EXACT_METHODS, *command.PUBLISHED_METHODS])
 def test_every_method(capsys: pytest.CaptureFixture[str], path: str, method: str) -> None:
     said = Said(capsys, "sample", path, "--topic", TOPIC, "--until", "steps=400", "--method", method)
     assert said.code == 0
     assert f"method                 {method}: " in said.out
-    assert ("as it was published" in said.out) is (method in command.PAPER)
+    assert ("as published; its" in said.out) is (method in command.PUBLISHED_METHODS)
 
 
 def test_start_pages(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
@@ -189,7 +191,7 @@ def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_p
     graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
     path = str(graph.save(tmp_path / "g"))
     words = ["--topic", "everything", "--until", "steps=300", "--draws", "40", "--by", "host"]
-    said = Said(capsys, "sample", path, *words, "--pages", "a.csv", "--report", "r.html")
+    said = Said(capsys, "sample", path, *words, "--save", "a.csv", "--report", "r.html")
     assert said.code == 0
     assert "\x1b" not in said.out + said.err
     assert "https://x.example/\\x1b[31m<b>" in said.out
@@ -200,46 +202,48 @@ def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_p
 # What is meant
 
 
-def wish(*where: str, **more: object) -> Wish:
-    usual = {
-        "topic": "everything", "method": None, "until": (), "walks": None, "share": (), "mean": (), "by": (),
-        "of": None, "size": False, "recall": None, "draws": None, "in_links": (), "start": (), "lists": (),
-        "reach": None, "window": None, "rng": None, "out": None,
-    }  # fmt: skip
-    return Wish(where, **{**usual, **more})  # type: ignore[arg-type]
+def options(*where: str, until: tuple[str, ...] = (), **statistics: Any) -> SampleCommand:
+    return SampleCommand(
+        where=where, topic="everything", statistics=StatisticsRequest(**statistics), until=until, settings={}
+    )
 
 
 @pytest.mark.parametrize(
-    ("where", "place"),
+    ("where", "source"),
     [
         (("https://example.org/",), "web"), (("example.org",), "web"), (("a.example", "b.example"), "web"),
         (("some.survey",), "survey"), (("web.graph",), "graph"), (("nothing",), "graph"), (("links.tsv.gz",), "graph"),
         ((".",), "graph"),
     ],
 )  # fmt: skip
-def test_where_it_walks(where: tuple[str, ...], place: str) -> None:
-    assert wish(*where).place == place
+def test_where_it_walks(where: tuple[str, ...], source: str) -> None:
+    assert options(*where).source == source
 
 
 def test_what_is_watched() -> None:
-    one = wish("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5k"))
-    assert one.watched == ("word:a", "degree")
-    assert wish("a.graph", mean=("degree",), of="tld:uk").watched == ("tld:uk",)
-    assert wish("a.graph").watched == ()
+    one = options("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5k"))
+    assert one.statistics.tracked == ("word:a", "degree")
+    assert options("a.graph", mean=("degree",), of="tld:uk").statistics.tracked == ("tld:uk",)
+    assert options("a.graph").statistics.tracked == ()
 
 
 def test_twice_the_budget() -> None:
-    one = wish("a.graph", until=("ess=400", "fetches=2000, STEPS=1.25m"))
+    one = options("a.graph", until=("ess=400", "fetches=2000, STEPS=1.25m"))
     words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, STEPS=1.25m", "-q"]
-    assert longer(words, one) == [*words[:4], "fetches=4000, STEPS=2.5m", "-q"]
-    assert longer(["--until=fetches=1.5k"], wish("a.graph", until=("fetches=1.5k",))) == ["--until=fetches=3k"]
-    assert longer(["sample", "a.graph"], wish("a.graph")) == []
-    assert longer(["sample", "a.example"], wish("a.example"))[-2:] == ["--until", "ess=400,fetches=10000"]
+    assert with_doubled_limits(words, one) == [*words[:4], "fetches=4000, STEPS=2.5m", "-q"]
+    assert with_doubled_limits(["--until=fetches=1.5k"], options("a.graph", until=("fetches=1.5k",))) == [
+        "--until=fetches=3k"
+    ]
+    assert with_doubled_limits(["sample", "a.graph"], options("a.graph")) == []
+    assert with_doubled_limits(["sample", "a.example"], options("a.example"))[-2:] == [
+        "--until",
+        "ess=400,fetches=10000",
+    ]
 
 
 @pytest.mark.parametrize("budget", ["700000", "1234567", "0.5k", "700000k", "2.50m", "99999999999"])
 def test_twice_the_budget_can_be_run(budget: str) -> None:
-    (rule,) = longer([f"ess=9,fetches={budget}"], wish("a.graph", until=(f"ess=9,fetches={budget}",)))
+    (rule,) = with_doubled_limits([f"ess=9,fetches={budget}"], options("a.graph", until=(f"ess=9,fetches={budget}",)))
     once, twice = SampleGoal.parse(f"fetches={budget}").fetches, SampleGoal.parse(rule).fetches
     assert once is not None
     assert twice is not None

@@ -18,7 +18,7 @@ import surveyor as sv
 from console import Said, wait_for
 from example_site import HOME, survey_of
 from fake_web import page, rules
-from surveyor.cli.sample_live import waiting
+from surveyor.cli.sample_display import waiting
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import Urls
@@ -50,9 +50,9 @@ def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
     assert 30 <= told["fetches"] <= 40
     assert "saving to s.survey     Ctrl-C is safe" in said.err
     assert "robots.txt obeyed, delay 0 s" in said.err
-    more = Said(capsys, *words, "--until", "fetches=70", "--json", "--pages", "p.csv", "--report", "r.html")
+    more = Said(capsys, *words, "--until", "fetches=70", "--json", "--save", "p.csv", "--report", "r.html")
     assert more.json()["fetches"] > told["fetches"]
-    assert "going on with s.survey" in more.err
+    assert "resuming s.survey" in more.err
     unsaid = [word for word in words if word not in ("--rng", "3")]
     again = Said(capsys, *unsaid, "--until", "fetches=70")  # as it was begun
     assert again.code == 0
@@ -88,7 +88,7 @@ def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, ""), err
-    assert re.search(r"Stopped\. \d+ pages were asked for; all is kept in s\.survey\.", err)
+    assert re.search(r"Stopped\. \d+ pages were requested; all of them are saved in s\.survey\.", err)
     assert f"surveyor {shlex.join(words)}\n" in err
     stopped = Said(capsys, *words, "--json").json()
     whole = Said(capsys, *words[: -len(polite(web)) - 1], "whole.survey", *polite(web), "--json").json()
@@ -101,12 +101,12 @@ def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
 def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "ess=300,fetches=400", "--share", "url:/arts/"]
     with Terminal(*words, *polite(web, "0.05"), "--out", "s.survey", columns=columns) as shown:
-        shown.wait_for("of 300 pages", 3)
-        shown.wait_for("pages asked for")
+        shown.wait_for(" of 300", 3)
+        shown.wait_for("pages requested")
         shown.interrupt()
         assert shown.finish() == 130
     assert "Stopped. " in shown.text
-    assert "go on" in shown.text
+    assert "resume" in shown.text
 
 
 def test_the_host_that_all_walks_wait_for_is_named() -> None:
@@ -138,7 +138,7 @@ def test_a_budget_below_the_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixtur
     words = ["sample", *web.seeds[:3], *TOPIC, "--until", "fetches=2", *polite(web), "--out", "s.survey"]
     said = Said(capsys, *words)
     assert (said.code, said.out) == (2, "")
-    assert "fetches=2 is less than the 3 pages at which walks begin" in said.err
+    assert "fetches must be at least 3" in said.err
     assert not Path("s.survey").exists()
     assert Said(capsys, *words, "--walks", "2").code != 2  # which begin at two of them
 
@@ -193,4 +193,4 @@ def test_a_survey_is_walked_over(survey: str, capsys: pytest.CaptureFixture[str]
     assert Said(capsys, *words, "--start", HOME + "b").code == 0
     assert Path(survey, "journal.sqlite").read_bytes() == before
     said = Said(capsys, *words, "--in-links", "x.tsv")
-    assert (said.code, "--in-links is not for surveys" in said.err) == (2, True)
+    assert (said.code, "--in-links does not apply to surveys" in said.err) == (2, True)

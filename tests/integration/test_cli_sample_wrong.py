@@ -40,16 +40,16 @@ def path(tmp_path: Path) -> str:
         (["--topic", "url:["], "'[' is not a regular expression"),
         (["--topic", "model:none.json"], "none.json"),
         (["--topic", "tld:nowhere"], "tld:nowhere"),
-        (["--topic", "solar power"], "needs what pages say, and a graph has their names alone"),
+        (["--topic", "solar power"], "needs the text of pages, and a graph has names only"),
         ([*QUICK, "--share", "hots:a"], "unknown topic rule 'hots'"),
-        ([*QUICK, "--share", "solar power"], "needs what pages say"),
-        ([*QUICK, "--share", "out_degree"], "out_degree is a number, and pages have no share of it"),
-        ([*QUICK, "--share", "host"], "host is no rule that a page meets or not"),
-        ([*QUICK, "--of", "tld"], "tld is no rule that a page meets or not"),
-        (["web.graph", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
-        (["https://a.example/", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
-        (["old.survey", *QUICK], "is a file or folder, and walks go over one of them alone"),
-        (["--seeds", "empty.txt", *QUICK], "web.graph is a file or folder, and walks go over one of them alone"),
+        ([*QUICK, "--share", "solar power"], "needs the text of pages"),
+        ([*QUICK, "--share", "out_degree"], "--share needs a rule, and out_degree is a number"),
+        ([*QUICK, "--share", "host"], "host is a category, not a rule"),
+        ([*QUICK, "--of", "tld"], "tld is a category, not a rule"),
+        (["web.graph", *QUICK], "web.graph is a file or folder"),
+        (["https://a.example/", *QUICK], "web.graph is a file or folder"),
+        (["old.survey", *QUICK], "is a file or folder"),
+        (["--seeds", "empty.txt", *QUICK], "web.graph is a file or folder"),
         ([*QUICK, "--method", "best"], "'best' is not one of 'trial', 'mixture', 'hard'"),
         ([*QUICK, "--mean", "height"], "'height' is not one of 'out_degree', 'log_out_degree'"),
         ([*QUICK, "--by", "colour"], "'colour' is not one of 'domain', 'host', 'tld', 'language', 'out_degree'"),
@@ -63,25 +63,25 @@ def path(tmp_path: Path) -> str:
         (["--topic", "tld:example", "--until", "ess=0"], "ess"),
         (["--topic", "tld:example", "--until", "width=300%"], "width"),
         (["--topic", "tld:example", "--until", "fetches=-5"], "fetches must be a whole number of at least 1, got -5"),
-        (["--topic", "tld:example", "--until", "width=3%"], "nothing says which interval is to be narrow"),
-        ([*QUICK, "--until", "width=3%", "--mean", "degree"], "a width is for shares, and degree is a number of links"),
-        ([*QUICK, "--by", "language"], "a graph does not know in which language pages are"),
+        (["--topic", "tld:example", "--until", "width=3%"], "--until width needs a property"),
+        ([*QUICK, "--until", "width=3%", "--mean", "degree"], "--until width applies to shares, and degree"),
+        ([*QUICK, "--by", "language"], "--by language needs the text of pages"),
         ([*QUICK, "--in-links", "300%"], "in_links must be a share from 0 to 1, got 3"),
-        ([*QUICK, "--in-links", "10%", "--in-links", "20%"], "more than one --in-links is for the web"),
+        ([*QUICK, "--in-links", "10%", "--in-links", "20%"], "--in-links may be repeated for live samples only"),
         ([*QUICK, "--start", "https://nowhere.example/"], "no page https://nowhere.example/"),
         ([*QUICK, "--in-links", "none.tsv"], "none.tsv"),
         ([*QUICK, "--recall", "none.txt"], "none.txt"),
-        ([*QUICK, "--recall", "empty.txt"], "empty.txt names no pages"),
-        ([*QUICK, "--pages", "pages.txt"], "the name pages.txt tells no format"),
-        ([*QUICK, "--pages", "pages.npy"], "the name pages.npy tells no format"),
-        ([*QUICK, "--pages", "no/pages.csv"], "no/pages.csv cannot be written: there is no folder no"),
+        ([*QUICK, "--recall", "empty.txt"], "empty.txt has no URLs"),
+        ([*QUICK, "--save", "pages.txt"], "unknown format of pages.txt"),
+        ([*QUICK, "--save", "pages.npy"], "unknown format of pages.npy"),
+        ([*QUICK, "--save", "no/pages.csv"], "no/pages.csv cannot be written: there is no folder no"),
         ([*QUICK, "--report", "web.graph"], "web.graph is a folder"),
-        ([*QUICK, "--plots", "empty.txt"], "empty.txt is no folder"),
-        ([*QUICK, "--plots", "no/curves"], "no/curves cannot be made: there is no folder no"),
-        ([*QUICK, "--pages", "a.csv", "--report", "./a.csv"], "--pages and --report name the same file, ./a.csv"),
-        ([*QUICK, "--pages", "a.csv", "--recall", "a.csv"], "--pages and --recall name the same file, a.csv"),
-        ([*QUICK, "--out", "d"], "--out is for pages that are fetched, and in a graph none are"),
-        ([*QUICK, "--max-delay", "9"], "--max-delay is for pages that are fetched, and in a graph none are"),
+        ([*QUICK, "--plot", "empty.txt"], "empty.txt is not a folder"),
+        ([*QUICK, "--plot", "no/curves"], "no/curves cannot be created: no does not exist"),
+        ([*QUICK, "--save", "a.csv", "--report", "./a.csv"], "--save and --report name the same file, ./a.csv"),
+        ([*QUICK, "--save", "a.csv", "--recall", "a.csv"], "--save and --recall name the same file, a.csv"),
+        ([*QUICK, "--out", "d"], "--out applies to live samples only"),
+        ([*QUICK, "--max-delay", "9"], "--max-delay applies to live samples only"),
         ([*QUICK, "--json", "--csv"], "--json and --csv exclude each other."),
     ],
 )
@@ -99,9 +99,9 @@ def test_what_cannot_work_is_refused(
 def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sample", "--topic", "everything")
     assert (said.code, said.out) == (2, "")
-    assert "nothing says where to walk" in said.err
+    assert "no source to sample was given" in said.err
     said = Said(capsys, "sample", "nothing", "--topic", "arts")
-    assert "there is no graph or survey 'nothing'" in said.err
+    assert "no graph or survey 'nothing'" in said.err
     for place, codes in (("nothing", (2, 4)), ("nothing.graph", (2, 4)), ("nothing.survey", (4,))):
         said = Said(capsys, "sample", place, "--topic", "everything")
         assert said.code in codes
@@ -110,9 +110,9 @@ def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_for_the_web_or_for_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--start", "x")
-    assert (said.code, "--start is for graphs and surveys" in said.err) == (2, True)
+    assert (said.code, "--start applies to graphs and surveys only" in said.err) == (2, True)
     said = Said(capsys, "sample", "s.survey", "--topic", "everything", "--delay", "3")
-    assert (said.code, "--delay is for pages that are fetched, and in a survey none are" in said.err) == (2, True)
+    assert (said.code, "--delay applies to live samples only, and a survey" in said.err) == (2, True)
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
     assert said.code == 2
     assert "contact" not in said.err  # refused before anything is asked for
@@ -174,11 +174,11 @@ def test_one_host_only(capsys: pytest.CaptureFixture[str], path: str) -> None:
 def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
     """A budget that ends before the first step: all that was asked for is written, and says so."""
     words = ["sample", path, "--topic", "tld:example", "--until", "fetches=1", "--walks", "4", "--draws", "3"]
-    said = Said(capsys, *words, "--report", "r.html", "--plots", "curves", "--pages", "p.csv")
+    said = Said(capsys, *words, "--report", "r.html", "--plot", "curves", "--save", "p.csv")
     assert said.code == 3
     assert "! 4 of 4 walks have not found the topic yet" in said.err
     assert "was not reached" not in said.err  # a budget alone is the goal, and it is spent
-    assert "! no curves were drawn into curves: no step is on topic\n" in said.err
+    assert "! no figures were written to curves" in said.err
     assert "--until fetches=2 " in said.err
     assert "weights make every page count alike" not in said.out
     assert not Path("curves").exists()
@@ -198,13 +198,13 @@ def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture
     assert said.code == 3
     assert "mean out_degree" in said.out
     assert said.out.count("example") == 2  # the topic, and the one category
-    assert "! --draws 100000 cannot be told: " in said.err
+    assert "! --draws 100000 could not be estimated: " in said.err
     assert "got 100,000" in said.err
     assert "was not reached" not in said.err
-    assert "--draws 100000 cannot be told" in Path("r.html").read_text("utf-8")
+    assert "--draws 100000 could not be estimated" in Path("r.html").read_text("utf-8")
     told = Said(capsys, *words, "--json").json()
     assert (told["reached"], told["draws"], set(told["by"])) == (True, [], {"tld"})
-    assert "--draws 100000 cannot be told" in told["notes"][-1]
+    assert "--draws 100000 could not be estimated" in told["notes"][-1]
     assert Said(capsys, *words, "--csv").out == "url\n"  # no table of another kind
 
 
@@ -212,9 +212,9 @@ def test_a_property_that_no_page_has(capsys: pytest.CaptureFixture[str]) -> None
     """Pages on topic without links have no share of links that stay on it."""
     sv.Graph.from_edges([(off, on) for off in OFF for on in ON]).save(Path("sinks.graph"))
     words = ["sample", "sinks.graph", *QUICK, "--mean", "topic_link_share", "--mean", "degree"]
-    said = Said(capsys, *words, "--report", "r.html", "--plots", "curves")
+    said = Said(capsys, *words, "--report", "r.html", "--plot", "curves")
     assert said.code == 3
-    assert "! --mean topic_link_share cannot be told: " in said.err
+    assert "! --mean topic_link_share could not be estimated: " in said.err
     assert "mean degree" in said.out
     assert "effective sample size  0" not in said.out
     assert "mean degree" in Path("r.html").read_text("utf-8")
@@ -239,7 +239,7 @@ def test_what_did_not_end_by_its_budget_is_not_told_to_walk_on(capsys: pytest.Ca
 def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: str) -> None:
     if name != "curves":
         (tmp_path / name).write_text("as before")
-    flag = {"report.html": "--report", "curves": "--plots"}.get(name, "--pages")
+    flag = {"report.html": "--report", "curves": "--plot"}.get(name, "--save")
     limit = "9000" if name in ("report.html", "curves") else "60"
     done = process(
         "-c", FULL, limit, "sample", path, "-q", "--csv", *QUICK, flag, name, env=NO_KERNELS, cwd=tmp_path
@@ -257,7 +257,7 @@ def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: st
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_takes_no_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
     Path("closed").mkdir(mode=0o500)
-    for words in (["--pages", "closed/a.csv"], ["--plots", "closed"], ["--report", "closed/r.html"]):
+    for words in (["--save", "closed/a.csv"], ["--plot", "closed"], ["--report", "closed/r.html"]):
         said = Said(capsys, "sample", path, *QUICK, *words)
         assert (said.code, "takes no files from you" in said.err) == (2, True)
 
@@ -268,7 +268,7 @@ def test_an_interrupt_leaves_nothing_behind(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("surveyor.report.sample_files._batches", interrupted)
-    said = Said(capsys, "sample", path, *QUICK, "--pages", "all.csv")
+    monkeypatch.setattr("surveyor.report.sample._batches", interrupted)
+    said = Said(capsys, "sample", path, *QUICK, "--save", "all.csv")
     assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]

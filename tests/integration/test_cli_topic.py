@@ -92,7 +92,7 @@ def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.Captu
     assert kept.is_file()
     assert "on topic: 10 found, 0 missed; off topic: " in said.out
     assert "(5-fold cross-validation)" in said.out
-    assert "solar" in next(line for line in said.out.splitlines() if line.startswith("for "))
+    assert "solar" in next(line for line in said.out.splitlines() if line.startswith("positive terms"))
     assert f"surveyor sample {survey} --topic model:{kept}" in said.err
     tested = Said(capsys, "topic", "test", "model:sun", str(survey))
     assert tested.out.startswith("10 of 21 pages")
@@ -100,7 +100,7 @@ def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.Captu
     assert f"topic                  model:{kept}" in sampled.out
     again = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
     assert again.code == 2
-    assert "exists already" in again.err
+    assert "already exists" in again.err
     other = Said(
         capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/", "--replace", "--kind", "tree",
         "--json",
@@ -117,7 +117,7 @@ def test_how_a_topic_does_is_told_with_pages_of_each_kind(
     found = int(said.out.split()[0])
     assert said.code == 0
     assert said.out.startswith(f"{found} of 21 pages (")
-    assert "by word:solar" in said.out
+    assert "match word:solar" in said.out
     assert 0 < found <= 10
     assert said.out.count(" on ") == said.out.count(" off ") == 2
     assert f"surveyor sample {survey} --topic word:solar" in said.err
@@ -126,7 +126,7 @@ def test_how_a_topic_does_is_told_with_pages_of_each_kind(
     told = Said(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
     quality = told.json()["quality"]
     assert list(quality.values())[:4] == [1, 0, 1, 1]
-    assert f"1 of 4 pages with labels were not read in {survey}: {HOME}nowhere" in told.err
+    assert f"1 of 4 labelled URLs are not fetched in {survey}: {HOME}nowhere" in told.err
     listed = list(csv.DictReader(io.StringIO(Said(capsys, "topic", "test", "url:/sun/", str(survey), "--csv").out)))
     assert len(listed) == 21
     assert {row["url"] for row in listed if row["on_topic"] == "True"} == {f"{HOME}sun/{n}" for n in range(10)}
@@ -154,7 +154,7 @@ def test_a_topic_learnt_from_files_folders_and_lists(files: Path, capsys: pytest
     compared = Said(
         capsys, "topic", "test", "solar", "--positive", str(files / "sun"), "--negative", str(files / "wind")
     )
-    assert "off topic: 6 left out, 0 taken for it\n" in compared.out
+    assert "off topic: 6 rejected, 0 accepted\n" in compared.out
     (files / "labels.csv").write_text("sun/0.txt,1\nsun/2.html,1\nwind/0.txt,0\nwind/2.html,0\n")
     tabled = Said(
         capsys, "topic", "train", str(files / "b.json"), "--label", str(files / "labels.csv"), "--json"
@@ -190,7 +190,7 @@ def test_urls_of_a_survey_are_positive_and_all_others_negative(
 def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "topic", "test", "zeppelin", str(survey))
     assert said.code == 0
-    assert said.out.startswith("0 of 21 pages (0 %) by word:zeppelin")
+    assert said.out.startswith("0 of 21 pages (0 %) match word:zeppelin")
     assert "! no page is on topic" in said.err
 
 
@@ -199,9 +199,9 @@ def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureF
     [
         (["train", "a", "--survey", "SURVEY", "--label", "zeppelin"], "got 0 and 21"),
         (["train", "a", "--survey", "SURVEY", "--label", "everything"], "got 21 and 0"),
-        (["train", "a", "--survey", "SURVEY"], "nothing says which pages are on topic"),
+        (["train", "a", "--survey", "SURVEY"], "no page is labelled on topic"),
         (["train", "a", "--survey", "nowhere.survey", "--label", "x"], "nowhere.survey does not exist"),
-        (["train", "a", "--label", "solar"], "there are no pages to label by word:solar"),
+        (["train", "a", "--label", "solar"], "no pages to label by word:solar"),
         (["train", "a", "--positive", "https://a.example/"], "https://a.example/ needs a survey that has fetched it"),
         (["train", "a", "--positive", "ftp://a.example/"], "'ftp://a.example/' is not a valid URL"),
         (["train", "a", "--positive", "nowhere"], "nowhere is neither a file nor a folder"),
@@ -210,8 +210,8 @@ def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureF
         (["train", "a", "--positive", "PAGE", "--negative", "PAGE"], "is labelled both on topic and off topic"),
         (["train", "a", "--survey", "SURVEY", "--label", "BAD"], "labels.csv:2: 'perhaps' is not a label"),
         (["train", "a", "--survey", "BARE", "--label", "solar"], "has no server responses"),
-        (["test", "solar"], "no pages are given"),
-        (["test", "solar", "SURVEY", "SURVEY"], "there are two surveys"),
+        (["test", "solar"], "no pages were given"),
+        (["test", "solar", "SURVEY", "SURVEY"], "at most one survey may be given"),
         (["test", "hots:a", "SURVEY"], "unknown topic rule 'hots'"),
         (["test", "model:nowhere.json", "SURVEY"], "the topic nowhere.json cannot be read"),
         (["test", "BAD", "solar"], "solar is neither a file nor a folder"),

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import surveyor as sv
 from surveyor.estimate.sampling.estimates import Estimate
 from surveyor.estimate.sampling.sample_result import Sample
-from surveyor.report import sample_plots, samples
-from surveyor.report.sample_files import write_pages
-from surveyor.report.sample_html import SampleReport, render
-from surveyor.report.samples import Breakdown, Statistic
+from surveyor.report import sample as report
+from surveyor.report import sample_plots
+from surveyor.report.sample import Breakdown, SampleReport, SampleSummary, Statistic, render, write_pages
 from surveyor.report.svg import alone
 from surveyor.store.tabular import unescape_cell
 
@@ -53,7 +52,7 @@ def hostile() -> Sample:
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_intervals_round_outward(one: float, two: float, three: float) -> None:
     low, value, high = sorted((one, two, three))
-    said = samples.interval(estimate(value, low, high))
+    said = report.format_interval(estimate(value, low, high))
     shown = [float(number) for number in re.findall(r"[\d.]+", said)]
     assert said.endswith(" %")
     assert shown[0] <= 100 * low + 1e-6
@@ -70,11 +69,11 @@ def test_intervals_round_outward(one: float, two: float, three: float) -> None:
         (estimate(36777.4, 29635, 46229, share=False), "36,777", "29,635 to 46,229"),
         (estimate(9.512, 7.21, 11.84, share=False), "9.5", "7.2 to 11.9"),
         (estimate(math.inf, 1234, math.inf, share=False), "-", "1,234 or more"),
-        (estimate(3, -math.inf, math.inf, share=False), "3", "not known"),
+        (estimate(3, -math.inf, math.inf, share=False), "3", "unknown"),
     ],
 )
 def test_estimates_in_words(one: Estimate, value: str, interval: str) -> None:
-    assert (samples.value(one), samples.interval(one)) == (value, interval)
+    assert (report.format_value(one), report.format_interval(one)) == (value, interval)
 
 
 def test_bins_have_names() -> None:
@@ -82,8 +81,8 @@ def test_bins_have_names() -> None:
 
     bins = Distribution(((0.0, 1.0), (1.0, 2.0), (2.0, 4.0), (4.0, math.inf)), (estimate(0.25, 0.2, 0.3),) * 4)
     assert Breakdown("out_degree", bins).labels == ["0", "1", "2 to 3", "4 or more"]
-    assert sample_plots.bins_of(0) == [0.0, 1.0, 2.0]
-    assert sample_plots.bins_of(1024)[-2:] == [1024.0, 2048.0]
+    assert report.doubling_bins(0) == [0.0, 1.0, 2.0]
+    assert report.doubling_bins(1024)[-2:] == [1024.0, 2048.0]
 
 
 def test_categories_without_a_name_have_one() -> None:
@@ -91,7 +90,7 @@ def test_categories_without_a_name_have_one() -> None:
 
     told = Breakdown("language", Distribution(("", "de\x1b"), (estimate(0.5, 0.4, 0.6),) * 2))
     assert told.labels == ["(none)", "de\\x1b"]
-    assert [record[2] for record in samples.categories_table(told).records] == ["(none)", "de\\x1b"]
+    assert [record[2] for record in report.categories_table(told).records] == ["(none)", "de\\x1b"]
 
 
 # Files
@@ -128,50 +127,53 @@ def test_names_in_files_are_whole(hostile: Sample, tmp_path: Path) -> None:
 # Figures and the page
 
 
-def whole(sample: Sample) -> tuple[list[Statistic], list[Breakdown]]:
+def full_summary(sample: Sample) -> SampleSummary:
     statistics = [
         Statistic("share", "url:<script>", sample.share("url:<script>")),
         Statistic("mean", "out_degree", sample.mean("out_degree")),
         Statistic("size", "", sample.size()),
     ]
-    edges = sample_plots.edges_of(sample, "out_degree")
-    return statistics, [
+    edges = report.bin_edges(sample, "out_degree")
+    breakdowns = [
         Breakdown("host", sample.distribution("host")),
         Breakdown("out_degree", sample.histogram("out_degree", edges)),
     ]
+    return SampleSummary(statistics, breakdowns, [BAD])
 
 
 def test_figures_are_drawings(hostile: Sample) -> None:
-    statistics, breakdowns = whole(hostile)
-    figures = sample_plots.all_figures(hostile, statistics, breakdowns)
+    summary = full_summary(hostile)
+    figures = sample_plots.all_figures(hostile, summary)
     assert list(figures) == ["running-1", "running-2", "host", "out-degree", "weights"]
     for drawn in figures.values():
         assert ElementTree.fromstring(alone(drawn.svg)).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314  # our own
         assert "<script" not in drawn.svg
         assert "\x1b" not in drawn.svg
     assert "www.site3.example" in figures["host"].svg
-    assert figures["running-1"].svg == sample_plots.all_figures(hostile, statistics, [])["running-1"].svg
+    assert (
+        figures["running-1"].svg
+        == sample_plots.all_figures(hostile, SampleSummary(summary.statistics))["running-1"].svg
+    )
 
 
 def test_out_degrees_are_drawn_unasked(sample: Sample) -> None:
-    figures = sample_plots.all_figures(sample, [], [])
+    figures = sample_plots.all_figures(sample, SampleSummary())
     assert list(figures) == ["out-degree", "weights"]
     assert "8 to 15" in figures["out-degree"].svg
     assert "steps of the walks" in figures["weights"].svg
 
 
 def test_the_page_says_all_and_no_name_breaks_it(hostile: Sample) -> None:
-    statistics, breakdowns = whole(hostile)
-    figures = sample_plots.all_figures(hostile, statistics, breakdowns)
+    summary = full_summary(hostile)
+    figures = sample_plots.all_figures(hostile, summary)
     warned = dataclasses.replace(hostile, remarks=("few <b>pages</b>",))
-    report = SampleReport(warned, "<web>", "surveyor sample '<x>'", statistics, breakdowns, [BAD], figures)
-    page = render(report)
+    page = render(SampleReport(warned, "<web>", "surveyor sample '<x>'", summary, figures))
     assert "<script" not in page
     assert "\x1b" not in page
     assert "<b>pages" not in page
     for words in (
         "<h1>Sample of everything</h1>", "share with url:&lt;script&gt;", "Few &lt;b&gt;pages&lt;/b&gt;.", "By host",
-        "Pages drawn", "How far to trust it", "<pre>surveyor sample &#x27;&lt;x&gt;&#x27;</pre>", "&lt;web&gt;",
+        "Pages drawn", "Assumptions and diagnostics", "<pre>surveyor sample &#x27;&lt;x&gt;&#x27;</pre>", "&lt;web&gt;",
     ):  # fmt: skip
         assert words in page
     assert page.count("<svg") == len(figures)
@@ -181,6 +183,6 @@ def test_the_page_says_all_and_no_name_breaks_it(hostile: Sample) -> None:
 
 
 def test_a_page_without_figures(sample: Sample) -> None:
-    page = render(SampleReport(sample, "a graph", "surveyor sample"))
+    page = render(SampleReport(sample, "a graph", "surveyor sample", SampleSummary()))
     assert "<svg" not in page
     assert "Sampled pages" in page

@@ -27,23 +27,23 @@ def trace(steps: int, walks: int = 4) -> WalkTrace:
     return WalkTrace(walk, np.zeros(steps, np.int32), page, on, degree, np.arange(1, steps + 1))
 
 
-WATCHED = {"tld:uk": Property("tld:uk", lambda page: page % 4 == 0)}
+TRACKED = {"tld:uk": Property("tld:uk", lambda page: page % 4 == 0)}
 
 
-def display(goal: str, stream: io.StringIO | None = None, watched: Any = WATCHED, **options: Any) -> WalkDisplay:
+def display(goal: str, stream: io.StringIO | None = None, tracked: Any = TRACKED, **options: Any) -> WalkDisplay:
     made = WalkDisplay(goal, stream, **options)
-    made.watch(watched)
+    made.track(tracked)
     return made
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_lines_of_a_terminal(columns: int) -> None:
     lines = display("ess=4k,fetches=900").lines(trace(800), 640, "1.0/s", columns)
-    assert [line.split()[0] for line in lines] == ["effective", "estimate", "800"]
-    assert " of 4,000 pages   R-hat 1." in lines[0]
+    assert [line.split()[0] for line in lines] == ["ESS", "estimate", "800"]
+    assert " of 4,000   R-hat 1." in lines[0]
     assert "tld:uk 2" in lines[1]
     assert " to " in lines[1]
-    assert "   640 pages asked for   " in lines[2]
+    assert "   640 pages requested   " in lines[2]
     assert lines[2].endswith("% of the steps on topic   1.0/s")
     assert len(lines[0]) <= max(columns, 70)
 
@@ -52,15 +52,15 @@ def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
     early = trace(3)
     off = WalkTrace(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
     lines = display("width=3%").lines(off, 3)
-    assert lines == ["effective  0 pages", "3 steps   3 pages asked for   0 % of the steps on topic"]
-    assert WalkDisplay("ess=50").line(trace(0), 0).startswith("effective 0 of 50 pages")
+    assert lines == ["ESS        0", "3 steps   3 pages requested   0 % of the steps on topic"]
+    assert WalkDisplay("ess=50").line(trace(0), 0).startswith("ESS 0 of 50")
 
 
 def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
     nothing = {"topic_link_share": Property("topic_link_share", lambda _: None)}
-    lines = display("ESS = 4k", watched=nothing).lines(trace(800), 640)
-    assert [line.split()[0] for line in lines] == ["effective", "800"]
-    assert " of 4,000 pages" in lines[0]
+    lines = display("ESS = 4k", tracked=nothing).lines(trace(800), 640)
+    assert [line.split()[0] for line in lines] == ["ESS", "800"]
+    assert " of 4,000" in lines[0]
 
 
 def test_a_log_gets_a_line_now_and_then() -> None:

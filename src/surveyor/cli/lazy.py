@@ -23,8 +23,8 @@ GROUPS: dict[str, Table] = {  # commands that have commands
         "condense": ("graph_condense", "Turn a graph of pages, or a survey, into one of hosts or domains."),
     },
     "topic": {
-        "train": ("topic_train", "Learn a topic from pages on it and pages off it."),
-        "test": ("topic_test", "Say which pages of a survey, or files, a topic means."),
+        "train": ("topic:train", "Train a topic classifier from pages on and off topic."),
+        "test": ("topic:test", "Count the pages on topic in a survey or in files, and compare with labels."),
     },
     "config": {
         "show": ("config_commands:show", "Show every setting here, or in a survey, and its origin."),
@@ -43,8 +43,8 @@ COMMANDS: Table = {
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
     "community": ("community", "Estimate how the web around some pages ranks them, from few pages outside."),
-    "sample": ("sample", "Sample the pages on a topic by random walks, and estimate what holds for all of them."),
-    "topic": ("", "Train and test topics, by which samples choose pages."),
+    "sample": ("sample", "Sample the pages on a topic by random walks, and estimate shares and means over them."),
+    "topic": ("", "Train and test topic classifiers for samples."),
     "explain": ("explain", "Show where the score of a page comes from."),
     "report": ("report", "Write a survey as one HTML file, to keep or to send."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),

@@ -1,173 +1,602 @@
-"""`surveyor sample`: random walks over a topic, and what they tell of its pages, with intervals."""
+"""`surveyor sample`: options, checks, walks and output."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+import re
+import shlex
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from surveyor.cli import options, settings
+from surveyor.config import FIELDS
+from surveyor.errors import UsageError
+from surveyor.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.cli.sample_wish import Wish
-    from surveyor.cli.samples import Found, Told
+    from surveyor.config import Settings
+    from surveyor.crawler.session import Run
+    from surveyor.estimate.sampling.properties import Property
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.sample_result import Sample
+    from surveyor.estimate.sampling.sample_survey import SampleSurvey
+    from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
+    from surveyor.estimate.sampling.walk_trace import WalkTrace
+    from surveyor.outcome import Outcome
+    from surveyor.report.sample import SampleSummary, StatisticsRequest
 
-#: Names of what there is to choose from, kept here so that help needs no import; a test compares them.
-OURS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
-PAPER = ("hard-paper", "neighbourhood-paper", "trial-paper")
-BY = ("domain", "host", "tld", "language", "out_degree")
+#: Accepted values, listed here so that --help needs no import; a test compares them with the library.
+EXACT_METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
+PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
+CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
-#: Settings of a crawl that hold where pages are fetched.
-FETCHING = (
-    "contact", "scope", "include", "exclude", "avoid", "delay", "domain_delay", "max_delay", "max_wait", "backoff",
-    "concurrency", "allow", "archive", "follow_nofollow", "timeout", "max_bytes", "budget", "budget_file", "proxy",
-    "ca_file",
-)  # fmt: skip
+#: Settings of a crawl that live samples do not have as options, and those that they have.
+EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "depth", "damping", "patient", "max_fruitless", "rng"}
+CRAWL_SETTINGS = tuple(name for name in FIELDS if name not in EXCLUDED)
+GOAL, LIVE_GOAL = "ess=400", "ess=400,fetches=5000"  # a live sample never fetches without limit
+GRAPH_SUFFIXES = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")
+LIMIT = re.compile(r"((?:fetches|steps)\s*=\s*)([\d.]+)", re.IGNORECASE)
+RNG = 7  # default random seed of a new live sample, as for graphs
+NOT_REACHED = 3  # exit code, also if a statistic could not be estimated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleCommand:
+    """The options of `surveyor sample`."""
+
+    where: tuple[str, ...]
+    topic: str
+    statistics: StatisticsRequest
+    method: str | None = None
+    until: tuple[str, ...] = ()
+    walks: int | None = None
+    in_links: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+    seed_lists: tuple[str, ...] = ()
+    reach: int | None = None
+    window: int | None = None
+    rng: int | None = None
+    out: str | None = None
+    save: str | None = None
+    plot: str | None = None
+    report: str | None = None
+    settings: Mapping[str, Any]  # of the crawler, as given on the command line
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> SampleCommand:
+        """Group the parameters of the click command."""
+        from surveyor.report.sample import StatisticsRequest
+
+        wanted = {field.name for field in fields(StatisticsRequest)}
+        own = {field.name for field in fields(cls)}
+        return cls(
+            statistics=StatisticsRequest(**{name: value for name, value in given.items() if name in wanted}),
+            settings=settings.given({name: given[name] for name in CRAWL_SETTINGS}),
+            **{name: value for name, value in given.items() if name in own},
+        )
+
+    @property
+    def goal(self) -> str:
+        """The stopping rules."""
+        return ",".join(self.until) or (LIVE_GOAL if self.source == "web" else GOAL)
+
+    @property
+    def source(self) -> str:
+        """The kind of source that is sampled: web, survey or graph."""
+        from surveyor.cli.ranked import is_survey
+
+        if len(self.where) != 1 or self.seed_lists or "://" in self.where[0]:
+            return "web"
+        (name,) = self.where
+        if is_survey(name):
+            return "survey"
+        return "graph" if _is_file(name) or "." not in name else "web"
+
+
+class SampleRun(NamedTuple):
+    """A finished sample and a description of its source."""
+
+    sample: Sample
+    source: str
+    folder: str = ""  # survey of the fetched pages
+
+
+class Interrupted(NamedTuple):
+    """A sample that was stopped and can be resumed."""
+
+    exit_code: int
+    message: str
 
 
 @options.command(
     "sample",
     table=True,
-    epilog=f"Methods whose law is known: {', '.join(OURS)}; kept as the paper has them: {', '.join(PAPER)}.\n\n"
+    epilog=f"Methods with a known stationary distribution: {', '.join(EXACT_METHODS)}; as published, with known bias: "
+    f"{', '.join(PUBLISHED_METHODS)}.\n\n"
     "\b\nsurveyor sample web.graph --topic tld:uk --share url:/blog/ --by domain\n"
     'surveyor sample https://solar.example/ --topic "solar power" --until ess=400,fetches=2000',
 )
 @click.argument("where", nargs=-1, metavar="URL...|SURVEY|GRAPH")
-@click.option("--topic", metavar="RULE", required=True,
-              help='Which pages: "solar power", words:a,b, all:a,b, model:FILE, host:, domain:, tld:, prefix:, '
-              "url:REGEX, not:RULE, or everything.")  # fmt: skip
-@click.option("--method", type=click.Choice((*OURS, *PAPER)), metavar="NAME", help="How to walk; see below.  [trial]")
-@click.option("--until", multiple=True, metavar="RULE",
-              help="End then: ess=400, width=3%, fetches=2000, steps=10000. Repeat: whichever comes first.  "
-              "[ess=400; live, also fetches=5000]")  # fmt: skip
-@click.option("--walks", type=options.Whole(1), metavar="N", help="Walks side by side.  [8]")
-@click.option("--share", multiple=True, metavar="RULE", help="Estimate the share of pages with this; repeat for more.")
-@click.option("--mean", multiple=True, type=click.Choice(NUMBERS), metavar="NAME",
-              help=f"Estimate a mean: {', '.join(NUMBERS)}; repeat for more.")  # fmt: skip
-@click.option("--by", multiple=True, type=click.Choice(BY), metavar="NAME",
-              help=f"Estimate shares by {', '.join(BY)}; repeat for more.")  # fmt: skip
-@click.option("--of", metavar="RULE", help="What --until is about, a rule or a number.  [each --share and --mean]")
 @click.option(
-    "--size", is_flag=True, help="Estimate how many pages the topic has, from pages that walks have in common."
+    "--topic",
+    metavar="RULE",
+    required=True,
+    help='Pages to sample: "solar power", words:a,b, all:a,b, model:FILE, host:, domain:, tld:, prefix:, url:REGEX, '
+    "not:RULE or everything.",
 )
-@click.option("--recall", type=click.Path(), metavar="FILE|SURVEY",
-              help="Estimate how much of the topic a list of URLs or a survey holds.")  # fmt: skip
-@click.option("--draws", type=options.Whole(1), metavar="K", help="Draw so many pages, each as likely as any other.")
-@click.option("--in-links", multiple=True, type=click.Path(), metavar="FILE|GRAPH|SURVEY",
-              help="Who links to a page, known from elsewhere; repeat for more. In a graph, which share of the "
-              "in-links walks know, such as 30%.")  # fmt: skip
-@click.option("--start", multiple=True, metavar="PAGE",
-              help="Of a graph or survey, where walks begin; repeat for more.  [pages on topic by chance]")  # fmt: skip
-@click.option("--seeds", "lists", multiple=True, metavar="PLACE",
-              help="Begin at the pages of a list, too: a file or URL with one URL a line.")  # fmt: skip
 @click.option(
-    "--reach", type=options.Whole(1), metavar="N", help="Steps off topic, or draws, at most.  [by the method]"
+    "--method",
+    type=click.Choice((*EXACT_METHODS, *PUBLISHED_METHODS)),
+    metavar="NAME",
+    help="Walk method, listed below.  [trial]",
 )
-@click.option("--window", type=options.Whole(0), metavar="N",
-              help="Steps in which no host may have more than half; 0 for any.  [100 live for webwalker or "
-              "everything, else 0]")  # fmt: skip
-@click.option("--rng", type=options.Whole(0), metavar="N", help="Seed of all chance.  [7]")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Folder for pages that are fetched.  [by seed and topic]")
-@click.option("--pages", type=click.Path(), metavar="FILE", help="Write sampled pages with weights: .csv, .parquet.")
-@click.option("--plots", type=click.Path(), metavar="DIR", help="Draw curves into a folder (SVG).")
-@click.option("--report", type=click.Path(), metavar="FILE", help="Write all of it as one HTML file.")
-@settings.some_options(*FETCHING)
-def command(output: Output, *, where: Sequence[str], pages: str | None, plots: str | None, report: str | None,
-            **asked: Any) -> int:  # fmt: skip
-    """Sample the pages on a topic by random walks, and estimate what holds for all of them.
+@click.option(
+    "--until",
+    multiple=True,
+    metavar="RULE",
+    help="Stop at ess=400, width=3%, fetches=2000 or steps=10000. Repeat: the first one met ends the sample.  "
+    "[ess=400; live also fetches=5000]",
+)
+@click.option("--walks", type=options.Whole(1), metavar="N", help="Number of walks.  [8]")
+@click.option("--share", multiple=True, metavar="RULE", help="Estimate the share of pages that match. Repeatable.")
+@click.option(
+    "--mean",
+    multiple=True,
+    type=click.Choice(NUMBERS),
+    metavar="NAME",
+    help=f"Estimate a mean: {', '.join(NUMBERS)}. Repeatable.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(CATEGORIES),
+    metavar="NAME",
+    help=f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.",
+)
+@click.option("--of", metavar="RULE", help="Rule or number that --until applies to.  [every --share and --mean]")
+@click.option("--size", is_flag=True, help="Estimate the number of pages on topic, from collisions between walks.")
+@click.option(
+    "--recall",
+    type=click.Path(),
+    metavar="FILE|SURVEY",
+    help="Estimate the share of the topic that a list of URLs or a survey contains.",
+)
+@click.option("--draws", type=options.Whole(1), metavar="K", help="Draw K pages uniformly from the topic.")
+@click.option(
+    "--in-links",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE|GRAPH|SURVEY",
+    help="Source of in-links. Repeatable. For a graph: the share of in-links that walks know, such as 30%.",
+)
+@click.option(
+    "--start",
+    multiple=True,
+    metavar="PAGE",
+    help="Start page in a graph or survey. Repeatable.  [random pages on topic]",
+)
+@click.option(
+    "--seeds",
+    "seed_lists",
+    multiple=True,
+    metavar="PLACE",
+    help="Also start at the URLs of a list: a file or URL with one URL per line.",
+)
+@click.option(
+    "--reach", type=options.Whole(1), metavar="N", help="Maximum steps off topic, draws or probes.  [by the method]"
+)
+@click.option(
+    "--window",
+    type=options.Whole(0),
+    metavar="N",
+    help="Moves of which one host may have at most half; 0: no limit.  [100 for live walks with webwalker or "
+    "everything, otherwise 0]",
+)
+@click.option("--rng", type=options.Whole(0), metavar="N", help="Random seed.  [7]")
+@click.option(
+    "--out", type=click.Path(), metavar="DIR", help="Survey folder for the fetched pages.  [by seed and topic]"
+)
+@click.option(
+    "--save", type=click.Path(), metavar="FILE", help="Write the sampled pages with weights: .csv, .csv.gz, .parquet."
+)
+@click.option("--plot", type=click.Path(), metavar="DIR", help="Write figures to a folder (SVG).")
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a report as one HTML file.")
+@settings.some_options(*CRAWL_SETTINGS)
+def command(output: Output, **given: Any) -> int:
+    """Sample the pages on a topic by random walks, and estimate shares and means over all of them.
 
-    Walks follow links forth and back, and weights make every page of the topic count alike. From URLs pages are
-    fetched, politely, into a survey of their own, and the same command goes on with it; in a survey or a graph nothing
-    is fetched. The exit code is 3 if the goal was not reached, or something that was asked for cannot be told.
+    Walks follow links in both directions; weights make every page on topic count equally. With URLs, pages are fetched
+    into a survey under the politeness policy, and the same command resumes it. With a survey or a graph, nothing is
+    fetched. The exit code is 3 if the goal was not reached or a statistic could not be estimated.
     """
-    from surveyor.cli import sample_files, sample_wish, samples
-    from surveyor.cli.topics import kept_in
-    from surveyor.report.samples import ending
+    from surveyor.cli.sample_display import print_result
+    from surveyor.cli.topic import resolve_model
+    from surveyor.report.sample import ENDINGS, summarise
 
-    wish = sample_wish.Wish(tuple(where), **{name: asked.pop(name) for name in sample_wish.ASKED})
-    if wish.place == "survey":
-        wish = replace(wish, topic=kept_in(wish.where[0], wish.topic))
-    given = settings.given(asked)
-    sample_wish.check(wish, given)
-    sample_files.check(pages=pages, plots=plots, report=report, recall=wish.recall)
-    held = samples.held(wish.recall)
-    found = samples.found(output, wish, given)
-    if isinstance(found, samples.Stopped):
-        output.say(f"Stopped. {found.remark}.")
-        output.next_steps({"go on": ["surveyor", *(click.get_current_context().obj or ())]})
-        return found.code
-    told = samples.told(found.sample, wish, held)
-    _show(output, found, told)
-    for warning in (*found.sample.notes, *told.failed):
+    chosen = SampleCommand.of(given)
+    if chosen.source == "survey":
+        chosen = replace(chosen, topic=resolve_model(chosen.where[0], chosen.topic))
+    check_options(chosen)
+    check_files(chosen)
+    recall_urls = _recall_urls(chosen.statistics.recall)
+    run = _sample_live(output, chosen) if chosen.source == "web" else _sample_stored(output, chosen)
+    if isinstance(run, Interrupted):
+        output.say(f"Stopped. {run.message}.")
+        output.next_steps({"resume": ["surveyor", *(click.get_current_context().obj or ())]})
+        return run.exit_code
+    sample = run.sample
+    summary = summarise(sample, chosen.statistics, recall_urls)
+    print_result(output, run, summary)
+    for warning in (*sample.notes, *summary.failures):
         output.warn(warning)
-    if not found.sample.reached:
-        output.warn(f"the goal, {wish.goal}, was not reached: {ending(found.sample)}")
-    sample_files.keep(output, found, told, pages=pages, plots=plots, report=report)
-    code = samples.code(found.sample, told)
-    output.next_steps(_steps(found, wish, code, pages=pages, report=report))
+    if not sample.reached:
+        output.warn(f"the goal {chosen.goal} was not reached: {ENDINGS[sample.ending]}")
+    _write_files(output, run, summary, chosen)
+    is_complete = sample.reached and sample.trace.on_topic.any() and not summary.failures
+    code = 0 if is_complete else NOT_REACHED
+    output.next_steps(_next_steps(run, chosen, code))
     return code
 
 
-def _show(output: Output, found: Found, told: Told) -> None:
-    """Print what was walked, what it tells, and how far to trust it."""
-    from surveyor.report import samples as words
+# Checks
 
-    sample = found.sample
-    output.object("sample", {"source": found.source, **told.fields(sample)})
-    if output.mode == "csv":
-        numbers = words.long_table(told.statistics, told.breakdowns)
-        output.table(numbers if told.draws is None else words.draws_table(told.draws))
+
+def check_options(chosen: SampleCommand) -> None:
+    """Reject options that cannot work, before any page is fetched."""
+    from surveyor.estimate.sampling.properties import NUMERIC, check_available
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.topics import Topic
+
+    if not chosen.where and not chosen.seed_lists:
+        raise UsageError("no source to sample was given", hint="name a graph, a survey, or seed URLs")
+    source, statistics = chosen.source, chosen.statistics
+    _check_source(chosen)
+    _check_statistics(statistics)
+    rules = [
+        Topic.parse(rule) for rule in (chosen.topic, *statistics.share, *statistics.tracked) if rule not in NUMERIC
+    ]
+    if source == "graph" and (textual := next((rule for rule in rules if not rule.url_only), None)):
+        raise UsageError(
+            f"{textual.text} needs the text of pages, and a graph has names only",
+            hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey or the web",
+        )
+    if source != "graph":
+        check_available((*statistics.mean, *statistics.tracked), url_only=rules[0].url_only)
+    if SampleGoal.parse(chosen.goal).width is not None:
+        _check_width(statistics)
+    fetching = {**chosen.settings, **({"out": chosen.out} if chosen.out else {})}
+    if fetching and source != "web":
+        raise UsageError(
+            f"--{next(iter(fetching)).replace('_', '-')} applies to live samples only, and a {source} is sampled",
+            hint="leave it out, or give seed URLs",
+        )
+    if chosen.start and source == "web":
+        raise UsageError("--start applies to graphs and surveys only", hint="give seed URLs as arguments")
+    if "language" in statistics.by and source == "graph":
+        raise UsageError("--by language needs the text of pages, and a graph has names only", hint="sample a survey")
+    if chosen.in_links and source == "survey":
+        raise UsageError("--in-links does not apply to surveys: all links of fetched pages are known", hint="omit it")
+
+
+def _check_source(chosen: SampleCommand) -> None:
+    """Reject missing files, and files among URLs."""
+    from surveyor.cli.ranked import is_survey
+
+    if chosen.source == "graph" and not Path(chosen.where[0]).exists():
+        raise UsageError(f"no graph or survey {chosen.where[0]!r}", hint="check the name; URLs start with https://")
+    for name in chosen.where if chosen.source == "web" else ():
+        if "://" not in name and (is_survey(name) or _is_file(name)):
+            raise UsageError(
+                f"{name} is a file or folder: a sample takes one graph, one survey, or URLs",
+                hint="URLs start with https://; pass lists of URLs with --seeds",
+            )
+
+
+def _check_statistics(statistics: StatisticsRequest) -> None:
+    """Reject shares of numbers and of categories."""
+    from surveyor.estimate.sampling.properties import CATEGORICAL, NUMERIC
+
+    if number := next((name for name in statistics.share if name in NUMERIC), None):
+        raise UsageError(f"--share needs a rule, and {number} is a number", hint=f"use --mean {number}")
+    if kind := next((name for name in (*statistics.share, *statistics.tracked) if name in CATEGORICAL), None):
+        raise UsageError(f"{kind} is a category, not a rule", hint=f"use --by {kind}, or a rule such as tld:uk")
+
+
+def _check_width(statistics: StatisticsRequest) -> None:
+    """Reject a width without a property, or of a number of links, which it would never reach."""
+    if not statistics.tracked:
+        raise UsageError("--until width needs a property", hint="name one with --share, --mean or --of")
+    if number := next((name for name in statistics.tracked if name in ("out_degree", "degree")), None):
+        raise UsageError(
+            f"--until width applies to shares, and {number} is a number of links",
+            hint="name a share with --of, or use --until ess=400",
+        )
+
+
+def check_files(chosen: SampleCommand) -> None:
+    """Reject output files that cannot be written."""
+    from surveyor.report.column_files import check_file
+    from surveyor.report.sample_plots import check_folder
+    from surveyor.report.scores import check_place
+    from surveyor.report.svg import check_plots
+
+    files = {
+        "--save": chosen.save,
+        "--plot": chosen.plot,
+        "--report": chosen.report,
+        "--recall": chosen.statistics.recall,
+    }
+    taken: dict[Path, str] = {}
+    for name, place in files.items():
+        if place and (other := taken.setdefault(Path(place).resolve(), name)) != name:
+            raise UsageError(f"{other} and {name} name the same file, {place}", hint="use different names")
+    if chosen.save:
+        if not chosen.save.lower().endswith((".csv", ".csv.gz", ".parquet")):
+            raise UsageError(f"--save: unknown format of {chosen.save}", hint="use .csv, .csv.gz or .parquet")
+        check_file(chosen.save)
+    for place in filter(None, (chosen.save, chosen.report)):
+        check_place(place)
+    if chosen.plot:
+        check_plots()
+        check_folder(Path(chosen.plot))
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).exists() or name.endswith(GRAPH_SUFFIXES)
+
+
+def _recall_urls(place: str | None) -> set[str]:
+    """Return the URLs that a survey has fetched, or that a list names."""
+    from surveyor.cli.ranked import is_survey
+
+    if place is None:
+        return set()
+    if is_survey(place):
+        from surveyor.survey.survey import Survey
+
+        with Survey(place) as survey:
+            return {url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched"}
+    from surveyor.crawler.seeds import read_seeds
+
+    urls = set(read_seeds(place))
+    if not urls:
+        raise UsageError(f"--recall: {place} has no URLs", hint="write one URL per line")
+    return urls
+
+
+# Walks
+
+
+def _sample_stored(output: Output, chosen: SampleCommand) -> SampleRun:
+    """Sample a graph or a survey."""
+    from surveyor.cli.pages import find
+    from surveyor.cli.ranked import open_graph
+    from surveyor.cli.sample_display import WalkDisplay
+    from surveyor.estimate.sampling.sample import sample
+    from surveyor.report.numbers import counted
+    from surveyor.survey.survey import Survey
+
+    (path,) = chosen.where
+    names = ("method", "walks", "reach", "window", "rng")
+    arguments: dict[str, Any] = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
+    source: Any = path
+    description = f"{path}, a survey; nothing was fetched"
+    start: Sequence[Any] = chosen.start
+    if chosen.source == "survey":
+        Survey(path).close()  # raises if it is not one
+    else:
+        source = graph = open_graph(output, path)
+        description = f"{path}, a graph: {counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"
+        arguments["in_links"], start = _graph_in_links(chosen.in_links), [find(graph, page) for page in start]
+    display = WalkDisplay(chosen.goal, silent=output.quiet, color=output.color)
+
+    def progress(trace: WalkTrace, fetches: int, tracked: Mapping[str, Property]) -> None:
+        display.track(tracked)
+        display(lambda: trace, fetches)
+
+    try:
+        result = sample(
+            source,
+            chosen.topic,
+            until=chosen.goal,
+            of=chosen.statistics.tracked,
+            start=list(start) or None,
+            progress=progress,
+            **arguments,
+        )
+    finally:
+        display.clear()
+    return SampleRun(result, description)
+
+
+def _graph_in_links(in_links: Sequence[str]) -> Any:
+    """Return which in-links of a graph the walks know: a share, or those of another graph of the same pages."""
+    from surveyor.graph.formats import read_graph
+
+    if not in_links:
+        return None
+    if len(in_links) > 1:
+        raise UsageError("--in-links may be repeated for live samples only", hint="give one for a graph")
+    (value,) = in_links
+    try:
+        return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        if not Path(value).exists():
+            raise UsageError(
+                f"--in-links of a graph must be a share or a graph, got {value}", hint="such as 30%"
+            ) from None
+        return read_graph(Path(value))
+
+
+def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupted:
+    """Sample the live web; pages are fetched into a survey."""
+    from surveyor.cli.sample_display import print_start
+    from surveyor.cli.settings import with_contact
+    from surveyor.config import load
+    from surveyor.crawler.start import allow_named_hosts, clean_seeds
+    from surveyor.estimate.sampling.sample import sample_of
+    from surveyor.estimate.sampling.sample_goals import SampleGoal
+    from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
+    from surveyor.estimate.sampling.topics import Topic
+
+    seed = {} if chosen.rng is None else {"rng": chosen.rng}
+    loaded, origins = load({**chosen.settings, **seed})
+    loaded = with_contact(output, loaded)
+    loaded, origins = allow_named_hosts(loaded, origins, clean_seeds(chosen.where) if chosen.where else ())
+    seeds, topic, goal = _seeds(output, chosen, loaded), Topic.parse(chosen.topic), SampleGoal.parse(chosen.goal)
+    _check_fetches(seeds, chosen, goal)
+    folder = Path(chosen.out) if chosen.out else sample_folder(seeds, topic.text)
+    if loaded.rng is None and not layout.is_survey(folder):
+        loaded = replace(loaded, rng=RNG)
+    walk_options = SampleOptions(
+        chosen.method,
+        chosen.walks,
+        chosen.reach,
+        chosen.window,
+        in_links=list(chosen.in_links) or None,
+        until=str(goal),
+        fetches=goal.fetches,
+    )
+    survey = open_sample_survey(seeds, topic, walk_options, out=folder, settings=loaded, origins=origins)
+    for notice in survey.folder.notices:
+        output.warn(notice)
+    with survey:
+        print_start(output, survey, origins)
+        result, code = _walk_live(output, survey, chosen, goal)
+        if result is None or result.ending == "interrupted":
+            requested = 0 if result is None else result.requested.size
+            return Interrupted(code, f"{requested:,} pages were requested; all of them are saved in {folder}")
+    sample = sample_of(result, goal, chosen.statistics.tracked)
+    return SampleRun(sample, f"the web, from {', '.join(seeds[:3])}; pages are saved in {folder}", str(folder))
+
+
+def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]:
+    """Return the seed URLs, including those of lists."""
+    from surveyor.crawler.seeds import gather_seeds
+    from surveyor.crawler.start import clean_seeds
+    from surveyor.fetch.http import run_sync
+
+    urls = list(chosen.where)
+    if chosen.seed_lists:
+        urls += run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.say)).urls
+    return clean_seeds(urls)
+
+
+def _check_fetches(seeds: Sequence[str], chosen: SampleCommand, goal: SampleGoal) -> None:
+    """Reject a limit of fetches below the number of start pages."""
+    from surveyor.estimate.sampling.walk_methods import DEFAULT_WALKS
+
+    starts = min(len(seeds), chosen.walks or DEFAULT_WALKS)
+    if goal.fetches is not None and goal.fetches < starts:
+        raise UsageError(
+            f"fetches must be at least {starts}, the number of start pages, got {goal.fetches}",
+            hint="raise the limit of fetches, or give fewer seeds",
+        )
+
+
+def _walk_live(
+    output: Output, survey: SampleSurvey, chosen: SampleCommand, goal: SampleGoal
+) -> tuple[WalkResult | None, int]:
+    """Walk with a progress display; signals stop it with all pages saved."""
+    from surveyor.cli import stoppable
+    from surveyor.cli.sample_display import WalkDisplay, waiting
+    from surveyor.estimate.sampling.live_walks import walk_live
+    from surveyor.estimate.sampling.sample_goals import WalkLimits
+
+    display, reported = WalkDisplay(chosen.goal, silent=output.quiet, color=output.color), 0
+    limits = WalkLimits.of(goal, chosen.statistics.tracked, lambda _trace, _fetches, tracked: display.track(tracked))
+
+    def watch(scheduler: WalkScheduler, run: Run, _: Outcome | None) -> None:
+        nonlocal reported
+        if len(run.hosts.remarks) > reported:
+            display.clear()
+            for remark in [] if output.quiet else run.hosts.remarks[reported:]:
+                output.warn(remark)
+            reported = len(run.hosts.remarks)
+        status = partial(_status, scheduler, run)
+        display(scheduler.trace, len(scheduler.requested), status)
+
+    def _status(scheduler: WalkScheduler, run: Run) -> str:
+        return waiting(scheduler, run) or f"{len(run.hosts):,} hosts"
+
+    try:
+        return stoppable.run(partial(walk_live, survey, limits, watch=watch), [])
+    finally:
+        display.clear()
+
+
+# Output
+
+
+def _write_files(output: Output, run: SampleRun, summary: SampleSummary, chosen: SampleCommand) -> None:
+    """Write the requested files; each appears when it is complete."""
+    from surveyor.report.sample import SampleReport, write_pages, write_report
+    from surveyor.report.survey_html import NO_PLOTS, can_plot
+
+    if chosen.save:
+        write_pages(run.sample, chosen.save)
+        output.say(f"sampled pages written to {chosen.save}")
+    if not chosen.plot and not chosen.report:
         return
-    _facts(output, words.facts(sample))
-    if told.statistics:
-        output.line()
-        output.table(words.table(told.statistics))
-    for one in told.breakdowns:
-        output.line()
-        output.table(words.categories_table(one, words.SHOWN))
-        if (more := len(one.found.labels) - words.SHOWN) > 0:
-            output.line(f"  and {more:,} more; --csv and --json have all of them")
-    if told.draws:
-        output.line()
-        output.table(words.draws_table(told.draws))
-    if not told.statistics and not told.breakdowns:
-        return
-    output.line()
-    for line in words.meaning(sample):
-        for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
-            output.line(part)
+    from surveyor.report.sample_plots import all_figures, write_figures
+
+    figures = all_figures(run.sample, summary) if can_plot() else {}
+    if chosen.plot:
+        if files := write_figures(figures, Path(chosen.plot)):
+            output.say(f"figures written to {chosen.plot}: {', '.join(files)}")
+        else:
+            output.warn(f"no figures were written to {chosen.plot}: no step is on topic")
+    if chosen.report:
+        again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
+        write_report(SampleReport(run.sample, run.source, again, summary, figures), Path(chosen.report))
+        output.say(f"report written to {chosen.report}")
+        if not can_plot():
+            output.say(NO_PLOTS)
 
 
-def _facts(output: Output, facts: dict[str, str]) -> None:
-    """Print names and values in two columns, values folded to the terminal."""
-    wide = max(map(len, facts)) + 2
-    room = None if output.width is None else max(output.width - wide, 20)
-    for name, value in facts.items():
-        first, *more = wrap(value, room) if room else [value]
-        output.line(f"{name:<{wide}}{first}")
-        for part in more:
-            output.line(" " * wide + part)
-
-
-def _steps(found: Found, wish: Wish, code: int, *, pages: str | None, report: str | None) -> dict[str, list[str]]:
-    """Suggest what to ask next."""
-    from surveyor.cli.sample_wish import BUDGETS, longer
-
+def _next_steps(run: SampleRun, chosen: SampleCommand, code: int) -> dict[str, list[str]]:
+    """Suggest further commands."""
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}
-    if code and found.sample.ending in BUDGETS and (more := longer(words, wish)):
-        steps["walk on"] = ["surveyor", *more]
-    if not wish.share:
-        steps["how many are …?"] = ["surveyor", *words, "--share", "url:/blog/"]
-    if not pages:
-        steps["keep the pages"] = ["surveyor", *words, "--pages", "sample.csv"]
-    if not report:
+    if code and run.sample.ending in ("fetches", "steps") and (longer := with_doubled_limits(words, chosen)):
+        steps["walk longer"] = ["surveyor", *longer]
+    if not chosen.statistics.share:
+        steps["estimate a share"] = ["surveyor", *words, "--share", "url:/blog/"]
+    if not chosen.save:
+        steps["save the pages"] = ["surveyor", *words, "--save", "sample.csv"]
+    if not chosen.report:
         steps["see the curves"] = ["surveyor", *words, "--report", "sample.html"]
-    if found.place:
-        steps["what was fetched"] = ["surveyor", found.place]
+    if run.folder:
+        steps["see what was fetched"] = ["surveyor", run.folder]
     return steps
+
+
+def with_doubled_limits(words: Sequence[str], chosen: SampleCommand) -> list[str]:
+    """Return a command line with twice the limits of fetches and steps; empty if it has none."""
+    rules = [rule for rule in (*chosen.until, chosen.goal) if LIMIT.search(rule)]
+    if not rules:
+        return []
+    if not chosen.until:
+        return [*words, "--until", _doubled(chosen.goal)]
+    return [_doubled(word) if word.removeprefix("--until=") in rules else word for word in words]
+
+
+def _doubled(rule: str) -> str:
+    """Double the limits of a rule, without loss of digits.
+
+    >>> _doubled("ess=400,fetches=2.50k"), _doubled("steps=1234567")
+    ('ess=400,fetches=5k', 'steps=2469134')
+    """
+    return LIMIT.sub(lambda match: match[1] + _plain(2 * Decimal(match[2])), rule)
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
