@@ -124,7 +124,7 @@ and `command`.
 | | | was trained, how many words count, what it decides by summed up |
 | `quality` | `topic train`, `topic test` | `hits`, `false`, `missed`, `passed`; `precision`, `recall`, `f1`, |
 | | | `accuracy`: each `value`, `low`, `high`; `folds` of cross-validation (0: none); null without labels |
-| `for`, `against` | `topic train` | the words that speak most for the topic and against it |
+| `positive_terms`, `negative_terms` | `topic train` | the terms with the largest weights for and against the topic |
 | `topic`, `pages`, `on_topic` | `topic test` | the rule, and counts |
 | `examples` | `topic test` | pages of each kind: `url`, `on_topic`, `label`, `title` |
 | `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
