@@ -173,14 +173,14 @@ def make(folder: Path, pages: int) -> Row:
     """Write the web: as a graph folder, as pairs of ids, its ranks, and where its sites begin."""
     from dataclasses import replace
 
-    from surveyor import pagerank, synthetic_web
+    from surveyor import SolverOptions, pagerank, synthetic_web
     from surveyor.graph.synthetic.generate import PRESETS
 
     web = synthetic_web(replace(PRESETS["web"], pages=pages), folder=folder / "graph", names=False)
     graph = web.graph
     np.save(folder / "sources.npy", np.repeat(np.arange(graph.pages, dtype=np.int32), graph.out_degrees))
     np.save(folder / "targets.npy", graph.indices)
-    np.save(folder / "ranks.npy", pagerank(graph, DAMPING, TRUTH, threads=THREADS).scores)
+    np.save(folder / "ranks.npy", pagerank(graph, DAMPING, TRUTH, options=SolverOptions(threads=THREADS)).scores)
     np.save(folder / "first.npy", web.first_page)
     return {"pages": graph.pages, "links": graph.links}
 
@@ -229,7 +229,7 @@ def _grown(graph: Graph, local: Ids, plan: Any) -> tuple[Any, Any]:
 
 def _timed(known: Any, expansion: Any) -> tuple[float, float]:
     """Return the quickest of three scorings, and of three rankings of links that were turned round before."""
-    from surveyor import Graph, pagerank
+    from surveyor import Graph, SolverOptions, pagerank
 
     graph = Graph(known.indptr, known.indices)
     graph.in_links  # noqa: B018
@@ -238,7 +238,7 @@ def _timed(known: Any, expansion: Any) -> tuple[float, float]:
         began = time.perf_counter()
         expansion.scores(known)
         middle = time.perf_counter()
-        pagerank(graph, DAMPING, ERROR, threads=THREADS)
+        pagerank(graph, DAMPING, ERROR, options=SolverOptions(threads=THREADS))
         times[0].append(middle - began)
         times[1].append(time.perf_counter() - middle)
     return min(times[0]), min(times[1])

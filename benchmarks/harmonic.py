@@ -174,11 +174,13 @@ def _estimate(counters: Any) -> Floats:
 
 
 def _surveyor(graph: Graph, registers: int = REGISTERS) -> Callable[[], Any]:
+    from surveyor import Resources
     from surveyor import harmonic as estimate
 
-    estimate(graph, 1, registers=registers, threads=THREADS)
+    resources = Resources(threads=THREADS)
+    estimate(graph, 1, registers=registers, resources=resources)
     _warm_up(registers)
-    return lambda: estimate(graph, registers=registers, threads=THREADS).scores
+    return lambda: estimate(graph, registers=registers, resources=resources).scores
 
 
 def _warm_up(registers: int) -> None:

@@ -71,9 +71,9 @@ class Surveyor(Tool):
         self.graph.in_links  # noqa: B018
 
     def rank(self, accuracy: float) -> Any:
-        from surveyor import pagerank
+        from surveyor import SolverOptions, pagerank
 
-        return pagerank(self.graph, DAMPING, accuracy, threads=THREADS)
+        return pagerank(self.graph, DAMPING, accuracy, options=SolverOptions(threads=THREADS))
 
     def scores(self, answer: Any) -> Floats:
         return np.asarray(answer.scores)

@@ -53,12 +53,12 @@ def build(path: str, folder: str) -> Report:
 
 def stream(folder: str, rounds: int) -> Report:
     """Open a graph by memory map and rank it, the pages of the map being the kernel's to keep or drop."""
-    from surveyor import Graph, pagerank
+    from surveyor import Graph, SolverOptions, pagerank
 
     _warm_up()
     graph = Graph.open(folder, verify=False)
-    ranking = pagerank(graph, tolerance=1e-6, threads=THREADS)
-    seconds = _best(lambda: pagerank(graph, tolerance=1e-6, threads=THREADS), rounds)
+    ranking = pagerank(graph, tolerance=1e-6, options=SolverOptions(threads=THREADS))
+    seconds = _best(lambda: pagerank(graph, tolerance=1e-6, options=SolverOptions(threads=THREADS)), rounds)
     return {"seconds": seconds, "sweeps": ranking.sweeps, "error": ranking.error, "solver": ranking.solver}
 
 
@@ -79,13 +79,13 @@ def _best(task: Callable[[], object], rounds: int = 1) -> float:
 
 def _warm_up() -> None:
     """Compile, or load, what will be timed."""
-    from surveyor import build_graph, pagerank
+    from surveyor import SolverOptions, build_graph, pagerank
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "links.txt"
         path.write_text("".join(f"{page}\t{(3 * page + 1) % 999}\n" for page in range(999)), "utf-8")
         graph = build_graph(path, Path(folder) / "graph", threads=THREADS)
-        pagerank(graph, solver="seidel", threads=THREADS)
+        pagerank(graph, options=SolverOptions(solver="seidel", threads=THREADS))
 
 
 STEPS: dict[str, Callable[..., Report]] = {

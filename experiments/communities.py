@@ -31,7 +31,7 @@ from experiments.community_tables import Found
 from experiments.local_domains import Domain
 from surveyor.errors import MissingExtra
 from surveyor.kernels.thread_pool import ThreadPool
-from surveyor.rank.compare.order import tie_share
+from surveyor.rank.comparison import tie_share
 from surveyor.report.svg import alone
 
 QUICK = 60_000  # pages

@@ -23,8 +23,7 @@ from surveyor.estimate.community.estimators import Method, estimate
 from surveyor.estimate.community.known_graph import Plan, Round, expand, rows_of
 from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.kernels.crawled_graph import build_crawled_graph as known_of
-from surveyor.rank.compare.order import kendall_a
-from surveyor.rank.compare.ranks import l1, l_inf
+from surveyor.rank.comparison import kendall_a, l1, l_inf
 from surveyor.rank.expansion import Expansion, Select
 
 SELECTORS: tuple[Select, ...] = ("complement", "flow", "cho", "outlinks", "random")

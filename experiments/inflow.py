@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.chosen_domains import Web, kind_of, made, real
+from experiments.impact import impact
 from experiments.local_domains import Domain
 from surveyor.estimate.community.known_graph import Plan, expand
-from surveyor.rank.compare.impact import impact
-from surveyor.rank.compare.ranks import l1
+from surveyor.rank.comparison import l1
 from surveyor.rank.expansion import Select
 
 CHOICES: tuple[Select, ...] = ("complement", "flow", "outlinks", "random")

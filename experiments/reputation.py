@@ -32,16 +32,16 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
-from surveyor.rank.domains.bit_vectors import bit_vectors
-from surveyor.rank.domains.degree import in_degree, paths, weighted_in_degree
-from surveyor.rank.domains.hyperball import ball_supporters
-from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.domains.link_counts import in_degree, supporters, supporters_of, two_link_paths, weighted_in_degree
+from surveyor.rank.domains.reach_sketches import bit_vectors, hyperball
+from surveyor.rank.domains.reputation import Reputation, Resources
 from surveyor.rank.domains.streamed_tse import streamed_supporters
-from surveyor.rank.domains.supporters import supporters, supporters_of
-from surveyor.rank.domains.tse import Sample, sampled_supporters
-from surveyor.rank.pagerank import pagerank
+from surveyor.rank.domains.tse import SupporterSample, sampled_supporters
+from surveyor.rank.pagerank import SolverOptions, pagerank
 
 THREADS = 2
+RESOURCES = Resources(threads=THREADS)
+SOLVER = SolverOptions(threads=THREADS)
 DRAWN = 20_000  # domains whose supporters are counted to tell the cost of all
 LISTS = (1_000, 10_000)
 SEEDS = range(7, 17)  # of TSE, whose error is the mean over all; others have one draw
@@ -52,38 +52,38 @@ STEPS = ("read cold", "read", "SUPP2 of some", "SUPP2", "TSE 1e-2", "TSE 1e-3", 
          "BV, all rounds", "HyperBall, 64 registers", "IN", "WIN", "PageRank 1e-6", "TSE 1e-4, streamed",
          "TSE 1e-4, streamed, cold", "TSE 1e-3, streamed")  # fmt: skip
 LARGE = ("read cold", "TSE 1e-4, streamed, cold", "read", "TSE 1e-4, streamed", "PageRank 1e-6")
-Told = dict[str, Any]
+Result = dict[str, Any]
 
 
 def scores(step: str, graph: Graph, folder: Path, out: Path) -> Callable[[], Reputation]:
     """Return what a step works out."""
     chance = next((float(word.strip(",")) for word in step.split() if word.startswith("1e-")), 0.0)
     if "streamed" in step:
-        return lambda: streamed_supporters(folder, chance, out=out / "counts.npy", threads=THREADS)
+        return lambda: streamed_supporters(folder, chance, out=out / "counts.npy", resources=RESOURCES)
     ways: dict[str, Callable[[], Reputation]] = {
-        "TSE": lambda: sampled_supporters(graph, chance, threads=THREADS),
-        "SUPP2": lambda: supporters(graph, threads=THREADS),
-        "QVS": lambda: paths(graph, threads=THREADS),
-        "BV, best": lambda: bit_vectors(graph, top=LISTS[0], threads=THREADS),
-        "BV, all": lambda: bit_vectors(graph, threads=THREADS),
-        "HyperBall": lambda: ball_supporters(graph, threads=THREADS),
+        "TSE": lambda: sampled_supporters(graph, chance, resources=RESOURCES),
+        "SUPP2": lambda: supporters(graph, resources=RESOURCES),
+        "QVS": lambda: two_link_paths(graph, threads=THREADS),
+        "BV, best": lambda: bit_vectors(graph, top=LISTS[0], resources=RESOURCES),
+        "BV, all": lambda: bit_vectors(graph, resources=RESOURCES),
+        "HyperBall": lambda: hyperball(graph, 2, keep=[2], resources=RESOURCES).supporters(2),
         "IN": lambda: in_degree(graph),
         "WIN": lambda: weighted_in_degree(graph, threads=THREADS),
-        "PageRank": lambda: Reputation("pagerank", pagerank(graph, tolerance=chance, threads=THREADS).scores),
+        "PageRank": lambda: Reputation("pagerank", pagerank(graph, tolerance=chance, options=SOLVER).scores),
     }
     return ways[next(name for name in ways if step.startswith(name))]
 
 
-def run(step: str, folder: Path, out: Path, rounds: int) -> Told:
+def run(step: str, folder: Path, out: Path, rounds: int) -> Result:
     """Do one step in this process."""
     if step.startswith("read"):
         return _read(folder, cold="cold" in step)
     graph = Graph.open(folder, verify=False)
     if step == "SUPP2 of some":
         some = np.sort(np.random.default_rng(7).choice(graph.pages, min(DRAWN, graph.pages), replace=False))
-        ways = paths(graph, threads=THREADS).scores
-        supporters_of(graph, some[:10], threads=THREADS)  # compiled, and the files are in memory
-        (_, told) = _timed(lambda: supporters_of(graph, some, threads=THREADS))
+        ways = two_link_paths(graph, threads=THREADS).scores
+        supporters_of(graph, some[:10], resources=RESOURCES)  # compiled, and the files are in memory
+        (_, told) = _timed(lambda: supporters_of(graph, some, resources=RESOURCES))
         return {**told, "paths": float(ways[some].sum()), "all": float(ways.sum()), "domains": graph.pages}
     _warm_up(step, out)
     work, cold = scores(step, graph, folder, out), "cold" in step
@@ -98,18 +98,18 @@ def run(step: str, folder: Path, out: Path, rounds: int) -> Told:
         told["rounds"] += again["rounds"]
         told["seconds"] = min(told["rounds"])
     if step.startswith("TSE") and "streamed" not in step:
-        sample = Sample(graph, threads=THREADS)
+        sample = SupporterSample(graph, resources=RESOURCES)
         sample.grow(result.method["p"])
         told["followed"] = sample.followed
         for seed in SEEDS:
-            more = sampled_supporters(graph, result.method["p"], rng=seed, threads=THREADS)
+            more = sampled_supporters(graph, result.method["p"], rng=seed, resources=RESOURCES)
             np.save(out / f"{step}, {seed}.npy", more.scores.astype(np.float32))
     if graph.links < 1 << 29:
         np.save(out / f"{step}.npy", result.scores)
     return told
 
 
-def _timed(work: Callable[[], Any]) -> tuple[Any, Told]:
+def _timed(work: Callable[[], Any]) -> tuple[Any, Result]:
     began, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     result = work()
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
@@ -124,7 +124,7 @@ def _warm_up(step: str, out: Path) -> None:
     scores(step, small, out / "warm.graph", out)()
 
 
-def _read(folder: Path, *, cold: bool) -> Told:
+def _read(folder: Path, *, cold: bool) -> Result:
     """Read all files of a graph, as fast as plain reads go."""
     if cold:
         _evict(folder)
@@ -161,14 +161,14 @@ def _forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", "utf-8")
 
 
-def _in_a_process(step: str, folder: Path, out: Path, rounds: int) -> Told:
+def _in_a_process(step: str, folder: Path, out: Path, rounds: int) -> Result:
     command = [sys.executable, "-m", "experiments.reputation", "--step", step, "--folder", str(folder)]
     command += ["--out", str(out), "--rounds", str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)  # noqa: S603
     if done.returncode:
         sys.stderr.write(done.stderr)
         raise SystemExit(f"{step} failed")
-    told: Told = json.loads(done.stdout)
+    told: Result = json.loads(done.stdout)
     return told
 
 
@@ -197,7 +197,7 @@ def _errors(out: Path, step: str, truth: FloatArray | None) -> list[str]:
     return cells
 
 
-def _table(told: dict[str, Told], graph: Graph, out: Path) -> None:
+def _table(told: dict[str, Result], graph: Graph, out: Path) -> None:
     truth = np.load(out / "SUPP2.npy") if (out / "SUPP2.npy").exists() else None
     print("| score | seconds | CPU s | memory MB | error of the 1K | common | of the 10K | common |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
@@ -250,7 +250,7 @@ def main() -> None:
               f"in-links {into.max():,} ({into.max() / graph.pages:.1%} of all domains), most links {out.max():,}; "
               f"{np.mean(out == 0):.0%} without links\n", flush=True)  # fmt: skip
         del into, out
-        told: dict[str, Told] = {}
+        told: dict[str, Result] = {}
         for step in LARGE if options.large else STEPS:
             sys.stderr.write(f"  {step}\n")
             told[step] = _in_a_process(step, folder, Path(place), options.rounds)

@@ -40,8 +40,7 @@ from surveyor.arrays import ByteArray, IntArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking, pagerank
 from surveyor.web.scope import FILES
 
 FATES = ("fine", "other", "gone", "alias")

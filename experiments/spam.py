@@ -27,20 +27,19 @@ from typing import Any
 
 import numpy as np
 
+from experiments.spam_statistics import Difference, compare_by_bootstrap, places_plot
 from experiments.spam_webs import Case, planted, real, say
 from surveyor.arrays import IntArray
 from surveyor.errors import MissingExtra
 from surveyor.graph.csr import Graph
-from surveyor.rank.compare.spam import Admitted, Difference, admitted, bad_places, compare_by_bootstrap, top_lists
-from surveyor.rank.domains.degree import in_degree, paths, weighted_in_degree
-from surveyor.rank.domains.hyperball import harmonic
+from surveyor.rank.domains.link_counts import in_degree, supporters, two_link_paths, weighted_in_degree
+from surveyor.rank.domains.reach_sketches import harmonic
 from surveyor.rank.domains.reputation import Reputation
-from surveyor.rank.domains.supporters import supporters
 from surveyor.rank.domains.tse import sampled_supporters
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking, pagerank
+from surveyor.rank.spam import BadDomains, bad_domains_in, positions_in, top_lists
+from surveyor.report.domain_scores import spam_plot, top_table
 from surveyor.report.html_page import document, figure, write
-from surveyor.report.spam_plots import admitted_plot, places_plot, top_table
 from surveyor.report.tables import plain_lines
 
 AT = (10, 100, 1_000, 10_000)
@@ -56,7 +55,7 @@ RNG = 7
 class Run:
     """One score on one graph."""
 
-    found: Admitted
+    found: BadDomains
     places: IntArray  # of each bad domain, in the order of the case
     top: IntArray
     entry: float  # the score of the last domain within the budget
@@ -74,7 +73,7 @@ def scores(case: Case) -> dict[str, Callable[[], Reputation | Ranking]]:
         "IN": lambda: in_degree(graph),
         "WIN": lambda: weighted_in_degree(graph),
         "PageRank": lambda: pagerank(graph),
-        "QVS": lambda: paths(graph),
+        "QVS": lambda: two_link_paths(graph),
         BEST: lambda: supporters(graph, depth=2),
         **sampled,
         "harmonic": lambda: harmonic(graph, registers=REGISTERS, rng=RNG),
@@ -98,10 +97,10 @@ def run_all(case: Case) -> dict[str, Run]:
         result = score()
         seconds = time.perf_counter() - start
         best = order(case.graph, result)
-        popular = {told: admitted(told, best, ids).among(case.budget) for told, ids in case.popular.items()}
-        found = admitted(name, best, case.bad)
+        popular = {told: bad_domains_in(told, best, ids).count(case.budget) for told, ids in case.popular.items()}
+        found = bad_domains_in(name, best, case.bad)
         entry = float(result.scores[best[case.budget - 1]])
-        runs[name] = Run(found, bad_places(best, case.bad), best[:TOP], entry, popular, seconds)
+        runs[name] = Run(found, positions_in(best, case.bad), best[:TOP], entry, popular, seconds)
     return runs
 
 
@@ -140,7 +139,7 @@ def table(name: str, cases: Sequence[Case]) -> dict[str, Any]:
     print(f"| {' | '.join(heads)} |\n|---|{'--:|' * (len(heads) - 1)}")
     for score in runs[0]:
         rows = [run[score] for run in runs]
-        cells = [_number(statistics.mean(row.found.among(place) for row in rows)) for place in at]
+        cells = [_number(statistics.mean(row.found.count(place) for row in rows)) for place in at]
         cells += [_first(rows), f"{statistics.mean(row.found.area(first) for row in rows):.3f}"]
         cells.append(_told(compared.get(score), graphs))
         cells.append(_entry(statistics.mean(row.entry for row in rows)))
@@ -210,10 +209,10 @@ def _record(name: str, row: Mapping[str, Any]) -> list[Any]:
     return [name, row["graph"], row["score"], *counts, row["first_bad"], row["area_to_budget"], row["seconds"]]
 
 
-def _figures(curves: Sequence[tuple[str, Sequence[Admitted], int]]) -> Iterator[str]:
+def _figures(curves: Sequence[tuple[str, Sequence[BadDomains], int]]) -> Iterator[str]:
     for name, found, budget in curves:
         end = 10 * budget
-        yield figure(admitted_plot(found, end), name, f"Bad domains among the first so many; budget {budget:,}.")
+        yield figure(spam_plot(found, end), name, f"Bad domains among the first so many; budget {budget:,}.")
         yield figure(places_plot(found, end), name, "Where they stand.")
 
 

@@ -24,7 +24,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.graph.synthetic.spam import buy_links, plant_clique, plant_exchange, plant_farm
-from surveyor.rank.compare.labels import Labels, host_of, read_labels
+from surveyor.rank.spam import Labels, host_of, read_labels
 from surveyor.web import urls
 
 CLIQUES = (150, 300, 600)
@@ -201,11 +201,11 @@ def _most_linked(graph: Graph, bad: IntArray) -> IntArray:
 
 def _labelled(graph: Graph, labels: Labels, popular: Mapping[str, Labels]) -> Case:
     names = _names(graph)
-    found = labels.among(names)
+    found = labels.in_graph(names)
     if found.warning:
         say(found.warning)
     trusted = _trusted(graph, {name: _without(known, labels) for name, known in popular.items()})
-    good = {name: np.setdiff1d(known.among(names).ids, found.ids) for name, known in popular.items()}
+    good = {name: np.setdiff1d(known.in_graph(names).ids, found.ids) for name, known in popular.items()}
     return Case(graph, found.ids, np.arange(found.ids.size), trusted, good)
 
 

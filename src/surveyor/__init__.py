@@ -17,17 +17,18 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AdaptiveOpic": "crawler.strategies.adaptive",
-    "Balls": "rank.domains.hyperball",
+    "Balls": "rank.domains.reach_sketches",
     "Breadth": "crawler.strategies.breadth",
     "Bytes": "stopping",
     "ChangeRate": "crawler.revisits",
     "Cho": "crawler.strategies.cho",
     "CommunityRank": "estimate.community.result",
-    "Comparison": "rank.compare.ranks",
+    "Comparison": "rank.comparison",
     "Condensed": "graph.condense",
     "Coverage": "stopping",
     "CoverageInterval": "crawler.ledger",
     "Domain": "rank.domains.scores",
+    "DomainOptions": "rank.domains.scores",
     "Domains": "rank.domains.scores",
     "Explanation": "rank.explain",
     "Graph": "graph.csr",
@@ -47,13 +48,15 @@ _HOME = {
     "Race": "simulation.race",
     "Random": "crawler.strategies.random",
     "RankMass": "crawler.strategies.rankmass",
-    "Ranking": "rank.ranking",
+    "Ranking": "rank.pagerank",
     "Reorder": "crawler.strategies.strategy",
     "Reputation": "rank.domains.reputation",
     "Requests": "stopping",
+    "Resources": "rank.domains.reputation",
     "Run": "simulation.race",
     "Sample": "estimate.sampling.sample_result",
     "SampledPage": "estimate.sampling.sampled_page",
+    "SolverOptions": "rank.pagerank",
     "Strategy": "crawler.strategies.strategy",
     "StrategyError": "errors",
     "Suffixes": "web.suffixes",
@@ -66,24 +69,23 @@ _HOME = {
     "Trust": "rank.domains.trust",
     "UsageError": "errors",
     "Windowed": "crawler.strategies.windowed",
-    "ball_supporters": "rank.domains.hyperball",
-    "bit_vectors": "rank.domains.bit_vectors",
+    "bit_vectors": "rank.domains.reach_sketches",
     "build_graph": "graph.formats",
     "change_rate": "crawler.revisits",
     "community": "estimate.community.community",
-    "compare_ranks": "rank.compare.ranks",
+    "compare_ranks": "rank.comparison",
     "condense": "graph.condense",
     "crawl": "survey.crawl",
     "domains": "rank.domains.scores",
     "due_times": "crawler.revisits",
     "explain": "rank.explain",
     "freshness": "crawler.revisits",
-    "harmonic": "rank.domains.hyperball",
-    "hyperball": "rank.domains.hyperball",
+    "harmonic": "rank.domains.reach_sketches",
+    "hyperball": "rank.domains.reach_sketches",
     "preview": "crawler.preview",
     "open": "survey.survey",
     "optimal_rates": "crawler.revisits",
-    "outranks": "rank.domains.tse",
+    "order_confidence": "rank.domains.tse",
     "pagerank": "rank.pagerank",
     "read_graph": "graph.formats",
     "read_seeds": "crawler.seeds",
@@ -92,7 +94,7 @@ _HOME = {
     "sampled_supporters": "rank.domains.tse",
     "simulate": "simulation.simulate",
     "streamed_supporters": "rank.domains.streamed_tse",
-    "supporters": "rank.domains.supporters",
+    "supporters": "rank.domains.link_counts",
     "synthetic_web": "graph.synthetic.generate",
     "trust": "rank.domains.trust",
     "write_graph": "graph.formats",
@@ -112,6 +114,7 @@ __all__ = [
     "Coverage",
     "CoverageInterval",
     "Domain",
+    "DomainOptions",
     "Domains",
     "Explanation",
     "Graph",
@@ -135,9 +138,11 @@ __all__ = [
     "Reorder",
     "Reputation",
     "Requests",
+    "Resources",
     "Run",
     "Sample",
     "SampledPage",
+    "SolverOptions",
     "Strategy",
     "StrategyError",
     "Suffixes",
@@ -150,7 +155,6 @@ __all__ = [
     "Trust",
     "UsageError",
     "Windowed",
-    "ball_supporters",
     "bit_vectors",
     "build_graph",
     "change_rate",
@@ -166,7 +170,7 @@ __all__ = [
     "hyperball",
     "open",
     "optimal_rates",
-    "outranks",
+    "order_confidence",
     "pagerank",
     "preview",
     "read_graph",
@@ -222,18 +226,16 @@ if TYPE_CHECKING:
     from surveyor.graph.names import Names
     from surveyor.graph.synthetic.generate import SyntheticWeb, rmat, synthetic_web
     from surveyor.outcome import Outcome
-    from surveyor.rank.compare.ranks import Comparison, compare_ranks
-    from surveyor.rank.domains.bit_vectors import bit_vectors
-    from surveyor.rank.domains.hyperball import Balls, ball_supporters, harmonic, hyperball
-    from surveyor.rank.domains.reputation import Reputation
-    from surveyor.rank.domains.scores import Domain, Domains, domains
+    from surveyor.rank.comparison import Comparison, compare_ranks
+    from surveyor.rank.domains.link_counts import supporters
+    from surveyor.rank.domains.reach_sketches import Balls, bit_vectors, harmonic, hyperball
+    from surveyor.rank.domains.reputation import Reputation, Resources
+    from surveyor.rank.domains.scores import Domain, DomainOptions, Domains, domains
     from surveyor.rank.domains.streamed_tse import streamed_supporters
-    from surveyor.rank.domains.supporters import supporters
     from surveyor.rank.domains.trust import Trust, trust
-    from surveyor.rank.domains.tse import outranks, sampled_supporters
+    from surveyor.rank.domains.tse import order_confidence, sampled_supporters
     from surveyor.rank.explain import Explanation, explain
-    from surveyor.rank.pagerank import pagerank
-    from surveyor.rank.ranking import Ranking
+    from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
     from surveyor.report.survey_html import write_report
     from surveyor.simulation.race import Race, Run
     from surveyor.simulation.simulate import simulate

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surveyor.rank.ranking import Ranking
+    from surveyor.rank.pagerank import Ranking
 
 
 class SurveyorError(Exception):

@@ -13,7 +13,7 @@ from surveyor.crawler import budgets
 from surveyor.crawler import session as live
 from surveyor.crawler.budgets import Limits
 from surveyor.crawler.domain_graph import BestDomains
-from surveyor.rank.domains.degree import in_degree
+from surveyor.rank.domains.link_counts import in_degree
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import domain, host
 from test_crash import ALL, whole_run

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from console import LINKS, Said, process
-from surveyor.cli import lazy, options, pages
+from surveyor.cli import lazy, options
+from surveyor.cli.graph_source import page_argument
 from surveyor.cli.reference import reference, settings_reference
 from surveyor.errors import InputError
 from surveyor.fetch import special_addresses as special
@@ -130,13 +131,13 @@ def test_rank_reads_a_plain_file_too(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_trusted_pages(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trusted = tmp_path / "trusted.txt"
-    trusted.write_text("# mine\nblog\nnobody\n\n")
+    trusted.write_text("# mine\nblog\nunknown\n\n")
     said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
     told = said.json()
-    assert told["ranking"]["teleport"] == "given"
-    assert "1 of 2 trusted pages are not in this graph: nobody" in said.err
+    assert told["ranking"]["teleport"] == "custom"
+    assert "1 of 2 trusted pages are not in this graph: unknown" in said.err
     assert {page["name"]: page["share"] for page in told["pages"]}["blog"] >= 0.15
-    trusted.write_text("nobody\n")
+    trusted.write_text("unknown\n")
     assert Said(capsys, "rank", folder, "--trusted", str(trusted)).code == 2
 
 
@@ -146,10 +147,10 @@ def test_rank_that_does_not_converge_is_shown_with_its_error(folder: str, capsys
     told = said.json()
     assert not told["ranking"]["reached"]
     assert told["ranking"]["error"] > 1e-12
-    assert "\n! the error bound is still" in said.err
+    assert "\n! the proven error is " in said.err
     text = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1")
     shown = text.out.partition("proven error at most ")[2].split()[0]
-    assert f"the error bound is still {shown}, above 1e-12, after 1 sweep." in text.err
+    assert f"the proven error is {shown}, above the tolerance 1e-12, after 1 sweep." in text.err
 
 
 def test_ranks_are_written_and_start_the_next_run(
@@ -165,18 +166,18 @@ def test_ranks_are_written_and_start_the_next_run(
     assert Said(capsys, "rank", folder, "--warm-start", str(tmp_path / "none.npy")).code == 2
 
 
-def test_ranks_of_another_graph_are_told(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_of_other_pages_are_reported(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ranks = tmp_path / "ranks.csv"
     ranks.write_text("page,share,name\n0,0.5,home\n1,0.3,news\n2,0.2,gone\n")
     said = Said(capsys, "rank", folder, "--warm-start", str(ranks))
     assert said.code == 0
     assert "! 2 of 3 ranks in" in said.err
-    assert "3 of its 5 pages start with an even share" in said.err
+    assert "3 of its 5 pages start with an equal share" in said.err
     ranks.write_text("page,share,name\n2,0.2,gone\n")
     assert Said(capsys, "rank", folder, "--warm-start", str(ranks)).code == 2
 
 
-def test_files_that_cannot_be_written_are_refused_before_ranking(
+def test_files_that_cannot_be_written_are_rejected_before_ranking(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for option, name in (("--out", "none/ranks.csv"), ("--report", "none/report.html"), ("--report", ".")):
@@ -197,10 +198,10 @@ def test_explain(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = Said(capsys, "explain", folder, "home", "--json").json()
     why = told["explanation"]
     assert (why["name"], why["position"], why["score"]) == ("home", 1, 100)
-    parts = sum(link["part"] for link in why["links"]) + why["other_links"] + why["stuck"] + why["teleport"]
+    parts = sum(link["fraction"] for link in why["links"]) + why["other_links"] + why["dangling"] + why["teleport"]
     assert parts == pytest.approx(1, abs=1e-5)
     rows = list(csv.DictReader(io.StringIO(Said(capsys, "explain", folder, "home", "--csv", "-n", "1").out)))
-    assert [row["kind"] for row in rows] == ["link", "others", "stuck", "teleport"]
+    assert [row["kind"] for row in rows] == ["link", "others", "dangling", "teleport"]
     assert Said(capsys, "explain", folder, "hom").code == 2
 
 
@@ -226,15 +227,15 @@ def test_a_name_that_cannot_be_typed_is_suggested_by_its_id(tmp_path: Path, caps
     Graph.from_edges([("-x", "b\x1b[31m")]).save(path)
     assert f"surveyor explain {path} '#1'" in Said(capsys, "rank", path).err
     assert Said(capsys, "explain", path, "#1").code == 0
-    assert "goes by its id" in Said(capsys, "explain", path, "b\\x1b[31m").err
-    assert pages.word_for(Graph.open(path), 0) == "#0"  # a name that looks like an option
+    assert "use the id" in Said(capsys, "explain", path, "b\\x1b[31m").err
+    assert page_argument(Graph.open(path), 0) == "#0"  # a name that looks like an option
 
 
 def test_trusted_file_of_another_editor(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trusted = tmp_path / "trusted.txt"
     trusted.write_bytes(b"\xef\xbb\xbfblog\r\n")
     said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
-    assert said.json()["ranking"]["teleport"] == "given"
+    assert said.json()["ranking"]["teleport"] == "custom"
     assert "not in this graph" not in said.err
     trusted.write_bytes(b"\xef\xbb\xbf\r\n")
     assert "names no page" in Said(capsys, "rank", folder, "--trusted", str(trusted)).err

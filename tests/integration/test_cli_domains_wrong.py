@@ -1,4 +1,4 @@
-"""`surveyor domains` when memory, the disk, patience or sense run out: one sentence, and nothing left behind."""
+"""`surveyor domains` with too little memory or disk space, interrupts, invalid options: an error, no leftover files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def worked(*_: object, **__: object) -> None:
-        raise AssertionError("it was refused too late")
+        raise AssertionError("rejected too late")
 
     monkeypatch.setattr(library, "domains", worked)
 
@@ -49,23 +49,25 @@ def test_a_stream_prints_and_writes_the_same(
     whole = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "whole.csv"))
     short = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "short.csv"), "--memory", "4k")
     assert short.out == whole.out
-    assert "; in RAM (" in whole.err
+    assert "; in memory (" in whole.err
     assert "; streamed (" in short.err
     assert "needed, 4,000 bytes allowed)" in short.err
     assert (whole.code, short.code) == (0, 0)
     ranked = (tmp_path / "whole.csv").read_text().splitlines()
     by_id = (tmp_path / "short.csv").read_text().splitlines()
-    cut = [line.split(",", 1)[1] for line in ranked]  # the stream does not tell positions
+    cut = [line.split(",", 1)[1] for line in ranked]  # the stream has no positions
     assert by_id == [cut[0], *sorted(cut[1:], key=lambda line: int(line.split(",")[0]))]
-    told = [Said(capsys, "domains", named, *more, "--json", *size).json() for size in ([], ["--memory", "4k"])]
-    assert [one["mode"] for one in told] == ["in RAM", "streamed"]
-    assert told[0]["domains"] == told[1]["domains"]
-    assert told[0]["spam"] == told[1]["spam"]
+    result = [Said(capsys, "domains", named, *more, "--json", *size).json() for size in ([], ["--memory", "4k"])]
+    assert [one["mode"] for one in result] == ["in memory", "streamed"]
+    assert result[0]["domains"] == result[1]["domains"]
+    assert result[0]["spam"] == result[1]["spam"]
     gc.collect()
     assert list(scratch.iterdir()) == []
 
 
-def test_a_file_of_links_is_built_aside(capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path) -> None:
+def test_a_file_of_links_is_built_into_a_temporary_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path
+) -> None:
     (tmp_path / "links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS) + "and nothing\n")
     whole = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv")
     short = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv", "--memory", "4k")
@@ -76,35 +78,37 @@ def test_a_file_of_links_is_built_aside(capsys: pytest.CaptureFixture[str], tmp_
     assert list(scratch.iterdir()) == []
 
 
-def test_scores_that_need_more_are_refused(capsys: pytest.CaptureFixture[str], named: str) -> None:
+def test_scores_that_exceed_the_memory_limit_are_rejected(capsys: pytest.CaptureFixture[str], named: str) -> None:
     said = Said(capsys, "domains", named, "--score", "harmonic", "--memory", "4k")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("harmonic over 408 domains needs about 65,280 bytes of memory, and 4,000 bytes are")
+    assert said.err.startswith(
+        "harmonic over 408 domains needs about 65,280 bytes of memory, and memory is limited to 4,000 bytes"
+    )
     assert "hint: tse reads a graph folder as a stream" in said.err
 
 
-# Sense
+# Invalid options
 
 
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (["--score", "best"], "there is no score 'best'; choose tse, supp, in,"),
-        (["--score", ""], "there is no score ''"),
-        (["--p", "0"], "p = 0 is no chance to be sampled"),
-        (["--p", "150%"], "p = 1.5 is no chance to be sampled"),
+        (["--score", "best"], "unknown score 'best'; choose tse, supp, in,"),
+        (["--score", ""], "unknown score ''"),
+        (["--p", "0"], "p must be in (0, 1], got 0"),
+        (["--p", "150%"], "p must be in (0, 1], got 1.5"),
         (["--p", "many"], "'many' is not a share; write 0.01 or 1%."),
-        (["--p", "nan"], "p = nan is no chance to be sampled"),
-        (["--error", "0"], "an error of 0 cannot be asked for"),
-        (["--error", "100%"], "an error of 1 cannot be asked for"),
+        (["--p", "nan"], "p must be in (0, 1], got nan"),
+        (["--error", "0"], "error must be in (0, 1), got 0"),
+        (["--error", "100%"], "error must be in (0, 1), got 1"),
         (["--top", "0"], "0 is below 1."),
         (["--rng", "-1"], "-1 is below 0."),
-        (["--depth", "3", "--score", "tse,in"], "in has no level 3"),
+        (["--depth", "3", "--score", "tse,in"], "--depth must be 2 with --score in, got 3"),
         (["--compare", "star.org", "hub1.org", "--score", "in"], "--compare needs the sample of tse"),
         (["--budget", "most"], "'most' is not a budget"),
-        (["--budget", "star+9"], "the budget star+9 has pages for trusted domains, and none are named"),
-        (["--plot", "p.svg"], "--plot draws what a blacklist says"),
-        (["--out", "scores.txt"], "the name scores.txt tells no format"),
+        (["--budget", "star+9"], "--budget star+9 gives pages to trusted domains"),
+        (["--plot", "p.svg"], "--plot needs --blacklist"),
+        (["--out", "scores.txt"], "scores.txt has no known suffix"),
         (["--out", "nowhere/scores.csv"], "nowhere/scores.csv cannot be written: there is no folder nowhere"),
         (["--suffixes", "none.dat"], "the list of suffixes none.dat cannot be read: No such file"),
         (["--blacklist", "none.txt"], "none.txt cannot be read: No such file"),
@@ -114,7 +118,7 @@ def test_scores_that_need_more_are_refused(capsys: pytest.CaptureFixture[str], n
         (["--json", "--csv"], "--json and --csv exclude each other."),
     ],
 )
-def test_what_cannot_work_is_refused_before_the_work(
+def test_invalid_options_are_rejected_before_the_work(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     named: str,
@@ -135,11 +139,11 @@ def test_what_cannot_work_is_refused_before_the_work(
 @pytest.mark.parametrize(
     ("asked", "which"),
     [
-        (["--blacklist", "some.txt"], "--blacklist goes"),
-        (["--trusted", "some.txt"], "--trusted goes"),
-        (["--compare", "a.org", "b.org"], "--compare goes"),
-        (["--condense"], "--condense goes"),
-        (["--trusted", "some.txt", "--blacklist", "some.txt"], "--blacklist and --trusted go"),
+        (["--blacklist", "some.txt"], "--blacklist needs"),
+        (["--trusted", "some.txt"], "--trusted needs"),
+        (["--compare", "a.org", "b.org"], "--compare needs"),
+        (["--condense"], "--condense needs"),
+        (["--trusted", "some.txt", "--blacklist", "some.txt"], "--blacklist and --trusted need"),
     ],
 )
 def test_a_graph_without_names(
@@ -158,7 +162,7 @@ def test_a_graph_without_names(
     said = Said(capsys, "domains", "links.txt", *asked, *more)
     assert (said.code, said.out) == (2, "")
     assert said.err.splitlines()[-2:] == [
-        f"{which} by name, and links.txt has no names",
+        f"{which} names, and links.txt has none",
         "  hint: build it from a file with names",
     ]
 
@@ -240,7 +244,7 @@ def test_a_full_disk_while_a_stream_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "place", ["surveyor.graph.folder.transpose", "surveyor.rank.domains.scores.streamed_supporters"]
 )
-def test_an_interrupt_leaves_nothing_behind(
+def test_an_interrupt_leaves_no_files(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
@@ -261,7 +265,7 @@ def test_an_interrupt_while_domains_are_written(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("surveyor.report.reputation_files._parts", interrupted)
+    monkeypatch.setattr("surveyor.report.domain_scores._column_values", interrupted)
     said = Said(capsys, "domains", named, "--out", str(tmp_path / "all.csv"))
     assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [path.name for path in tmp_path.iterdir()] == ["named"]

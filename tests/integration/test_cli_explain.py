@@ -1,4 +1,4 @@
-"""`surveyor explain`: templates, the rank without them, and the way from a seed."""
+"""`surveyor explain`: templates, the rank without them, and the path from a seed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from fake_web import page
 from oracles import dense_pagerank
 from surveyor import Graph, Ranking
 from surveyor.crawler.replay import Derived, derive
-from surveyor.rank.explain import Explanation
-from surveyor.rank.without import Without
-from surveyor.report.explained import path_line, without_line
+from surveyor.rank.explain import Explanation, RankWithoutLinks
+from surveyor.report.explanation import path_line, without_line
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 
@@ -46,7 +45,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_survey_tells_templates_and_the_way_from_a_seed(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_templates_and_the_path_from_a_seed(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "explain", survey, "/imprint")
     assert said.code == 0, said.err
     assert "of 25   21 in-links\n" in said.out
@@ -56,15 +55,15 @@ def test_a_survey_tells_templates_and_the_way_from_a_seed(survey: str, capsys: p
     assert "1 of 2 links" in said.out
     assert "Without the template's links to it, it would be at " in said.out
     start = Said(capsys, "explain", survey, "/")
-    assert "readers start here\n" in start.out
+    assert "this is a teleport page\n" in start.out
 
 
 def test_the_rank_without_a_template_is_that_of_a_dense_solve(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = Said(capsys, "explain", survey, "/imprint", "--json").json()["explanation"]
-    (group,) = told["templates"]
-    assert (group["host"], group["pages"], sorted(group["shared"])) == ("a.example", 20, sorted([HOME, *FOOTER]))
-    assert told["path"] == [HOME, POSTS[0], FOOTER[0]]
-    assert [link["name"] for link in told["links"]] == [ABOUT]
+    result = Said(capsys, "explain", survey, "/imprint", "--json").json()["explanation"]
+    (group,) = result["templates"]
+    assert (group["host"], group["pages"], sorted(group["shared_links"])) == ("a.example", 20, sorted([HOME, *FOOTER]))
+    assert result["path"] == [HOME, POSTS[0], FOOTER[0]]
+    assert [link["name"] for link in result["links"]] == [ABOUT]
     with Survey(survey) as opened:
         found = opened.as_graph()
     graph = found.graph
@@ -73,40 +72,37 @@ def test_the_rank_without_a_template_is_that_of_a_dense_solve(survey: str, capsy
     smaller = Graph.from_arrays(ids[:, 0], ids[:, 1], graph.pages)
     truth = dense_pagerank(smaller, 0.85, found.teleport, found.teleport)
     share = truth[graph.page(FOOTER[0])]
-    without = told["without"]
+    without = result["without_templates"]
     assert without["links"] == 20
     assert abs(without["share"] - share) <= without["error"] < 1e-5
     assert without["position"] == int((truth > share + without["error"]).sum()) + 1
-    assert without["share"] < told["share"]
+    assert without["share"] < result["share"]
 
 
-def test_a_file_of_links_between_urls_tells_the_same(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_links_between_urls(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "explain", file, FOOTER[0])
     assert "share the same 4 links: one template" in said.out
     assert "Without the template's links" in said.out
-    assert "reached from" not in said.out  # jumps go anywhere
+    assert "reached from" not in said.out  # the teleport is uniform
     trusted = Path(file).with_name("trusted.txt")
     trusted.write_text(f"{POSTS[0]}\n")
-    assert f"reached from {POSTS[0]} → /imprint" in Said(
-        capsys, "explain", file, FOOTER[0], "--trusted", str(trusted)
-    ).out  # fmt: skip
+    said = Said(capsys, "explain", file, FOOTER[0], "--trusted", str(trusted))
+    assert f"reached from {POSTS[0]} → /imprint" in said.out
     rows = list(csv.DictReader(io.StringIO(Said(capsys, "explain", file, FOOTER[0], "--csv").out)))
-    assert [(row["kind"], row["pages"], row["links"]) for row in rows] == [
-        ("template", "20", "4"), ("link", "1", "2"), ("teleport", "", ""),
-    ]  # fmt: skip
-    assert sum(float(row["part"]) for row in rows) == pytest.approx(1, abs=1e-5)
+    expected = [("template", "20", "4"), ("link", "1", "2"), ("teleport", "", "")]
+    assert [(row["kind"], row["pages"], row["links"]) for row in rows] == expected
+    assert sum(float(row["fraction"]) for row in rows) == pytest.approx(1, abs=1e-5)
 
 
-def test_names_that_are_no_urls_have_no_template(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_are_not_urls_have_no_template(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(file)
     path.write_text(path.read_text().replace("https://", ""))
     said = Said(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "-n", "3")
     assert said.code == 0, said.err
     assert "template" not in said.out
     assert "18 other pages" in said.out
-    assert Said(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "--json").json()["explanation"][
-        "without"
-    ] is None  # fmt: skip
+    plain = Said(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "--json").json()
+    assert plain["explanation"]["without_templates"] is None
 
 
 def test_a_survey_is_derived_once(
@@ -123,15 +119,15 @@ def test_a_survey_is_derived_once(
     assert len(times) == 1
 
 
-def _told(*path: str) -> Explanation:
+def _explanation(*path: str) -> Explanation:
     return Explanation(0, path[-1] if path else "", 0.1, 1, 1, path, (), (), 0, 0.0, 0.0, 0.0, (), 0.0)
 
 
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ((), "no chain of links leads here from the pages that readers start on"),
-        ((HOME,), "readers start here"),
+        ((), "no path of links leads here from the teleport pages"),
+        ((HOME,), "this is a teleport page"),
         ((HOME, "https://b.example/x", HOME), f"reached from {HOME} → https://b.example/x → {HOME}"),
         ((HOME, f"{HOME}a", "https://a.example.org/"), f"reached from {HOME} → /a → https://a.example.org/"),
         (("home", "news"), "reached from home → news"),
@@ -141,16 +137,16 @@ def _told(*path: str) -> Explanation:
         ),
     ],
 )
-def test_the_way_from_a_seed_fits_on_a_line(path: tuple[str, ...], line: str) -> None:
-    ranking = Ranking(np.ones(1), 0.0, 1, 0.85, 1e-6, "power", "teleport", jump=np.ones(1))
-    assert path_line(ranking, _told(*path)) == line
+def test_path_line(path: tuple[str, ...], line: str) -> None:
+    ranking = Ranking(np.ones(1), 0.0, 1, 0.85, 1e-6, "power", "teleport", teleport_weights=np.ones(1))
+    assert path_line(ranking, _explanation(*path)) == line
 
 
-def test_a_position_is_about_only_if_the_error_leaves_a_choice() -> None:
-    sure, unsure = Without(3, 0.007, 2**-30, 9, 9, 9), Without(3, 0.007, 1e-3, 9, 8, 12)
-    assert without_line(sure, 1) == (
+def test_a_position_is_approximate_only_if_the_error_allows_several() -> None:
+    certain, uncertain = RankWithoutLinks(3, 0.007, 2**-30, 9, 9, 9), RankWithoutLinks(3, 0.007, 1e-3, 9, 8, 12)
+    assert without_line(certain, 1) == (
         "Without the template's links to it, it would be at position 9 (share 0.700 %, proven error at most 9.4e-10)."
     )
     assert "links of the 2 templates to it, it would be at about position 9, between 8 and 12 (" in without_line(
-        unsure, 2
+        uncertain, 2
     )

@@ -18,6 +18,7 @@ from surveyor.kernels import opic_cash as kept
 from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.mass import Rows
 from surveyor.outcome import NO_LINKS, Outcome
+from surveyor.rank.pagerank import SolverOptions
 from webs import chain, random_web
 
 READS = st.lists(st.tuples(st.floats(0.01, 3), st.floats(0, 0.5)), max_size=30)
@@ -131,7 +132,7 @@ def test_a_compiled_crawl_follows_a_web_that_grows() -> None:
 def current(strategy: Opic, web: ChangingWeb) -> FloatArray:
     """PageRank of the web as it is, with jumps to the pages that the strategy knows and believes in."""
     alive = strategy.cash.state[: web.pages] == kernels.KNOWN
-    return pagerank(web.graph(), teleport=alive.astype(float), threads=1).scores
+    return pagerank(web.graph(), teleport=alive.astype(float), options=SolverOptions(threads=1)).scores
 
 
 @pytest.mark.compiled

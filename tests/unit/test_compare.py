@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.rank.compare.order import kendall, kendall_a, tie_share, weighted_tau
-from surveyor.rank.compare.ranks import compare_ranks, l1, l2, l_inf, overlap
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.comparison import compare_ranks, kendall, kendall_a, l1, l2, l_inf, overlap, tie_share, weighted_tau
+from surveyor.rank.pagerank import Ranking
 
 PAIRS = st.integers(0, 40).flatmap(
     lambda size: st.tuples(*[st.lists(st.integers(0, 6).map(float), min_size=size, max_size=size)] * 2)
@@ -89,26 +88,26 @@ def test_overlap_is_that_of_the_top_of_two_rankings(vectors: tuple[list[float], 
     ("one", "other"),
     [([1.0, 2.0], [1.0]), ([[1.0]], [[1.0]]), ([1.0, math.nan], [1.0, 2.0]), ([1.0, 2.0], [1.0, math.inf])],
 )
-def test_vectors_that_cannot_be_compared_are_refused(one: list[float], other: list[float]) -> None:
+def test_vectors_that_cannot_be_compared_are_rejected(one: list[float], other: list[float]) -> None:
     compared = (l1, l2, l_inf, kendall, kendall_a, weighted_tau, tie_share, compare_ranks)
     for compare in (*compared, lambda one, other: overlap(one, other, 1)):
         with pytest.raises(UsageError, match="hint: "):
             compare(one, other)
 
 
-def test_overlap_of_no_pages_is_refused() -> None:
-    with pytest.raises(UsageError, match="compare 1 or more"):
+def test_overlap_of_no_pages_is_rejected() -> None:
+    with pytest.raises(UsageError, match="count must be at least 1, got 0"):
         overlap([1.0], [1.0], 0)
 
 
 @settings(deadline=None)
 @given(PAIRS)
-def test_all_in_one(vectors: tuple[list[float], list[float]]) -> None:
-    told = compare_ranks(*vectors, top=(1, 5))
-    assert (told.l1, told.l2, told.l_inf) == (l1(*vectors), l2(*vectors), l_inf(*vectors))
-    assert (told.kendall, told.weighted) == (kendall_a(*vectors), weighted_tau(*vectors))
-    assert told.overlap == {count: overlap(*vectors, count) for count in (1, 5)}
-    assert told.ties == tie_share(*vectors)
-    assert told.kendall is None or told.kendall <= 1 - told.ties + 1e-12
-    assert json.loads(json.dumps(told.to_dict())) == told.to_dict()
-    assert list(told.to_dict()) == ["l1", "l2", "l_inf", "kendall", "weighted", "overlap", "ties"]
+def test_compare_ranks_combines_all_measures(vectors: tuple[list[float], list[float]]) -> None:
+    result = compare_ranks(*vectors, top=(1, 5))
+    assert (result.l1, result.l2, result.l_inf) == (l1(*vectors), l2(*vectors), l_inf(*vectors))
+    assert (result.kendall, result.weighted) == (kendall_a(*vectors), weighted_tau(*vectors))
+    assert result.overlap == {count: overlap(*vectors, count) for count in (1, 5)}
+    assert result.ties == tie_share(*vectors)
+    assert result.kendall is None or result.kendall <= 1 - result.ties + 1e-12
+    assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
+    assert list(result.to_dict()) == ["l1", "l2", "l_inf", "kendall", "weighted", "overlap", "ties"]

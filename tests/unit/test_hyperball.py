@@ -1,6 +1,8 @@
-"""HyperLogLog balls: errors as theory says, intervals that hold, the same bytes on any number of threads."""
+"""HyperBall: errors as predicted, coverage of intervals, the same bytes on any number of threads."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,28 +11,34 @@ from hypothesis import given
 import graph_distances
 import webs
 from surveyor import Graph, UsageError
-from surveyor.rank.domains.hyperball import ball_supporters, harmonic, hyperball
+from surveyor.rank.domains.reach_sketches import harmonic, hyperball
+from surveyor.rank.domains.reputation import Reputation, Resources
 
 SEEDS = 24
 
 
+def supporters(graph: Graph, depth: int = 2, **options: Any) -> Reputation:
+    return hyperball(graph, depth, keep=[depth], **options).supporters(depth)
+
+
 @pytest.mark.parametrize("registers", [16, 64, 256])
-def test_the_error_of_a_large_level_is_that_of_theory(registers: int) -> None:
-    """1.04 / √m, or less: 400 seeds tell a standard deviation to within 3.5 %, three times that is allowed."""
+def test_the_error_of_a_large_level_is_as_predicted(registers: int) -> None:
+    """1.04 / √m, or less: 400 seeds estimate a standard deviation to within 3.5 %; three times that is allowed."""
     graph = graph_distances.crowd(3, 20 * registers)
-    found = np.array([ball_supporters(graph, registers=registers, rng=seed, threads=1).score(0) for seed in range(400)])
+    options: dict[str, Any] = {"registers": registers, "resources": Resources(threads=1)}
+    found = np.array([supporters(graph, rng=seed, **options).score(0) for seed in range(400)])
     error = found / (20 * registers) - 1
     theory = 1.04 / np.sqrt(registers)
     assert 0.88 < np.sqrt(np.mean(error**2)) / theory < 1.11
     assert abs(error.mean()) < 3 * theory / np.sqrt(400) + 0.25 / registers
 
 
-def test_a_small_level_behind_a_large_one_is_not_lost_in_it() -> None:
-    """The difference of two balls would be off by 13 % of 4,000: 520. The change of registers tells far more."""
+def test_a_small_level_after_a_large_one_is_estimated_well() -> None:
+    """The difference of two balls would have an error of 13 % of 4,000: 520. Changed registers are more informative."""
     graph = graph_distances.crowd(4000, 400)
-    results = [ball_supporters(graph, rng=seed) for seed in range(300)]
+    results = [supporters(graph, rng=seed) for seed in range(300)]
     found = np.array([result.score(0) for result in results])
-    stated = np.sqrt(np.mean([400 * result.certainty.grain[0] for result in results]))  # type: ignore[attr-defined]
+    stated = np.sqrt(np.mean([400 * result.error_model.dispersion[0] for result in results]))  # type: ignore[attr-defined]
     assert abs(found.mean() - 400) < 3 * found.std() / np.sqrt(300) + 8
     assert 0.86 < found.std() / np.sqrt(400 * 4400 * 1.386 / 64) < 1.14  # 195; three times the error of 300 seeds
     assert 0.8 < found.std() / stated < 1.2
@@ -40,7 +48,7 @@ def test_a_small_level_behind_a_large_one_is_not_lost_in_it() -> None:
 
 @pytest.mark.parametrize("registers", [16, 64, 256])
 @pytest.mark.slow
-def test_intervals_hold_the_truth(registers: int) -> None:
+def test_intervals_have_their_stated_coverage(registers: int) -> None:
     graph = graph_distances.skewed(500, 1500, 3)
     exact, levels = (
         graph_distances.harmonic(graph),
@@ -48,7 +56,7 @@ def test_intervals_hold_the_truth(registers: int) -> None:
     )
     held: dict[object, list[float]] = {"harmonic": [], 2: [], 3: []}
     for seed in range(SEEDS):
-        balls = hyperball(graph, registers=registers, rng=seed, keep=[2, 3], threads=1)
+        balls = hyperball(graph, registers=registers, rng=seed, keep=[2, 3], resources=Resources(threads=1))
         low, high = balls.harmonic().intervals()
         held["harmonic"].append(float(np.mean((low <= exact + 1e-4) & (exact <= high + 1e-4))))
         for depth, truth in levels.items():
@@ -58,21 +66,21 @@ def test_intervals_hold_the_truth(registers: int) -> None:
 
 
 def test_harmonic_is_within_its_error() -> None:
-    """Errors of one seed go together, so seeds are what counts: 150 tell a standard deviation to within 6 %."""
+    """Errors of one seed are correlated, so only seeds count: 150 estimate a standard deviation to within 6 %."""
     graph = graph_distances.skewed(300, 1500, 4)
     exact = graph_distances.harmonic(graph)
     some = exact > 20
-    results = [harmonic(graph, rng=seed, threads=1) for seed in range(150)]
+    results = [harmonic(graph, rng=seed, resources=Resources(threads=1)) for seed in range(150)]
     errors = np.array([result.scores[some] / exact[some] - 1 for result in results])
     assert np.sqrt(np.mean(errors**2)) < 1.04 / 8  # HyperBall's own
     assert abs(errors.mean()) < 3 * errors.mean(axis=1).std() / np.sqrt(150) + 0.5 / 64
-    stated = np.array([result.certainty.grain[some] / exact[some] for result in results])  # type: ignore[attr-defined]
+    stated = np.array([result.error_model.dispersion[some] / exact[some] for result in results])  # type: ignore[attr-defined]
     assert 0.82 < np.sqrt(np.mean(errors**2 / stated)) < 1.18
 
 
 @given(graph=webs.graphs(max_pages=12, max_links=30))
 def test_tiny_graphs_are_nearly_exact(graph: Graph) -> None:
-    """Twelve domains collide little in 1,024 registers; a collision loses one domain, and the interval tells of it."""
+    """Twelve domains collide little in 1,024 registers; a collision loses one domain, within the interval."""
     balls = hyperball(graph, registers=1024, keep=[1, 2, 3])
     exact = graph_distances.harmonic(graph)
     assert np.abs(balls.harmonic().scores - exact).max() < 0.6
@@ -102,27 +110,27 @@ def test_depth_ends_the_levels() -> None:
     assert hyperball(webs.chain(30), 1).harmonic().scores.tolist() == [0.0] + [1.0] * 29
 
 
-def test_a_path_round_a_cycle_does_not_count_the_domain_itself() -> None:
-    assert ball_supporters(webs.cycle(2), registers=1024).scores.tolist() == [0, 0]
-    assert ball_supporters(webs.cycle(3), 3, registers=1024).scores.tolist() == [0, 0, 0]
+def test_a_path_around_a_cycle_does_not_count_the_domain_itself() -> None:
+    assert supporters(webs.cycle(2), registers=1024).scores.tolist() == [0, 0]
+    assert supporters(webs.cycle(3), 3, registers=1024).scores.tolist() == [0, 0, 0]
 
 
 def test_threads_and_blocks_do_not_change_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = webs.random_web(3000, 20_000, 5)
     monkeypatch.setattr("surveyor.rank.sweeps.BLOCK", 1 << 11)
-    one = hyperball(graph, threads=1, keep=[2, 4])
-    four = hyperball(graph, threads=4, keep=[2, 4])
+    one = hyperball(graph, resources=Resources(threads=1), keep=[2, 4])
+    four = hyperball(graph, resources=Resources(threads=4), keep=[2, 4])
     monkeypatch.undo()
-    whole = hyperball(graph, threads=2, keep=[2, 4])
+    whole = hyperball(graph, resources=Resources(threads=2), keep=[2, 4])
     for other in (four, whole):
         assert other.harmonic().raw.tobytes() == one.harmonic().raw.tobytes()
-        assert other.grain.tobytes() == one.grain.tobytes()
+        assert other.dispersion.tobytes() == one.dispersion.tobytes()
         assert all(np.array_equal(other.kept[depth], one.kept[depth]) for depth in (2, 4))
     assert hyperball(graph, rng=8).totals.tobytes() != one.totals.tobytes()
 
 
 @pytest.mark.parametrize("pages", [0, 1, 5])
-def test_without_links_nothing_leads_anywhere(pages: int) -> None:
+def test_graphs_without_links(pages: int) -> None:
     nothing = np.empty(0, np.int64)
     graph = Graph.from_arrays(nothing, nothing, pages)
     balls = hyperball(graph, keep=[2])
@@ -134,22 +142,22 @@ def test_without_links_nothing_leads_anywhere(pages: int) -> None:
 
 def test_memory_chooses_the_registers() -> None:
     graph = webs.chain(100)
-    assert harmonic(graph, memory=2 * 100 * 300).method["registers"] == 256
-    assert harmonic(graph, memory=1 << 40).method["registers"] == 1024
-    with pytest.raises(UsageError, match=r"1,000 bytes are too few for 100 domains\n  hint: the least is 3,200 bytes"):
-        harmonic(graph, memory=1000)
+    assert harmonic(graph, resources=Resources(memory=2 * 100 * 300)).method["registers"] == 256
+    assert harmonic(graph, resources=Resources(memory=1 << 40)).method["registers"] == 1024
+    with pytest.raises(UsageError, match="memory must be at least 3,200 bytes for 100 domains, got 1,000"):
+        harmonic(graph, resources=Resources(memory=1000))
 
 
-def test_wrong_arguments_get_a_sentence() -> None:
+def test_invalid_arguments() -> None:
     graph = webs.chain(4)
     for registers in (0, 8, 48, 2048):
-        with pytest.raises(UsageError, match=f"{registers} registers are not a power of two from 16 to 1024"):
+        with pytest.raises(UsageError, match=rf"registers must be a power of two in \[16, 1024\], got {registers}"):
             hyperball(graph, registers=registers)
-    with pytest.raises(UsageError, match="depth 0 is no level"):
-        ball_supporters(graph, 0)
-    with pytest.raises(UsageError, match=r"level 3 cannot be kept\n  hint: levels go from 1 to 2"):
+    with pytest.raises(UsageError, match="depth must be at least 1 or None, got 0"):
+        supporters(graph, 0)
+    with pytest.raises(UsageError, match=r"keep must hold levels in \[1, 2\], got 3"):
         hyperball(graph, 2, keep=[3])
-    with pytest.raises(UsageError, match=r"level 2 was not kept\n  hint: hyperball\(graph, keep=\[2\]\)"):
+    with pytest.raises(UsageError, match=r"depth 2 .*\n  hint: hyperball\(graph, keep=\[2\]\)"):
         hyperball(graph).supporters(2)
 
 
@@ -161,4 +169,4 @@ def test_the_result_is_a_reputation() -> None:
     rows = score.to_dict(2)
     assert rows["registers"] == 64
     assert rows["domains"][0]["low"] <= 3 <= rows["domains"][0]["high"] + 0.01
-    assert ball_supporters(graph).interval("d") == (1.0, 3.0)
+    assert supporters(graph).interval("d") == (1.0, 3.0)

@@ -19,19 +19,28 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.rank.explain import explain
 from surveyor.rank.pagerank import pagerank
-from surveyor.report import numbers
-from surveyor.report.explained import link_rows, origin_rows, rows_table, title
-from surveyor.report.html import Report, render, write_report
-from surveyor.report.pages import near_ties, page_table, top_pages
-from surveyor.report.plots import error_plot, share_plot
-from surveyor.report.scores import check_names, check_suffix, read_start, write_scores
+from surveyor.report import html_page, numbers
+from surveyor.report.explanation import link_rows, origin_rows, rows_table, title_line
+from surveyor.report.ranking import (
+    RankingReport,
+    check_names,
+    check_suffix,
+    error_plot,
+    near_ties,
+    page_table,
+    ranking_html,
+    read_start,
+    share_plot,
+    top_pages,
+    write_ranks_file,
+)
 from surveyor.report.tables import Table, plain_lines, write_csv, write_text
 from surveyor.store.tabular import unescape_cell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surveyor.rank.ranking import Ranking
+    from surveyor.rank.pagerank import Ranking
 
 NASTY = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">&amp;"
 CONTROL = "red\x1b[31m\u202ename\udcff"
@@ -149,11 +158,11 @@ def test_rich_table_takes_markup_and_escapes_literally() -> None:
 
 def test_explanation_parts_sum_to_one(graph: Graph, ranking: Ranking) -> None:
     for page in range(graph.pages):
-        told = explain(graph, ranking, page, count=1)
-        for rows in (link_rows(told), origin_rows(told)):
+        explanation = explain(graph, ranking, page, top=1)
+        for rows in (link_rows(explanation), origin_rows(explanation)):
             table = rows_table(rows, "from")
             assert math.isclose(sum(record[1] for record in table.records), 1, abs_tol=1e-6)
-        assert f"of 5   {told.in_links} in-link" in title(ranking, told)
+        assert f"of 5   {explanation.in_links} in-link" in title_line(ranking, explanation)
 
 
 class Tags(HTMLParser):
@@ -174,8 +183,8 @@ class Tags(HTMLParser):
         self.words.append(data)
 
 
-def _report(graph: Graph, ranking: Ranking, title: str = "A web") -> Report:
-    return Report(title, graph, ranking, explain(graph, ranking, 0), "surveyor rank a.graph")
+def _report(graph: Graph, ranking: Ranking, title: str = "A web") -> RankingReport:
+    return RankingReport(title, graph, ranking, explain(graph, ranking, 0), "surveyor rank a.graph")
 
 
 def check_harmless(page: str) -> None:
@@ -195,7 +204,7 @@ def check_harmless(page: str) -> None:
     "page names with HTML and scripts (report of a ranking)", area="output", must_hold="no script, no external resource"
 )
 def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
-    path = write_report(_report(graph, ranking, title=NASTY), tmp_path / "report.html")
+    path = html_page.write(ranking_html(_report(graph, ranking, title=NASTY)), tmp_path / "report.html")
     page = path.read_text("utf-8")
     check_harmless(page)
     assert page.count("<svg") == 2
@@ -203,8 +212,8 @@ def test_report_is_one_harmless_file(graph: Graph, ranking: Ranking, tmp_path: P
 
 
 def test_report_is_the_same_every_time_and_follows_dark_mode(graph: Graph, ranking: Ranking) -> None:
-    page = render(_report(graph, ranking))
-    assert page == render(_report(graph, ranking))
+    page = ranking_html(_report(graph, ranking))
+    assert page == ranking_html(_report(graph, ranking))
     assert "prefers-color-scheme: dark" in page
     for plot in (share_plot(graph, ranking), error_plot(ranking)):
         assert "var(--one)" in plot
@@ -212,18 +221,18 @@ def test_report_is_the_same_every_time_and_follows_dark_mode(graph: Graph, ranki
 
 
 def test_report_without_plots(graph: Graph, ranking: Ranking) -> None:
-    page = render(Report("A web", graph, ranking, explain(graph, ranking, 0), "", plots=False))
+    page = ranking_html(RankingReport("A web", graph, ranking, explain(graph, ranking, 0), "", plots=False))
     assert "<svg" not in page
     assert "Top pages" in page
 
 
 def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_path: Path) -> None:
     for name in ("ranks.csv", "ranks.csv.gz", "ranks.npy"):
-        start = read_start(graph, write_scores(graph, ranking, tmp_path / name))
+        start = read_start(graph, write_ranks_file(graph, ranking, tmp_path / name))
         assert np.array_equal(start.scores, ranking.scores)
         assert start.known == start.ranks == graph.pages
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(write_scores(graph, ranking, tmp_path / "ranks.parquet"))
+    table = parquet.read_table(write_ranks_file(graph, ranking, tmp_path / "ranks.parquet"))
     assert table.column_names == ["page", "share", "name"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "ranks.csv", "ranks.csv.gz", "ranks.npy", "ranks.parquet",
@@ -233,7 +242,7 @@ def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_pa
 def test_common_crawl_ranks_start_a_graph_that_has_changed(tmp_path: Path) -> None:
     old = Graph.from_edges([("a.example", "b.example"), ("b.example", "a.example"), ("c.example", "a.example")])
     ranking = pagerank(old)
-    path = write_scores(old, ranking, tmp_path / "ranks.txt.gz")
+    path = write_ranks_file(old, ranking, tmp_path / "ranks.txt.gz")
     new = Graph.from_edges([("new.example", "a.example"), ("b.example", "c.example")])
     start = read_start(new, path)
     assert start.scores[new.page("a.example")] == pytest.approx(ranking.share("a.example"))
@@ -246,16 +255,16 @@ def test_parquet_ranks_start_a_ranking(tmp_path: Path) -> None:
     named = Graph.from_edges([("a", "b"), ("b", "a"), ("c", "a")])
     for graph in (named, Graph(named.indptr, named.indices)):
         ranking = pagerank(graph)
-        start = read_start(graph, write_scores(graph, ranking, tmp_path / "ranks.parquet"))
+        start = read_start(graph, write_ranks_file(graph, ranking, tmp_path / "ranks.parquet"))
         assert np.array_equal(start.scores, ranking.scores)
     with pytest.raises(InputError, match="none of the 3 ranks"):
         read_start(Graph.from_edges([("x", "y")]), tmp_path / "ranks.parquet")
 
 
-def test_common_crawl_ranks_are_refused_where_names_are_not_hosts(tmp_path: Path) -> None:
+def test_common_crawl_ranks_are_rejected_where_names_are_not_hosts(tmp_path: Path) -> None:
     graph = Graph.from_edges([("https://www.site73.example/", "https://b.example/")])
     with pytest.raises(UsageError, match="hosts or domains"):
-        write_scores(graph, pagerank(graph), tmp_path / "ranks.txt.gz")
+        write_ranks_file(graph, pagerank(graph), tmp_path / "ranks.txt.gz")
     check_names(graph, "ranks.csv")
     check_names(Graph.from_edges([("a.example", "b.example")]), "ranks.txt")
 
@@ -263,20 +272,26 @@ def test_common_crawl_ranks_are_refused_where_names_are_not_hosts(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.npy", "no"), ("a.npy", ""), ("a.csv", "x,y\n1,2\n"), ("a.csv", ""), ("a.csv", "page,share,name\n0\n"),
-        ("a.csv", "page,share\n0,0.5\n"), ("a.txt", "no"), ("a.parquet", ""),
+        ("a.npy", "no"),
+        ("a.npy", ""),
+        ("a.csv", "x,y\n1,2\n"),
+        ("a.csv", ""),
+        ("a.csv", "page,share,name\n0\n"),
+        ("a.csv", "page,share\n0,0.5\n"),
+        ("a.txt", "no"),
+        ("a.parquet", ""),
     ],
-)  # fmt: skip
-def test_what_is_no_ranks_is_refused(name: str, text: str, graph: Graph, tmp_path: Path) -> None:
+)
+def test_files_that_hold_no_ranks_are_rejected(name: str, text: str, graph: Graph, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as caught:
         read_start(graph, tmp_path / name)
-    assert refused.value.hint
+    assert caught.value.hint
 
 
-def test_scores_of_another_graph_and_unknown_suffixes_are_refused(graph: Graph, tmp_path: Path) -> None:
+def test_scores_of_another_graph_and_unknown_suffixes_are_rejected(graph: Graph, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones(99))
     with pytest.raises(InputError, match="99 scores"):
         read_start(graph, tmp_path / "a.npy")
-    with pytest.raises(UsageError, match="tells no format"):
+    with pytest.raises(UsageError, match=r"ranks\.xyz has no known suffix"):
         check_suffix("ranks.xyz")

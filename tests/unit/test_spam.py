@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.spam_statistics import Difference, Measure, compare_by_bootstrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,16 +18,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.graph.synthetic.spam import buy_links, low_domains, plant_clique, plant_exchange, plant_farm
-from surveyor.rank.compare.labels import read_labels
-from surveyor.rank.compare.spam import (
-    BEYOND,
-    Difference,
-    Measure,
-    admitted,
-    bad_places,
-    compare_by_bootstrap,
-    top_lists,
-)
+from surveyor.rank.spam import BEYOND, bad_domains_in, positions_in, read_labels, top_lists
 from webs import graphs
 
 FORMS = {
@@ -54,7 +46,7 @@ def supporters(graph: Graph, depth: int) -> np.ndarray:
 
 
 def compared(one: np.ndarray, other: np.ndarray, bad: np.ndarray, first: int, **options: Any) -> Difference:
-    return compare_by_bootstrap(("one", bad_places(one, bad)), ("other", bad_places(other, bad)), first, **options)
+    return compare_by_bootstrap(("one", positions_in(one, bad)), ("other", positions_in(other, bad)), first, **options)
 
 
 def ranked(scores: np.ndarray) -> np.ndarray:
@@ -80,24 +72,24 @@ def test_labels_come_from_the_column_that_is_named_or_numbered(tmp_path: Path) -
     numbered = read_labels(saved(tmp_path, "nodes.tsv", FORMS["sniffed"]), label=2)
     assert dict(headed.domains) == dict(numbered.domains) == {"bad.com": "x", "worse.co.uk": "y", "worst.org": "x"}
     assert set(headed.labelled("x").domains) == {"bad.com", "worst.org"}
-    with pytest.raises(UsageError, match=r"no domain in .* has a label z\n.*there are: x, y"):
+    with pytest.raises(UsageError, match=r"no domain in .* has the label z\n.*its labels are: x, y"):
         headed.labelled("z")
     other = read_labels(tmp_path / "headed.csv", domain="Domain", label="globalrank")
     assert other.domains["worst.org"] == "3"
 
 
-def test_a_host_stands_for_its_domain_only_if_asked(tmp_path: Path) -> None:
+def test_a_host_counts_as_its_domain_only_if_requested(tmp_path: Path) -> None:
     path = saved(tmp_path, "hosts.txt", "0.0.0.0 ads.news.com\n0.0.0.0 www.bad.com\n0.0.0.0 local\n")
     assert set(read_labels(path).domains) == {"news.com", "bad.com"}
     strict = read_labels(path, hosts=False)
-    assert (set(strict.domains), strict.below, strict.unread) == ({"bad.com"}, 1, 1)
+    assert (set(strict.domains), strict.subdomains, strict.invalid) == ({"bad.com"}, 1, 1)
 
 
 def test_domains_of_a_list_are_found_in_a_graph(tmp_path: Path) -> None:
     labels = read_labels(saved(tmp_path, "nodes.tsv", FORMS["sniffed"]), label=2)
-    found = labels.among(Names.of(["good.org", "worst.org", "x.net", "bad.com"]))
+    found = labels.in_graph(Names.of(["good.org", "worst.org", "x.net", "bad.com"]))
     assert (found.ids.tolist(), found.labels, found.listed, found.warning) == ([1, 3], ("x", "x"), 3, "")
-    none = labels.among(Names.of(["good.org"]))
+    none = labels.in_graph(Names.of(["good.org"]))
     assert none.warning == f"none of the 3 domains in {tmp_path / 'nodes.tsv'} is in the graph"
 
 
@@ -111,11 +103,11 @@ def test_domains_of_a_list_are_found_in_a_graph(tmp_path: Path) -> None:
         (b"a.com,1\n", {"label": 7}, "has no column 7"),
         (b"rank,number\n1,2\n", {}, "has no column of domains"),
         (b"a.com\n", {"label": 1}, "has no columns"),
-        (b"\x89PNG\0\0\0\0", {}, "is no text"),
+        (b"\x89PNG\0\0\0\0", {}, "is not a text file"),
         (b"\x1f\x8b\x08\x00broken", {}, "truncated or damaged"),
     ],
 )
-def test_a_bad_list_is_one_clear_sentence(
+def test_invalid_lists_are_rejected(
     content: bytes, options: dict[str, int | str], problem: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "list.txt"
@@ -126,7 +118,7 @@ def test_a_bad_list_is_one_clear_sentence(
     assert caught.value.hint
 
 
-def test_a_list_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_list(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.txt cannot be read"):
         read_labels(tmp_path / "nowhere.txt")
     with pytest.raises(InputError, match="is a folder"):
@@ -136,22 +128,22 @@ def test_a_list_that_is_not_there(tmp_path: Path) -> None:
 @given(st.permutations(range(12)), st.sets(st.integers(0, 15)), st.integers(0, 12))
 def test_places_counts_and_areas_are_those_of_counting(order: list[int], bad: set[int], told: int) -> None:
     ids, listed = np.array(order[:told], np.int64), np.array(sorted(bad), np.int64)
-    here = admitted("x", ids, listed)
+    here = bad_domains_in("x", ids, listed)
     curve = [sum(node in bad for node in order[:r]) for r in range(1, told + 1)]
-    assert here.curve(np.arange(1, told + 1)).tolist() == curve
-    assert [here.among(r) for r in range(1, told + 1)] == curve
+    assert here.counts(np.arange(1, told + 1)).tolist() == curve
+    assert [here.count(r) for r in range(1, told + 1)] == curve
     assert here.first == next((r for r, count in enumerate(curve, 1) if count), None)
     worst = sum(min(r, len(bad)) for r in range(1, told + 1))
     assert here.area() == pytest.approx(sum(curve) / worst if worst else 0.0)
-    places = bad_places(ids, listed)
+    places = positions_in(ids, listed)
     assert all((place == BEYOND) == (node not in order[:told]) for node, place in zip(listed, places, strict=True))
 
 
 def test_rankings_and_lists_hold_each_domain_once() -> None:
     with pytest.raises(UsageError, match="a ranking names a domain twice"):
-        bad_places(np.array([1, 2, 1]), np.array([1]))
+        positions_in(np.array([1, 2, 1]), np.array([1]))
     with pytest.raises(UsageError, match="listed twice"):
-        bad_places(np.array([1, 2]), np.array([1, 1]))
+        positions_in(np.array([1, 2]), np.array([1, 1]))
 
 
 def test_top_lists_side_by_side() -> None:
@@ -267,7 +259,7 @@ def test_a_planted_clique_enters_the_top_by_in_links_but_not_by_supporters(rng: 
     web = synthetic_web(replace(PRESETS["domains"], pages=3_000, farms=0.0, exchanges=0.0), rng=rng, names=False)
     spoilt, members = plant_clique(web.graph, 120, np.random.default_rng(rng), new=new)
     top = 100
-    by_links = admitted("in", ranked(spoilt.in_links.degrees()), members)
-    by_supporters = admitted("supp2", ranked(supporters(spoilt, 2)), members)
-    assert by_links.among(top) > top // 4
-    assert by_supporters.among(top) == 0
+    by_links = bad_domains_in("in", ranked(spoilt.in_links.degrees()), members)
+    by_supporters = bad_domains_in("supp2", ranked(supporters(spoilt, 2)), members)
+    assert by_links.count(top) > top // 4
+    assert by_supporters.count(top) == 0

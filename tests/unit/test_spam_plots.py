@@ -6,9 +6,10 @@ import io
 
 import numpy as np
 import pytest
+from experiments.spam_statistics import NAME, places_plot
 
-from surveyor.rank.compare.spam import Admitted, admitted, top_lists
-from surveyor.report.spam_plots import NAME, admitted_plot, places_plot, top_table
+from surveyor.rank.spam import BadDomains, bad_domains_in, top_lists
+from surveyor.report.domain_scores import spam_plot, top_table
 from surveyor.report.tables import plain_lines, write_csv
 from test_race import words_in
 from test_report import CONTROL, NASTY
@@ -16,40 +17,40 @@ from test_report import CONTROL, NASTY
 BAD = np.arange(0, 1_000, 10)
 
 
-def found(name: str, seed: int) -> Admitted:
-    return admitted(name, np.random.default_rng(seed).permutation(1_000), BAD)
+def found(name: str, seed: int) -> BadDomains:
+    return bad_domains_in(name, np.random.default_rng(seed).permutation(1_000), BAD)
 
 
-def test_curves_begin_at_the_first_bad_domain_and_end_with_all() -> None:
+def test_curves_start_at_the_first_bad_domain_and_end_with_all() -> None:
     here = found("in", 1)
-    plot = admitted_plot([here, found("supp2", 2)])
+    plot = spam_plot([here, found("supp2", 2)])
     words = words_in(plot)
-    assert all(word in words for word in ("in", "supp2", "first so many domains", "bad ones among them"))
+    assert all(word in words for word in ("in", "supp2", "rank", "bad domains up to this rank"))
     assert plot.count("var(--one)") >= 1
     assert plot.count("var(--two)") >= 1
-    assert plot == admitted_plot([here, found("supp2", 2)])
+    assert plot == spam_plot([here, found("supp2", 2)])
 
 
 def test_a_row_for_each_ranking_with_the_first_place_in_words() -> None:
     one, other = found("in", 1), found("supp2", 2)
     words = words_in(places_plot([one, other]))
     assert all(word in words for word in ("in", "supp2", f" {one.first:,} ", f" {other.first:,} "))
-    clean = Admitted("clean", np.empty(0, np.int64), 1_000, 3)
+    clean = BadDomains("clean", np.empty(0, np.int64), 1_000, 3)
     assert "none" in words_in(places_plot([clean]))
-    assert "after 100" in words_in(places_plot([Admitted("late", np.array([900]), 1_000, 3)], first=100))
+    assert "after 100" in words_in(places_plot([BadDomains("late", np.array([900]), 1_000, 3)], first=100))
 
 
 @pytest.mark.parametrize("name", ["_hidden", "$x^", "日本語", NASTY, CONTROL, ""])
 def test_any_name_can_be_drawn(name: str) -> None:
-    for plot in (admitted_plot([found(name, 1)]), places_plot([found(name, 1)])):
+    for plot in (spam_plot([found(name, 1)]), places_plot([found(name, 1)])):
         assert "\x1b" not in plot
         assert not name.isprintable() or name[:NAME] in words_in(plot)
 
 
 def test_little_to_draw() -> None:
-    nothing = Admitted("x", np.empty(0, np.int64), 0, 0)
-    for few in ([], [nothing], [Admitted("y", np.array([1]), 1, 1)]):
-        assert admitted_plot(few).startswith("<svg")
+    nothing = BadDomains("x", np.empty(0, np.int64), 0, 0)
+    for few in ([], [nothing], [BadDomains("y", np.array([1]), 1, 1)]):
+        assert spam_plot(few).startswith("<svg")
         assert places_plot(few).startswith("<svg")
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from surveyor import Graph, explain, pagerank
 from surveyor.graph.names import Names
 from surveyor.graph.sites import hosts_of
-from surveyor.rank.explain import Explanation
-from surveyor.rank.templates import Template, find_templates
+from surveyor.rank.explain import Explanation, Template, find_templates
 from webs import random_web
 
 A, B, C = "https://a.example/", "https://b.example/", "http://c.example:8080/"
@@ -66,7 +65,7 @@ def test_a_footer_is_told_from_links_in_the_text() -> None:
     assert members(graph, template) == set(urls[:150])
     assert {graph.name(page) for page in template.core.tolist()} == {GOAL, *box(A, "footer", 4)}
     assert template.host == "a.example"
-    assert template.part == pytest.approx(150 / 170)
+    assert template.fraction == pytest.approx(150 / 170)
 
 
 def test_authors_who_link_from_pages_with_one_navigation_make_no_template() -> None:
@@ -194,14 +193,14 @@ def test_an_explanation_counts_a_template_once_and_sums_to_one() -> None:
     put(links, [GOAL], [urls[0]])
     why = told(links)
     (group,) = why.templates
-    assert (group.pages, len(group.shared), why.in_links) == (150, 5, 170)
+    assert (group.pages, len(group.shared_links), why.in_links) == (150, 5, 170)
     assert (len(why.links), why.other_pages) == (10, 10)
     assert {part.name for part in why.links} <= set(urls[150:170])
-    whole = group.part + sum(part.part for part in why.links) + why.other_links + why.stuck + why.teleport
+    whole = group.fraction + sum(part.fraction for part in why.links) + why.other_links + why.dangling + why.teleport
     assert whole == pytest.approx(1, abs=1e-9)
-    assert why.without is not None
-    assert why.without.links == 150
-    assert why.to_dict()["without"]["share"] < why.share
+    assert why.without_templates is not None
+    assert why.without_templates.links == 150
+    assert why.to_dict()["without_templates"]["share"] < why.share
 
 
 def test_two_links_to_a_page_count_twice() -> None:
@@ -209,8 +208,8 @@ def test_two_links_to_a_page_count_twice() -> None:
     graph = Graph(np.array([0, 3, 4, 5]), np.array([1, 1, 2, 1, 0], np.int32), names=Names.of([A, B, C]))
     why = explain(graph, pagerank(graph, tolerance=1e-12), B)
     assert why.in_links == 3
-    assert {(part.name, part.times, part.links) for part in why.links} == {(A, 2, 3), (B, 1, 1)}
-    assert sum(part.part for part in why.links) + why.teleport == pytest.approx(1, abs=1e-9)
+    assert {(part.name, part.links, part.out_links) for part in why.links} == {(A, 2, 3), (B, 1, 1)}
+    assert sum(part.fraction for part in why.links) + why.teleport == pytest.approx(1, abs=1e-9)
     owners, goals = graph.distinct_links_from(np.arange(3))
     assert list(zip(owners.tolist(), goals.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 1), (2, 0)]
 

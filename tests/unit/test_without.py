@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from oracles import dense_pagerank
 from surveyor import Graph, pagerank
-from surveyor.rank.chains import shortest_chain
-from surveyor.rank.without import remove_links, without_links
+from surveyor.rank.explain import rank_without_links, remove_links, shortest_path
 from webs import graphs, random_web
 
 
@@ -40,7 +39,7 @@ def test_the_links_are_gone_in_both_directions(graph: Graph, data: st.DataObject
 
 
 @given(
-    graphs(), st.data(), st.booleans(), st.sampled_from(["teleport", "uniform", "given"]), st.sampled_from([0.1, 1e-9])
+    graphs(), st.data(), st.booleans(), st.sampled_from(["teleport", "uniform", "custom"]), st.sampled_from([0.1, 1e-9])
 )
 @settings(max_examples=200, deadline=None)
 def test_share_and_position_are_those_of_a_dense_solve(graph, data, personal, dangling, tolerance):  # type: ignore[no-untyped-def]
@@ -49,11 +48,11 @@ def test_share_and_position_are_those_of_a_dense_solve(graph, data, personal, da
     alike = np.full(graph.pages, 1 / graph.pages)
     jump = np.eye(graph.pages)[0] if personal else alike
     last = np.eye(graph.pages)[-1]
-    stuck_to = {"teleport": jump, "uniform": alike, "given": last}[dangling]
+    stuck_to = {"teleport": jump, "uniform": alike, "custom": last}[dangling]
     ranking = pagerank(
-        graph, 0.85, tolerance, jump if personal else None, dangling=last if dangling == "given" else dangling
+        graph, 0.85, tolerance, jump if personal else None, dangling=last if dangling == "custom" else dangling
     )
-    told = without_links(graph, ranking, target, sources)
+    told = rank_without_links(graph, ranking, target, sources)
     truth = dense_pagerank(plainly_without(graph, target, set(sources.tolist())), 0.85, jump, stuck_to)
     assert told.links == sources.size
     assert abs(told.share - truth[target]) <= told.error
@@ -67,14 +66,14 @@ def test_a_decided_position_is_the_true_one_and_close_pages_are_not_decided() ->
     ranking = pagerank(graph, tolerance=1e-3)
     target = int(ranking.top(1)[0])
     sources = graph.in_links_of(target)[5:]
-    told = without_links(graph, ranking, target, sources)
+    told = rank_without_links(graph, ranking, target, sources)
     alike = np.full(300, 1 / 300)
     truth = dense_pagerank(plainly_without(graph, target, set(sources.tolist())), 0.85, alike, alike)
-    assert told.decided
+    assert told.certain
     assert told.position == np.count_nonzero(truth > truth[target]) + 1 > ranking.position(target)
     star = Graph.from_arrays(np.array([0, 0, 0, 1, 2, 3]), np.array([1, 2, 3, 0, 0, 0]), 4)
-    twin = without_links(star, pagerank(star), 1, np.array([], np.int32))
-    assert not twin.decided
+    twin = rank_without_links(star, pagerank(star), 1, np.array([], np.int32))
+    assert not twin.certain
     assert (twin.best, twin.worst) == (2, 4)
 
 
@@ -82,7 +81,7 @@ def test_a_decided_position_is_the_true_one_and_close_pages_are_not_decided() ->
 def test_chains_are_as_short_as_can_be(graph: Graph, data: st.DataObject) -> None:
     page = st.integers(0, graph.pages - 1)
     target, starts = data.draw(page), data.draw(st.lists(page, max_size=3, unique=True))
-    chain = shortest_chain(graph, np.array(starts, np.int64), target)
+    chain = shortest_path(graph, np.array(starts, np.int64), target)
     steps = dict.fromkeys(starts, 0)
     queue = deque(starts)
     while queue:
@@ -103,4 +102,4 @@ def test_chains_are_as_short_as_can_be(graph: Graph, data: st.DataObject) -> Non
 def test_long_chains(length: int) -> None:
     ids = np.arange(length - 1)
     graph = Graph.from_arrays(ids, ids + 1, length)
-    assert shortest_chain(graph, np.array([0]), length - 1) == tuple(range(length))
+    assert shortest_path(graph, np.array([0]), length - 1) == tuple(range(length))

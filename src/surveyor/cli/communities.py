@@ -69,10 +69,9 @@ class Told:
 
 def check(path: str, wish: Wish, given: Mapping[str, Any], **files: str | None) -> None:
     """Refuse what cannot work, before any of it is done."""
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
     from surveyor.estimate.community.beginning import extra_pages
-    from surveyor.report.column_files import check_file
-    from surveyor.report.scores import check_place
+    from surveyor.report.column_files import check_file, check_place
     from surveyor.report.svg import check_plots
 
     live = is_survey(path) and not wish.replay
@@ -113,7 +112,7 @@ def _apart(files: Mapping[str, str | None]) -> None:
 
 def estimated(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -> Told:
     """Read around the local pages of a graph or survey, and estimate."""
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
 
     if not is_survey(path):
         return _simulated(output, path, wish)
@@ -127,7 +126,7 @@ def estimated(output: Output, path: str, wish: Wish, given: Mapping[str, Any]) -
 def _simulated(output: Output, path: str, wish: Wish) -> Told:
     """Let a graph play the web."""
     from surveyor.cli.community_page import local_entry
-    from surveyor.cli.ranked import open_graph
+    from surveyor.cli.graph_source import open_graph
     from surveyor.estimate.community.community import community
     from surveyor.estimate.community.local import local_pages
     from surveyor.report.numbers import counted

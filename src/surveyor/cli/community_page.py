@@ -23,7 +23,7 @@ ORIGIN = re.compile(r"https?://[^/?#]+")
 
 def local_entry(pages: IdArray, name: Callable[[int], str], names: Names | None, text: str) -> int:
     """Find a local page by its name, by its path alone, or by its id as #3; return which of them it is."""
-    from surveyor.cli.pages import ID
+    from surveyor.cli.graph_source import ID
 
     found = _spelt(pages, names, text)
     if found is None and (ID.fullmatch(text) or (names is None and text.isdecimal())):

@@ -1,8 +1,11 @@
-"""`surveyor domains`: which domains deserve trust, how sure that is, and how many pages each may take."""
+"""`surveyor domains`: score the domains of a graph, with confidence intervals, spam figures and page budgets."""
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -10,31 +13,113 @@ import click
 
 from surveyor.cli import options
 from surveyor.cli.suggested import typed
+from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from surveyor.arrays import IntArray
     from surveyor.cli.output import Output
     from surveyor.crawler.budgets import Plan
-    from surveyor.report.reputations import Told
+    from surveyor.graph.condense import Condensed
+    from surveyor.graph.csr import Graph
+    from surveyor.graph.names import Names
+    from surveyor.rank.spam import Labels
+    from surveyor.report.domain_scores import DomainReport
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")  # a test compares them with the library's
-SUPPORTERS = ("tse", "supp", "bv")  # that have a level
+WITH_DEPTH = ("tse", "supp", "bv")  # scores that count supporters of a level
+CHECKED_NAMES = 100  # names that are checked for URLs
 
 
 class Scores(click.ParamType[tuple[str, ...]]):
-    """Names of scores with commas between them, or all."""
+    """Names of scores separated by commas, or all."""
 
     name = "scores"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Read names; one that is named twice counts once."""
+        """Parse names; a repeated name counts once."""
         if isinstance(value, tuple):
             return value
-        asked = [name.strip().lower() for name in str(value).split(",")]
-        for name in asked:
+        names = [name.strip().lower() for name in str(value).split(",")]
+        for name in names:
             if name not in (*SCORES, "all"):
-                self.fail(f"there is no score {name!r}; choose {', '.join(SCORES)} or all.", param, ctx)
-        usual = [name for name in SCORES if name != "supp"]  # which takes long
-        return tuple(dict.fromkeys(one for name in asked for one in (usual if name == "all" else [name])))
+                self.fail(f"unknown score {name!r}; choose {', '.join(SCORES)} or all.", param, ctx)
+        every = [name for name in SCORES if name != "supp"]  # which takes long
+        return tuple(dict.fromkeys(one for name in names for one in (every if name == "all" else [name])))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `surveyor domains`."""
+
+    score: tuple[str, ...]
+    top: int
+    error: float
+    p: float | None
+    depth: int
+    trusted: str | None
+    blacklist: tuple[str, ...]
+    budget: str | None
+    compare: tuple[str, str] | None
+    condense: bool
+    suffixes: str | None
+    private_suffixes: bool
+    memory: int | None
+    out: str | None
+    plot: str | None
+    rng: int
+    threads: int | None
+
+    def check(self) -> Plan | None:
+        """Reject options that cannot work together, before any work is done; return the budget."""
+        from surveyor.crawler import budgets
+        from surveyor.rank.domains.tse import check_p, check_target
+        from surveyor.report.column_files import check_file, check_place
+        from surveyor.report.svg import check_plots
+
+        if self.out:
+            check_file(self.out)
+        for path in filter(None, (self.out, self.plot)):
+            check_place(path)
+        if self.plot:
+            if not self.blacklist:
+                raise UsageError("--plot needs --blacklist, whose domains it draws", hint="add --blacklist FILE")
+            check_plots()
+        if self.compare and "tse" not in self.score:
+            raise UsageError("--compare needs the sample of tse", hint="add tse to --score")
+        if self.depth != 2 and (others := [name for name in self.score if name not in WITH_DEPTH]):
+            raise UsageError(
+                f"--depth must be 2 with --score {others[0]}, got {self.depth}",
+                hint=f"with --depth, choose --score {', '.join(WITH_DEPTH)}",
+            )
+        if self.p is not None:
+            check_p(self.p)
+        check_target(self.top, self.error)
+        plan = budgets.parse(self.budget) if self.budget else None
+        if plan and plan.trusted and not self.trusted:
+            raise UsageError(
+                f"--budget {self.budget} gives pages to trusted domains, and --trusted is missing",
+                hint="add --trusted FILE",
+            )
+        return plan
+
+    def check_names(self, graph: Graph, path: str) -> None:
+        """Reject options that need names if the graph has none, and domains to compare that it does not hold."""
+        flags = {
+            "--blacklist": self.blacklist,
+            "--trusted": self.trusted,
+            "--compare": self.compare,
+            "--condense": self.condense,
+        }
+        used = [flag for flag, value in flags.items() if value]
+        if graph.names is None and used:
+            verb = "needs" if len(used) == 1 else "need"
+            raise UsageError(
+                f"{' and '.join(used)} {verb} names, and {path} has none", hint="build it from a file with names"
+            )
+        for name in self.compare or ():
+            graph.page(name)
 
 
 @options.command("domains", table=True)
@@ -45,18 +130,20 @@ class Scores(click.ParamType[tuple[str, ...]]):
     default="tse",
     show_default=True,
     metavar="NAME",
-    help=f"{', '.join(SCORES)}, several with commas, or all (without supp).",
+    help=f"{', '.join(SCORES)}, several separated by commas, or all (without supp).",
 )
-@click.option("--top", type=options.Whole(1), default=20, show_default=True, metavar="R", help="Domains to list.")
+@click.option("--top", "-n", type=options.Whole(1), default=20, show_default=True, metavar="N", help="Domains to list.")
 @click.option(
     "--error",
     type=options.Share(),
     default=0.01,
     show_default=True,
     metavar="E",
-    help="Relative error wanted at rank R; tse samples as many as it takes.",
+    help="Relative standard error of tse at rank N, in (0, 1); it determines the sample size.",
 )
-@click.option("--p", type=options.Share(), metavar="P", help="Chance of a domain to be sampled by tse.  [by --error]")
+@click.option(
+    "--p", type=options.Share(), metavar="P", help="Sampling probability of tse, in (0, 1].  [chosen for --error]"
+)
 @click.option(
     "--depth",
     type=options.Whole(1),
@@ -65,128 +152,249 @@ class Scores(click.ParamType[tuple[str, ...]]):
     metavar="D",
     help="Level of the supporters that tse, supp and bv count.",
 )
-@click.option("--trusted", type=click.Path(), metavar="FILE", help="Domains you trust: adds trust and spam mass.")
+@click.option("--trusted", type=click.Path(), metavar="FILE", help="Trusted domains: adds trust and spam mass.")
 @click.option(
     "--blacklist",
     type=click.Path(),
     metavar="FILE",
     multiple=True,
-    help="Bad domains; says how many each score lets in. May be repeated.",
+    help="Bad domains: counts those at the top of each score. May be repeated.",
 )
-@click.option("--budget", metavar="SPEC", help="Pages a domain may take by its rank: star, power:0.8, flat:500.")
-@click.option("--compare", nargs=2, metavar="A B", help="How sure it is that A has more supporters than B (tse).")
-@click.option("--condense", is_flag=True, help="Turn a graph of hosts into one of domains first, as is done for URLs.")
-@click.option("--suffixes", type=click.Path(), metavar="FILE", help="A Public Suffix List of your own.")
-@click.option("--private-suffixes", is_flag=True, help="Let blogs of one provider be domains of their own.")
+@click.option("--budget", metavar="SPEC", help="Page budget of a domain by its rank: star, power:0.8, flat:500.")
+@click.option("--compare", nargs=2, metavar="A B", help="Confidence that A has more supporters than B (tse).")
+@click.option("--condense", is_flag=True, help="Condense a graph of hosts to domains first, as is done for URLs.")
+@click.option("--suffixes", type=click.Path(), metavar="FILE", help="A Public Suffix List to use instead.")
+@click.option("--private-suffixes", is_flag=True, help="Treat private suffixes (blogs of one provider) as domains.")
 @click.option(
     "--memory",
     type=options.Amount(),
     metavar="SIZE",
-    help="Memory to use; a graph folder beyond it is read as a stream.  [most of what is free]",
+    help="Memory limit; a larger graph folder is read as a stream.  [most of the free memory]",
 )
-@click.option(
-    "--out", "--parquet", "out", type=click.Path(), metavar="FILE", help="Write all domains: .csv, .parquet, .npy."
-)
-@click.option("--plot", type=click.Path(), metavar="FILE", help="Draw how many bad domains each score lets in (SVG).")
-@click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Seed of the sample.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write all domains: .csv, .csv.gz, .parquet, .npy.")
+@click.option("--plot", type=click.Path(), metavar="FILE", help="Draw the bad domains up to each rank (SVG).")
+@click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Random seed.")
 @options.threads
-def command(output: Output, *, graph: str, top: int, out: str | None, plot: str | None, budget: str | None,
-            blacklist: tuple[str, ...], trusted: str | None, compare: tuple[str, str] | None, condense: bool,
-            suffixes: str | None, private_suffixes: bool, **settings: Any) -> int:  # fmt: skip
-    """List the domains of GRAPH that deserve trust: those with many level-2 supporters.
+def command(output: Output, *, graph: str, **values: Any) -> int:
+    """List the most reputable domains of GRAPH: those with the most level-2 supporters.
 
-    A supporter of level 2 reaches a domain in two links and not in one. Anyone can register domains that link to his
-    own; to have many supporters he needs links from domains that many link to. Pages are put together by domain first.
+    A level-2 supporter reaches a domain in two links and not in one. Anyone can register domains that link to his own;
+    many supporters take links from domains that many link to. A graph of pages is condensed to domains first.
     """
-    from surveyor.cli import reputations
-    from surveyor.report.reputation_files import write_domains
-    from surveyor.web.suffixes import Suffixes
+    from surveyor.report.domain_scores import write_domains
 
-    plan = _check(out=out, plot=plot, budget=budget, blacklist=blacklist, trusted=trusted, compare=compare, top=top,
-                  **settings)  # fmt: skip
-    listed = reputations.read(output, blacklist, hosts=False)
-    vouched = reputations.read(output, [trusted] if trusted else [], hosts=True)
-    known = Suffixes(private=private_suffixes, file=suffixes)
-    own = suffixes is not None or private_suffixes
+    chosen = Options(**values)
+    plan = chosen.check()
+    bad = _read_lists(output, chosen.blacklist, hosts=False)
+    trusted = _read_lists(output, [chosen.trusted] if chosen.trusted else [], hosts=True)
     with ExitStack() as stack:
-        source = reputations.opened(
-            output, graph, stack, known, memory=settings["memory"], condense=condense, own_list=own
-        )
-        asked = [word for word, given in (("--blacklist", blacklist), ("--trusted", trusted), ("--compare", compare),
-                                          ("--condense", condense)) if given]  # fmt: skip
-        reputations.check_names(source, graph, asked, compare or ())
-        told = reputations.scored(output, source.place, vouched, plan, listed, top=top, **settings)
-        _show(output, graph, told, top, compare)
-        if out:
-            write_domains(told, out)
-            output.say(f"domains written to {out}")
-        if plot:
-            reputations.draw(output, told, plot)
-    steps = {} if plan else {"pages for each": typed("--budget", "star")}
-    more = {} if out else {"keep all of them": typed("--out", "domains.csv")}
-    output.next_steps({**steps, **more})
+        source = _open_domains(output, graph, stack, chosen)
+        chosen.check_names(source.graph, graph)
+        report = _score(output, source, chosen, plan, bad=bad, trusted=trusted)
+        _print_domains(output, graph, report, chosen)
+        if chosen.out:
+            write_domains(report, chosen.out)
+            output.say(f"domains written to {chosen.out}")
+        if chosen.plot:
+            _write_plot(output, report, chosen.plot)
+    steps = {} if plan else {"page budgets": typed("--budget", "star")}
+    if not chosen.out:
+        steps["save all domains"] = typed("--out", "domains.csv")
+    output.next_steps(steps)
     return 0
 
 
-def _check(*, out: str | None, plot: str | None, budget: str | None, blacklist: tuple[str, ...], trusted: str | None,
-           compare: tuple[str, str] | None, score: tuple[str, ...], depth: int, top: int, error: float,
-           p: float | None, **_: Any) -> Plan | None:  # fmt: skip
-    """Refuse what cannot work, before any of it is done; return the budget."""
-    from surveyor.crawler import budgets
-    from surveyor.errors import UsageError
-    from surveyor.rank.domains.tse import check_p, check_wanted
-    from surveyor.report.column_files import check_file
-    from surveyor.report.scores import check_place
-    from surveyor.report.svg import check_plots
+@dataclass(frozen=True, slots=True)
+class DomainSource:
+    """A graph of domains, and its folder if it has one, which can be read as a stream."""
 
-    if out:
-        check_file(out)
-    for path in filter(None, (out, plot)):
-        check_place(path)
-    if plot:
-        if not blacklist:
-            raise UsageError("--plot draws what a blacklist says", hint="add --blacklist FILE")
-        check_plots()
-    if compare and "tse" not in score:
-        raise UsageError("--compare needs the sample of tse", hint="add tse to --score")
-    if depth != 2 and (others := [name for name in score if name not in SUPPORTERS]):
-        raise UsageError(f"{others[0]} has no level {depth}", hint="with --depth, choose --score tse, supp or bv")
-    if p is not None:
-        check_p(p)
-    check_wanted(top, error)
-    plan = budgets.parse(budget) if budget else None
-    if plan and plan.trusted and not trusted:
-        raise UsageError(
-            f"the budget {budget} has pages for trusted domains, and none are named", hint="add --trusted FILE"
+    graph: Graph
+    folder: str | None = None
+
+
+def _open_domains(output: Output, path: str, stack: ExitStack, chosen: Options) -> DomainSource:
+    """Open a graph as one of domains: URLs, and hosts with --condense, are condensed to domains.
+
+    Temporary folders are removed when the stack is closed.
+    """
+    from surveyor.cli.graph_source import is_survey
+    from surveyor.web.suffixes import Suffixes
+
+    suffixes = Suffixes(private=chosen.private_suffixes, file=chosen.suffixes)
+    if is_survey(path):
+        from surveyor.survey.survey import Survey
+
+        survey = stack.enter_context(Survey(path))
+        condensed = survey.domain_graph(suffixes=suffixes)
+        _print_condensed(output, condensed)
+        return DomainSource(condensed.graph)
+    source = _open_source(output, path, stack, chosen.memory)
+    if source.graph.names is not None and (chosen.condense or _has_urls(source.graph.names)):
+        from surveyor.graph.condense import condense
+        from surveyor.graph.csr import Graph
+
+        folder = None if chosen.memory is None else _temporary_folder(stack) / "domains"
+        memory: dict[str, Any] = {} if chosen.memory is None else {"folder": folder, "memory": chosen.memory // 2}
+        graph = source.graph if source.folder is None else Graph.open(source.folder)  # verified: all of it is read
+        with output.progress() as progress:
+            condensed = condense(graph, suffixes=suffixes, progress=progress, **memory)
+        _print_condensed(output, condensed)
+        return DomainSource(condensed.graph, None if folder is None else str(folder))
+    if chosen.suffixes is not None or chosen.private_suffixes:
+        output.warn("the suffix list was not used: names are taken as domains; --condense condenses hosts")
+    return source
+
+
+def _open_source(output: Output, path: str, stack: ExitStack, memory: int | None) -> DomainSource:
+    """Open a graph folder, or read a file of links: into a folder if memory is limited."""
+    from surveyor.cli.graph_source import open_graph
+
+    if (Path(path) / "graph.json").is_file():
+        from surveyor.graph.csr import Graph
+
+        return DomainSource(Graph.open(path), path)
+    if memory is None:
+        return DomainSource(open_graph(output, path))
+    from surveyor.graph.formats import build_graph
+
+    folder = _temporary_folder(stack) / "graph"
+    with output.progress() as progress, options.format_means("`surveyor graph build --format`"):
+        graph = build_graph(path, folder, memory=memory // 2, progress=progress)
+    output.caveats(graph)
+    return DomainSource(graph, str(folder))
+
+
+def _temporary_folder(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="surveyor-")))
+
+
+def _has_urls(names: Names) -> bool:
+    """Return whether the names are URLs, by a sample of them."""
+    return any("://" in names[node] for node in range(0, len(names), max(1, len(names) // CHECKED_NAMES)))
+
+
+def _print_condensed(output: Output, condensed: Condensed) -> None:
+    from surveyor.report.graphs import condensed_with_care
+    from surveyor.report.numbers import counted
+
+    number = int(condensed.of.size)
+    verb = "is" if number == 1 else "are"
+    output.say(f"{counted(number, 'name')} {verb} on {counted(condensed.graph.pages, 'domain')}")
+    for line in condensed_with_care(condensed):
+        output.warn(line)
+
+
+def _read_lists(output: Output, paths: Iterable[str], *, hosts: bool) -> list[Labels]:
+    """Read lists of domains; warn about skipped entries. Unless `hosts`, hosts below a domain are skipped."""
+    from surveyor.rank.spam import read_labels
+    from surveyor.report.numbers import counted
+
+    lists = [read_labels(path, hosts=hosts) for path in paths]
+    for labels in lists:
+        if labels.subdomains:
+            skipped = f"{counted(labels.subdomains, 'host')} below a domain in {labels.source} skipped"
+            output.warn(f"{skipped}: an entry for a host does not describe its domain")
+        if labels.invalid:
+            output.warn(f"{counted(labels.invalid, 'name')} in {labels.source} skipped: not a domain")
+    return lists
+
+
+def _score(
+    output: Output,
+    source: DomainSource,
+    chosen: Options,
+    plan: Plan | None,
+    *,
+    bad: list[Labels],
+    trusted: list[Labels],
+) -> DomainReport:
+    """Compute the scores and look up the lists; report mode, memory and time."""
+    from surveyor.kernels.thread_pool import cores
+    from surveyor.rank.domains.scores import DomainOptions, domains, format_bytes, free_memory, needed_memory
+    from surveyor.report.domain_scores import DomainReport
+    from surveyor.report.numbers import counted, duration
+
+    names = [domain for labels in trusted for domain in labels.domains] if trusted else None
+    limit = chosen.memory or free_memory()
+    with output.progress() as progress, output.timed() as seconds:
+        result = domains(
+            source.folder or source.graph,
+            chosen.score,
+            top=chosen.top,
+            error=chosen.error,
+            trusted=names,
+            rng=chosen.rng,
+            options=DomainOptions(chosen.threads, chosen.memory, progress, p=chosen.p, depth=chosen.depth),
         )
-    return plan
+    graph, threads = result.graph, chosen.threads or cores()
+    if names and result.trust and (missing := len(names) - result.trust.trusted):
+        verb = "is" if missing == 1 else "are"
+        output.warn(f"{missing:,} of {counted(len(names), 'trusted domain')} {verb} not in the graph")
+    needed = max(needed_memory(name, graph.pages, graph.links, threads) for name in result.scores)
+    size = f"{counted(graph.pages, 'domain')}, {counted(graph.links, 'link')}"
+    memory = f"{format_bytes(needed)} needed, {format_bytes(limit)} allowed"
+    output.say(f"{size}; {result.mode} ({memory}), {duration(seconds[0])}")
+    return DomainReport(result, plan, _listed_ids(output, graph, bad), _listed_ids(output, graph, trusted))
 
 
-def _show(output: Output, graph: str, told: Told, top: int, compare: tuple[str, str] | None) -> None:
-    """Print the list, how sure it is, and what else was asked for."""
-    from surveyor.rank.domains.tse import outranks
-    from surveyor.report.reputations import lines, side_by_side, spam_table
+def _listed_ids(output: Output, graph: Graph, lists: list[Labels]) -> IntArray | None:
+    """Return the domains that are on one of the lists; warn of a list without any."""
+    import numpy as np
 
-    rows = told.domains.top(top)
-    sure = None if compare is None else outranks(told.domains.graph, told.domains.scores["tse"], *compare)
+    if not lists or graph.names is None:
+        return None
+    parts = []
+    for labels in lists:
+        listed = labels.in_graph(graph.names)
+        if listed.warning:
+            output.warn(f"{listed.warning}.")
+        parts.append(listed.ids)
+    return np.unique(np.concatenate(parts))
+
+
+def _print_domains(output: Output, path: str, report: DomainReport, chosen: Options) -> None:
+    """Print the list, its confidence, and the requested comparisons."""
+    from surveyor.rank.domains.tse import order_confidence
+    from surveyor.report.domain_scores import side_by_side, spam_table, summary_lines
+
+    scores, graph, compare = report.domains.scores, report.domains.graph, chosen.compare
+    rows = report.domains.top(chosen.top)
+    confidence = None if compare is None else order_confidence(graph, scores["tse"], *compare)
     if output.mode == "json":
-        graph_told = {"path": graph, "domains": told.domains.graph.pages, "links": told.domains.graph.links}
-        compared = {} if compare is None else {"compared": list(compare), "outranks": sure}
-        output.object("domains", {"graph": graph_told, **told.to_dict(rows, top), **compared})
+        size = {"path": path, "domains": graph.pages, "links": graph.links}
+        compared = {} if compare is None else {"compared": list(compare), "order_confidence": confidence}
+        output.object("domains", {"graph": size, **report.to_dict(rows, chosen.top), **compared})
         return
-    if len(told.domains.scores) == 1 or output.mode == "csv":
-        output.table(told.table(rows))
+    if len(scores) == 1 or output.mode == "csv":
+        output.table(report.table(rows))
     else:
-        for place, table in enumerate(side_by_side(told, top, output.width)):
-            if place:
+        for index, table in enumerate(side_by_side(report, chosen.top, output.width)):
+            if index:
                 output.line()
             output.table(table)
     if output.mode == "text":
         output.line()
-        if told.admitted:
-            output.table(spam_table(told))
+        if report.spam:
+            output.table(spam_table(report))
             output.line()
-        ahead = [] if compare is None else [f"{compare[0]} has more supporters than {compare[1]}: {sure:.1%} sure"]
-        for line in [*lines(told, rows), *ahead]:
+        lines = summary_lines(report, rows)
+        if compare is not None:
+            lines.append(f"{compare[0]} has more supporters than {compare[1]}: confidence {confidence:.1%}")
+        for line in lines:
             for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
                 output.line(part)
+
+
+def _write_plot(output: Output, report: DomainReport, path: str) -> None:
+    """Draw the bad domains up to each rank; warn if there are none."""
+    from surveyor.graph.formats.streams import aside
+    from surveyor.report.domain_scores import spam_plot
+    from surveyor.report.svg import alone
+
+    rankings = [bad for bad in report.spam if bad.positions.size]
+    if not rankings:
+        output.warn(f"{path} was not written: no bad domain is ranked, so there is nothing to draw")
+        return
+    with aside(Path(path)) as draft:
+        draft.write_text(alone(spam_plot(rankings)), "utf-8")
+    output.say(f"plot written to {path}")

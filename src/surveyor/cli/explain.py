@@ -1,20 +1,17 @@
-"""`surveyor explain`: where the score of a page comes from."""
+"""`surveyor explain`: the links that the score of a page comes from."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surveyor.cli import options
+from surveyor.cli.rank import RankedGraph, RankingOptions, rank_graph
 from surveyor.cli.suggested import RANKING, options_given
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from surveyor.cli.output import Output
-    from surveyor.cli.ranked import Ranked
     from surveyor.survey.survey import Survey
     from surveyor.survey.url_status import UrlStatus
 
@@ -22,52 +19,54 @@ if TYPE_CHECKING:
 @options.command("explain", table=True)
 @options.graph_argument
 @click.argument("page", metavar="PAGE")
-@options.top(10, "Links to name.")
+@options.top(10, "Links to list.")
 @options.ranking
-def command(output: Output, *, graph: str, page: str, top: int, **settings: Any) -> int:
-    """Show which links gave PAGE of GRAPH its score, and how much each gave.
+def command(output: Output, *, graph: str, page: str, top: int, **ranking_options: Any) -> int:
+    """Show the links that contributed to the score of PAGE in GRAPH, and the fraction from each.
 
-    PAGE is a name as `surveyor top` prints it, or '#3' (in quotes) for the page with id 3; in a graph without
-    names 3 is enough. The graph is ranked first. Of a survey, every URL can be asked for, by its path alone if only
-    one page has it: if it was not read, the answer says why.
+    PAGE is a name as printed by `surveyor top`, or '#3' (in quotes) for the page with id 3; in a graph without names 3
+    is enough. The graph is ranked first. In a survey, PAGE may be any known URL, or only its path if one page has it;
+    for a URL that was not fetched, the output gives the reason.
 
-    Pages of one site that link to PAGE by the same footer or navigation are counted together, and the graph is ranked
-    again without those links, to say where PAGE would be then.
+    Pages of one site that link to PAGE by the same footer or navigation are grouped as a template, and the graph is
+    ranked again without those links to compute the position of PAGE without them.
     """
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
     from surveyor.survey.survey import Survey
 
+    chosen = RankingOptions(**ranking_options)
     if not is_survey(graph):
-        return tell(output, graph, page, top, None, settings)
+        return _explain(output, None, graph, page, top, chosen)
     with Survey(graph) as survey:
-        return tell(output, graph, page, top, survey, settings)
+        return _explain(output, survey, graph, page, top, chosen)
 
 
-def tell(output: Output, path: str, page: str, number: int, survey: Survey | None, settings: dict[str, Any]) -> int:
-    """Print the status of a page, if it belongs to a survey, and the links that its score comes from."""
-    from surveyor.cli.pages import ID, find, page_of
-    from surveyor.cli.ranked import rank_graph
+def _explain(
+    output: Output, survey: Survey | None, path: str, page: str, top: int, ranking_options: RankingOptions
+) -> int:
+    """Print the status of a URL, if it belongs to a survey, and the explanation of its score."""
+    from surveyor.cli.graph_source import ID, find, page_of
 
-    status = None if survey is None or ID.fullmatch(page) else status_of(output, survey, page)
-    ranked = rank_graph(output, path, survey=survey, **settings)
-    if status is not None and page_of(ranked.graph, status.url) is None:
-        output.object("explain", {**ranked.fields(), "url_status": status.to_dict()})
+    status = None if survey is None or ID.fullmatch(page) else _print_status(output, survey, page)
+    ranked = rank_graph(output, path, ranking_options, survey=survey)
+    if status is None:
+        _print_explanation(output, ranked, find(ranked.graph, page), top, {})
+    elif page_of(ranked.graph, status.url) is None:
+        output.object("explain", {**ranked.to_dict(), "url_status": status.to_dict()})
         if status.target:
-            output.next_steps(
-                {"the page it redirects to": ["surveyor", "explain", path, status.target, *options_given(RANKING)]}
-            )
+            target = ["surveyor", "explain", path, status.target, *options_given(RANKING)]
+            output.next_steps({"the page it redirects to": target})
         return 0
-    if status is not None:
+    else:
         output.line()
-        page = status.url
-    show(output, ranked, find(ranked.graph, page), number, {} if status is None else {"url_status": status.to_dict()})
+        _print_explanation(output, ranked, find(ranked.graph, status.url), top, {"url_status": status.to_dict()})
     output.line()
-    ranked.say(output)
+    ranked.print_summary(output)
     return ranked.exit_code
 
 
-def status_of(output: Output, survey: Survey, text: str) -> UrlStatus:
-    """Print the status of a page of a survey; raise UsageError for an unknown URL."""
+def _print_status(output: Output, survey: Survey, text: str) -> UrlStatus:
+    """Print the status of a URL of a survey; raise UsageError for an unknown URL."""
     from surveyor.errors import UsageError
     from surveyor.report.survey_tables import url_status_lines
 
@@ -83,22 +82,22 @@ def status_of(output: Output, survey: Survey, text: str) -> UrlStatus:
     return status
 
 
-def show(
-    output: Output, ranked: Ranked, page: int, number: int, more: Mapping[str, Any] = MappingProxyType({})
-) -> None:
-    """Print where the score of a page comes from."""
-    from surveyor.report.explained import fields, link_rows, origin_rows, path_line, rows_table, title, without_line
+def _print_explanation(output: Output, ranked: RankedGraph, page: int, top: int, fields: dict[str, Any]) -> None:
+    """Print where the score of a page comes from; `fields` are added to the JSON object."""
+    from surveyor.rank.explain import explain
+    from surveyor.report import explanation as report
 
-    told = ranked.explain(page, number, what_if=True)
-    output.object("explain", {**ranked.fields(), **more, **fields(ranked.ranking, told)})
-    output.line(title(ranked.ranking, told))
-    if path := path_line(ranked.ranking, told):
+    explanation = explain(ranked.graph, ranked.ranking, page, top=top, what_if=True)
+    values = {"explanation": report.to_dict(ranked.ranking, explanation)}
+    output.object("explain", {**ranked.to_dict(), **fields, **values})
+    output.line(report.title_line(ranked.ranking, explanation))
+    if path := report.path_line(ranked.ranking, explanation):
         output.line(path)
     output.line()
-    output.table(rows_table(link_rows(told), "came over a link from"))
+    output.table(report.rows_table(report.link_rows(explanation), "over a link from"))
     if output.mode == "text":
         output.line()
-        if told.without is not None:
-            output.line(without_line(told.without, len(told.templates)))
+        if explanation.without_templates is not None:
+            output.line(report.without_line(explanation.without_templates, len(explanation.templates)))
             output.line()
-        output.table(rows_table(origin_rows(told), "began with a jump to"))
+        output.table(report.rows_table(report.origin_rows(explanation), "started with a jump to"))

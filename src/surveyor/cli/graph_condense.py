@@ -54,7 +54,7 @@ def command(
     lies where its target lies.
     """
     from surveyor.cli.graph_build import clear_drafts
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
     from surveyor.errors import UsageError
     from surveyor.graph.folder import check_free
     from surveyor.web.suffixes import Suffixes

@@ -1,9 +1,10 @@
-"""`surveyor rank`: the pages of a graph in order of importance, with a proven error."""
+"""`surveyor rank`: rank the pages of a graph with a proven error; also the ranking step of `top` and `explain`."""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -11,84 +12,222 @@ from surveyor.cli import options
 from surveyor.cli.suggested import RANKING, options_given, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from surveyor.arrays import FloatArray
     from surveyor.cli.output import Output
-    from surveyor.cli.ranked import Ranked
+    from surveyor.crawler.ledger import CoverageInterval
+    from surveyor.errors import NotConverged
+    from surveyor.graph.csr import Graph
+    from surveyor.rank.pagerank import Ranking
+    from surveyor.survey.survey import Survey
+
+DAMPING = 0.85
+MIN_LINKS_FOR_RATE = 1_000_000  # links passed, from which a rate per second is printed
+
+
+@dataclass(frozen=True, slots=True)
+class RankingOptions:
+    """The options of `options.ranking`, shared by `rank`, `top` and `explain`."""
+
+    tolerance: float
+    damping: float | None
+    trusted: str | None
+    teleport: str | None
+    crawled_only: bool
+    dangling: Literal["teleport", "uniform"]
+    max_sweeps: int
+    threads: int | None
+    warm_start: str | None = None  # file of ranks to start from
+
+
+@dataclass(frozen=True, slots=True)
+class RankedGraph:
+    """A graph and its ranking."""
+
+    path: str
+    graph: Graph
+    ranking: Ranking
+    seconds: float
+    problem: NotConverged | None  # the tolerance was not reached
+    coverage: CoverageInterval | None = None  # of a survey
+    notes: tuple[str, ...] = ()  # about its pages
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the exit code of a guarantee that was not reached."""
+        return self.problem.exit_code if self.problem else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the graph and the parameters of the ranking as plain values."""
+        ranking = self.ranking
+        fields: dict[str, Any] = {
+            "graph": {"path": self.path, "pages": self.graph.pages, "links": self.graph.links},
+            "ranking": {
+                "damping": ranking.damping,
+                "tolerance": ranking.tolerance,
+                "teleport": ranking.teleport,
+                "dangling": ranking.dangling,
+                "solver": ranking.solver,
+                "error": ranking.error,
+                "reached": self.problem is None,
+                "sweeps": ranking.sweeps,
+                "seconds": round(self.seconds, 4),
+            },
+        }
+        return fields if self.coverage is None else {**fields, "coverage": self.coverage.to_dict()}
+
+    def print_summary(self, output: Output, *lines: str) -> None:
+        """Print size, proven error, other lines and time; warn if the tolerance was not reached."""
+        from surveyor.report.accounts import MEANING, interval
+        from surveyor.report.numbers import amount, at_most, counted, duration, tiny
+
+        ranking, graph = self.ranking, self.graph
+        size = f"{counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"
+        output.line(f"{size}; proven error at most {at_most(ranking.error)} in total")
+        for line in lines:
+            output.line(line)
+        if self.coverage is not None:
+            output.line(f"captured {interval(self.coverage)}, {MEANING}")
+        for note in self.notes:
+            output.line(note)
+        work = graph.links * ranking.sweeps
+        rate = f", {amount(work / self.seconds)} links/s" if work >= MIN_LINKS_FOR_RATE else ""
+        output.say(f"{counted(ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
+        if self.problem:
+            output.warn(
+                f"the proven error is {at_most(ranking.error)}, above the tolerance {tiny(ranking.tolerance)}, "
+                f"after {counted(ranking.sweeps, 'sweep')}."
+            )
+            output.say("  hint: raise --max-sweeps or --tolerance; the list is correct within its proven error")
 
 
 @options.command("rank", table=True)
 @options.graph_argument
 @options.ranking
-@click.option("--top", type=options.Whole(0), default=10, show_default=True, metavar="N", help="Pages to print.")
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write all ranks: .csv, .parquet, .npy, .txt.gz.")
+@click.option("--top", "-n", type=options.Whole(0), default=10, show_default=True, metavar="N", help="Pages to print.")
+@click.option(
+    "--out", type=click.Path(), metavar="FILE", help="Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz."
+)
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a report, one HTML file.")
 @click.option("--warm-start", type=click.Path(), metavar="FILE", help="Start from ranks written by --out.")
 def command(
-    output: Output,
-    *,
-    graph: str,
-    top: int,
-    out: str | None,
-    report: str | None,
-    **settings: Any,
+    output: Output, *, graph: str, top: int, out: str | None, report: str | None, **ranking_options: Any
 ) -> int:
     """Rank the pages of GRAPH, a graph folder or any file of links.
 
-    The error is proven: the printed scores differ from the exact ones by at most that much, summed over all
-    pages. If it cannot be reached the best ranking is printed with its own error, and the exit code is 3.
+    The error is proven: it bounds the sum, over all pages, of the differences between the printed and the exact scores.
+    If the tolerance is not reached, the best ranking is printed with its own error, and the exit code is 3.
     """
-    from surveyor.cli.pages import word_for
-    from surveyor.cli.ranked import rank_graph
-    from surveyor.report.scores import check_place, check_suffix, write_scores
+    from surveyor.cli.graph_source import page_argument
+    from surveyor.report.column_files import check_place
+    from surveyor.report.ranking import check_suffix, write_ranks_file
 
     if out:
         check_suffix(out)
     for path in filter(None, (out, report)):
         check_place(path)
-    ranked = rank_graph(output, graph, out=out, **settings)
-    show(output, "rank", ranked, top)
+    ranked = rank_graph(output, graph, RankingOptions(**ranking_options), out=out)
+    print_top(output, "rank", ranked, top)
     if out:
-        write_scores(ranked.graph, ranked.ranking, out)
+        write_ranks_file(ranked.graph, ranked.ranking, out)
         output.say(f"ranks written to {out}")
     if report:
-        write_html(output, ranked, report, title=graph, again=click.get_current_context().obj or ())
+        write_report(output, ranked, report)
     if top and ranked.graph.pages:
-        first = word_for(ranked.graph, int(ranked.ranking.top(1)[0]))
-        output.next_steps({
-            "why is it first?": ["surveyor", "explain", graph, first, *options_given(RANKING)],
-            **({} if out else {"keep all ranks": typed("--out", "ranks.csv")}),
-        })  # fmt: skip
+        first = page_argument(ranked.graph, int(ranked.ranking.top(1)[0]))
+        steps = {"explain the first": ["surveyor", "explain", graph, first, *options_given(RANKING)]}
+        if not out:
+            steps["save all ranks"] = typed("--out", "ranks.csv")
+        output.next_steps(steps)
     return ranked.exit_code
 
 
-def show(output: Output, name: str, ranked: Ranked, top: int) -> None:
-    """Print the list and how sure it is."""
-    from surveyor.report.pages import near_ties, order_in_words, page_table, top_pages
+def rank_graph(
+    output: Output, path: str, ranking_options: RankingOptions, *, survey: Survey | None = None, out: str | None = None
+) -> RankedGraph:
+    """Open and rank a graph or a survey, which may be open; a ranking that did not converge carries its own bound."""
+    from surveyor.cli.graph_source import is_survey, open_graph, open_survey, trusted_teleport
+    from surveyor.errors import NotConverged, UsageError
+    from surveyor.rank.pagerank import SolverOptions, pagerank
+    from surveyor.report.ranking import check_names
+
+    chosen = ranking_options
+    teleport: FloatArray | None = None
+    notes: tuple[str, ...] = ()
+    coverage, damping = None, DAMPING
+    if is_survey(path):
+        source = open_survey(path, chosen.teleport, crawled_only=chosen.crawled_only, survey=survey)
+        graph, teleport, damping, coverage, notes = source
+    elif chosen.teleport == "seeds" or chosen.crawled_only:
+        raise UsageError(f"{path} is not a survey", hint="use --teleport seeds and --crawled-only with a survey only")
+    else:
+        graph = open_graph(output, path, chosen.threads)
+    if out:
+        check_names(graph, out)
+    if chosen.trusted is not None:
+        teleport = trusted_teleport(output, graph, chosen.trusted)
+    problem = None
+    start = None if chosen.warm_start is None else _start_scores(output, graph, chosen.warm_start)
+    with output.progress() as progress, output.timed() as seconds:
+        solver = SolverOptions(max_sweeps=chosen.max_sweeps, threads=chosen.threads, progress=progress)
+        try:
+            ranking = pagerank(
+                graph,
+                damping if chosen.damping is None else chosen.damping,
+                chosen.tolerance,
+                teleport,
+                dangling=chosen.dangling,
+                start=start,
+                options=solver,
+            )
+        except NotConverged as error:
+            ranking, problem = error.best, error
+    return RankedGraph(path, graph, ranking, seconds[0], problem, coverage, notes)
+
+
+def _start_scores(output: Output, graph: Graph, path: str) -> FloatArray:
+    """Read the ranks to start from; warn if some are for other pages."""
+    from surveyor.report.numbers import count, counted
+    from surveyor.report.ranking import read_start
+
+    start = read_start(graph, path)
+    if start.known < max(start.ranks, graph.pages):
+        output.warn(
+            f"{count(start.known)} of {counted(start.ranks, 'rank')} in {path} are for pages of this graph; "
+            f"{count(graph.pages - start.known)} of its {counted(graph.pages, 'page')} start with an equal share"
+        )
+    return start.scores
+
+
+def print_top(output: Output, command_name: str, ranked: RankedGraph, top: int) -> None:
+    """Print the best pages, and how certain their order is."""
+    from surveyor.report.ranking import near_ties, order_line, page_table, top_pages
 
     pages = top_pages(ranked.graph, ranked.ranking, top)
     ties = near_ties(ranked.ranking, top)
     rows = {"near_ties": ties, "pages": [page.to_dict() for page in pages]}
-    output.object(name, {**ranked.fields(), **rows})
+    output.object(command_name, {**ranked.to_dict(), **rows})
     if pages or output.mode == "csv":
         output.table(page_table(pages))
         output.line()
-    ranked.say(output, f"{order_in_words(ties)}; score: 0-100, log scale, this graph only")
+    ranked.print_summary(output, f"{order_line(ties)}; score: 0-100, log scale, this graph only")
 
 
-def write_html(output: Output, ranked: Ranked, path: str, *, title: str, again: Sequence[str]) -> None:
-    """Write the report, with the command that makes it again; without matplotlib, one without plots."""
+def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
+    """Write the HTML report with the command that reproduces it; without matplotlib, one without plots."""
     from importlib.util import find_spec
 
     from surveyor.errors import InputError
-    from surveyor.report.html import Report, write_report
+    from surveyor.rank.explain import explain
+    from surveyor.report import html_page
+    from surveyor.report.ranking import RankingReport, ranking_html
 
     if not ranked.graph.pages:
-        raise InputError("a report needs pages, and the graph has none", hint="check what was built")
+        raise InputError(f"{ranked.path} has no pages to report", hint="check the source that the graph was built from")
     plots = find_spec("matplotlib") is not None
     if not plots:
         output.warn("the report has no plots: pip install 'surveyor[report]' adds them")
-    told = ranked.explain(int(ranked.ranking.top(1)[0]), 10)
-    command = shlex.join(["surveyor", *again])
-    write_report(Report(title, ranked.graph, ranked.ranking, told, command, plots), path)
+    explanation = explain(ranked.graph, ranked.ranking, int(ranked.ranking.top(1)[0]))
+    command_line = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
+    report = RankingReport(ranked.path, ranked.graph, ranked.ranking, explanation, command_line, plots)
+    html_page.write(ranking_html(report), path)
     output.say(f"report written to {path}")

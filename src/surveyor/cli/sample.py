@@ -90,7 +90,7 @@ class SampleCommand:
     @property
     def source(self) -> str:
         """The kind of source that is sampled: web, survey or graph."""
-        from surveyor.cli.ranked import is_survey
+        from surveyor.cli.graph_source import is_survey
 
         if len(self.where) != 1 or self.seed_lists or "://" in self.where[0]:
             return "web"
@@ -287,7 +287,7 @@ def check_options(chosen: SampleCommand) -> None:
 
 def _check_source(chosen: SampleCommand) -> None:
     """Reject missing files, and files among URLs."""
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
 
     if chosen.source == "graph" and not Path(chosen.where[0]).exists():
         raise UsageError(f"no graph or survey {chosen.where[0]!r}", hint="check the name; URLs start with https://")
@@ -322,9 +322,8 @@ def _check_width(statistics: StatisticsRequest) -> None:
 
 def check_files(chosen: SampleCommand) -> None:
     """Reject output files that cannot be written."""
-    from surveyor.report.column_files import check_file
+    from surveyor.report.column_files import check_file, check_place
     from surveyor.report.sample_plots import check_folder
-    from surveyor.report.scores import check_place
     from surveyor.report.svg import check_plots
 
     files = {
@@ -354,7 +353,7 @@ def _is_file(name: str) -> bool:
 
 def _recall_urls(place: str | None) -> set[str]:
     """Return the URLs that a survey has fetched, or that a list names."""
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
 
     if place is None:
         return set()
@@ -376,8 +375,7 @@ def _recall_urls(place: str | None) -> set[str]:
 
 def _sample_stored(output: Output, chosen: SampleCommand) -> SampleRun:
     """Sample a graph or a survey."""
-    from surveyor.cli.pages import find
-    from surveyor.cli.ranked import open_graph
+    from surveyor.cli.graph_source import find, open_graph
     from surveyor.cli.sample_display import WalkDisplay
     from surveyor.estimate.sampling.sample import sample
     from surveyor.report.numbers import counted

@@ -83,8 +83,8 @@ def command(
     a crawl could guarantee stands beside the truth, and beside the best order there is. The exit code is 3 if a
     strategy did not reach the goal.
     """
-    from surveyor.cli.ranked import open_graph
-    from surveyor.report.scores import check_place
+    from surveyor.cli.graph_source import open_graph
+    from surveyor.report.column_files import check_place
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import parse_rule
 
@@ -124,7 +124,7 @@ def chosen(names: str) -> list[Strategy]:
 
 def starts(output: Output, graph: Graph, names: Sequence[str], path: str | None) -> list[int] | None:
     """Find the pages to start from; None if none were named."""
-    from surveyor.cli.pages import find, trusted_teleport
+    from surveyor.cli.graph_source import find, trusted_teleport
 
     pages = [find(graph, name) for name in names]
     if path is not None:

@@ -225,7 +225,7 @@ def test(output: Output, **given: Any) -> None:
     Pages are the fetched pages of a survey, or HTML and text files, folders and lists of them. Rules are those of
     `surveyor sample --topic`. With --csv, all pages are listed.
     """
-    from surveyor.cli.ranked import is_survey
+    from surveyor.cli.graph_source import is_survey
     from surveyor.errors import UsageError
     from surveyor.estimate.sampling.classifier import ConfusionMatrix
     from surveyor.estimate.sampling.topics import Topic

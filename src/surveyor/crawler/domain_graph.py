@@ -175,7 +175,7 @@ def _settled(moves: IdArray) -> IdArray:
 
 def by_supporters(graph: Graph) -> Reputation:
     """Count supporters at level 2; ties are broken by in-links."""
-    from surveyor.rank.domains.supporters import supporters
+    from surveyor.rank.domains.link_counts import supporters
 
     return supporters(graph, depth=2)
 

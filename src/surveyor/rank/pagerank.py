@@ -18,8 +18,8 @@ at the same time, so blocks cost almost no convergence. The number of blocks dep
 the result has the same bytes on any number of threads. Instead of rescaling x, the weight of the jump
 follows the sum of x, which converges on expanders as fast as power does. Every few sweeps the last ranks
 are combined so that their combined change is smallest (reduced rank extrapolation). *push*: from an earlier
-ranking, only what changed is moved (`kernels/pagerank_iterations.py`). *auto* starts with power sweeps and switches
-to seidel as soon as one of them shrinks the change too little; on an expander none does.
+ranking, only what changed is moved (`kernels/push.py`). *auto* starts with power sweeps and switches to seidel
+as soon as one of them shrinks the change too little; on an expander none does.
 
 Cost: one sequential read of the in-links per sweep, 40 to 80 bytes of memory per page. The in-links may be
 a memory map larger than RAM.
@@ -28,24 +28,153 @@ a memory map larger than RAM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import FloatArray
-from surveyor.errors import NotConverged, UsageError
+from surveyor.arrays import FloatArray, IntArray, read_only
+from surveyor.errors import MissingExtra, NotConverged, UsageError
 from surveyor.graph.csr import Graph
+from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import ThreadPool
-from surveyor.rank.ranking import Ranking
 from surveyor.rank.sweeps import Sweeps
 from surveyor.stopping import ProgressCallback, silent
 
+if TYPE_CHECKING:
+    import polars
+
+LOG_FLOOR = 1e-9  # of the best share: lower end of the log scale
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ranking:
+    """Scores over the pages of one graph, with a proven error and the method."""
+
+    scores: FloatArray  # sum to 1; read-only
+    error: float  # the L1 distance to the exact answer is at most this
+    sweeps: int  # passes over all links, including the last one, which proves the error
+    damping: float
+    tolerance: float
+    solver: str  # "power", "seidel" or "push": the one that did most of the work
+    dangling: str  # rule for pages without links: "teleport", "uniform" or "custom"
+    teleport_weights: FloatArray | None = None  # teleport distribution; None: uniform
+    dangling_weights: FloatArray | None = None  # distribution that dangling pages lead to; None: uniform
+    history: tuple[float, ...] = ()  # the proven bound after each sweep
+    names: Names | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", read_only(self.scores))
+
+    @property
+    def teleport(self) -> str:
+        """Teleport distribution: "uniform" or "custom"."""
+        return "uniform" if self.teleport_weights is None else "custom"
+
+    def top(self, count: int = 10) -> IntArray:
+        """Return the ids of the best pages, best first; ties broken by id."""
+        count = max(0, min(count, self.scores.size))
+        best = np.arange(self.scores.size)
+        if count < self.scores.size // 4:
+            # All pages not below the last of the best, so that ties with it are broken by id too.
+            threshold = np.partition(self.scores, -count)[-count] if count else np.inf
+            best = np.flatnonzero(self.scores >= threshold)
+        return best[np.lexsort((best, -self.scores[best]))[:count]]
+
+    def share(self, page: int | str) -> float:
+        """Return the score of a page, by id or by name."""
+        return float(self.scores[self._id(page)])
+
+    def position(self, page: int | str) -> int:
+        """Return the number of pages above this one, plus one (ties share the better position)."""
+        return int(np.count_nonzero(self.scores > self.share(page))) + 1
+
+    def log_scores(self) -> FloatArray:
+        """Return scores from 0 to 100 on a log scale, from the smallest share to the largest of this ranking."""
+        positive = self.scores[self.scores > 0]
+        if positive.size == 0:
+            return np.zeros_like(self.scores)
+        best = float(positive.max())
+        floor = max(float(positive.min()), LOG_FLOOR * best)  # pages far from the seeds would stretch the scale
+        if floor == best:
+            return np.where(self.scores > 0, 100.0, 0.0)
+        scaled: FloatArray = 100 * np.log(np.maximum(self.scores, floor) / floor) / np.log(best / floor)
+        return scaled
+
+    def name(self, page: int) -> str:
+        """Return the name of a page, or its id as text."""
+        return str(page) if self.names is None else self.names[page]
+
+    def to_dict(self, top: int = 10) -> dict[str, Any]:
+        """Return the best pages and all parameters as plain values."""
+        scaled = self.log_scores()
+        return {
+            "error": self.error,
+            "sweeps": self.sweeps,
+            "damping": self.damping,
+            "tolerance": self.tolerance,
+            "solver": self.solver,
+            "dangling": self.dangling,
+            "teleport": self.teleport,
+            "pages": [
+                {"page": page, "name": self.name(page), "share": self.share(page), "score": float(scaled[page])}
+                for page in self.top(top).tolist()
+            ],
+        }
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return page, name and share as a Polars table."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtra("to_polars()", "polars", "frames") from error
+        columns: dict[str, Any] = {"page": np.arange(self.scores.size), "share": self.scores}
+        if self.names is not None:
+            columns["name"] = list(self.names)
+        return polars.DataFrame(columns)
+
+    def _id(self, page: int | str) -> int:
+        if isinstance(page, str):
+            if self.names is None:
+                raise UsageError(f"no page {page!r}: the ranking has no names", hint="pass the id of the page")
+            return self.names.id_of(page)
+        if not 0 <= page < self.scores.size:
+            raise UsageError(f"page id must be in [0, {self.scores.size - 1}], got {page}", hint="see .top()")
+        return page
+
+    def __repr__(self) -> str:
+        size = f"{self.scores.size:,} pages"
+        return f"Ranking({size}, error at most {self.error:.1e}, {self.sweeps} sweeps, {self.solver})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(row['name'])}</td></tr>"
+            for row in self.to_dict()["pages"]
+        )
+        return f"<p>{escape(repr(self))}</p><table><tr><th>score</th><th>share</th><th>page</th></tr>{rows}</table>"
+
+
 Solver = Literal["auto", "power", "seidel", "push"]
 Weights = npt.ArrayLike | Sequence[str]
+Dangling = Literal["teleport", "uniform"] | FloatArray
 
-EXPANDER = 0.3  # while power sweeps leave less than this part of the change, they are the fastest
+EXPANDER = 0.3  # while power sweeps leave less than this fraction of the change, they are the fastest
 SMALLEST = 1e-13  # float64 cannot prove a smaller error
+
+
+@dataclass(frozen=True, slots=True)
+class SolverOptions:
+    """How `pagerank` computes: solver, maximum number of sweeps, threads, progress reports."""
+
+    solver: Solver = "auto"  # see the module docstring
+    max_sweeps: int = 1000
+    threads: int | None = None  # all cores by default
+    progress: ProgressCallback = silent
+
+
+DEFAULT_OPTIONS = SolverOptions()
 
 
 def pagerank(
@@ -54,60 +183,56 @@ def pagerank(
     tolerance: float = 1e-6,
     teleport: Weights | None = None,
     *,
-    dangling: Literal["teleport", "uniform"] | FloatArray = "teleport",
+    dangling: Dangling = "teleport",
     start: Ranking | FloatArray | None = None,
-    solver: Solver = "auto",
-    max_sweeps: int = 1000,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Ranking:
     """Rank the pages of a graph so that the L1 distance to the exact PageRank is at most `tolerance`.
 
     Parameters
     ----------
     teleport : one weight per page, or the names of the trusted pages; uniform by default.
-    dangling : where a surfer goes from a page without links.
+    dangling : where a surfer goes from a page without links: "teleport", "uniform", or one weight per page.
     start : an earlier ranking of this graph, or of one with fewer pages; work then grows with the change.
-    solver : "auto" chooses; see the module docstring.
+    options : solver, maximum number of sweeps, threads and progress.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
     >>> ranking = pagerank(graph, tolerance=1e-9)
     >>> ranking.name(ranking.top(1)[0]), round(ranking.share("b"), 4), ranking.error <= 1e-9
     ('b', 0.3974, True)
     """
-    _check(damping, tolerance, solver, start)
-    jump = _weights(graph, teleport, "teleport")
-    stuck_to = _stuck_to(graph, dangling)
-    with ThreadPool(threads) as pool:
-        sweeps = Sweeps(graph, jump, stuck_to, damping, pool)
+    _check(damping, tolerance, options.solver, start)
+    teleport_weights = _distribution(graph, teleport, "teleport")
+    dangling_weights = _dangling_distribution(graph, dangling)
+    with ThreadPool(options.threads) as pool:
+        sweeps = Sweeps(graph, teleport_weights, dangling_weights, damping, pool)
         if graph.pages == 0:
             return _ranking(graph, sweeps, "power", tolerance, dangling)
         if start is not None:
-            sweeps.begin(_earlier(graph, start))
-        chosen = _solve(sweeps, solver, tolerance, max_sweeps, progress, warm=start is not None)
-    ranking = _ranking(graph, sweeps, chosen, tolerance, dangling)
+            sweeps.start(_start_vector(graph, start))
+        solver = _solve(sweeps, tolerance, options, warm=start is not None)
+    ranking = _ranking(graph, sweeps, solver, tolerance, dangling)
     if ranking.error > tolerance:
-        rounding = "rounding allows no smaller bound here; ask for a larger tolerance"
-        hint = rounding if ranking.sweeps < max_sweeps else "raise max_sweeps"
-        raise NotConverged(ranking, tolerance, f"{hint}, or take .best (it carries its own bound)")
+        rounding = "rounding allows no smaller bound here; use a larger tolerance"
+        hint = rounding if ranking.sweeps < options.max_sweeps else "raise max_sweeps"
+        raise NotConverged(ranking, tolerance, f"{hint}, or use .best (it carries its own bound)")
     return ranking
 
 
-def _solve(
-    sweeps: Sweeps, solver: Solver, tolerance: float, max_sweeps: int, progress: ProgressCallback, *, warm: bool
-) -> str:
-    """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up."""
+def _solve(sweeps: Sweeps, tolerance: float, options: SolverOptions, *, warm: bool) -> str:
+    """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up; return the solver."""
+    solver, max_sweeps = options.solver, options.max_sweeps
     if warm and solver in ("auto", "push"):
-        if sweeps.leaky:
+        if sweeps.one_teleport:
             sweeps.push(tolerance, max_sweeps)
             if sweeps.prove() <= tolerance:
                 return "push"
         solver = "auto"
     method = "seidel" if solver == "seidel" else "power"
-    gain = 0.21  # an exact residual is about this part of the bound of a Gauss–Seidel sweep
+    gain = 0.21  # an exact residual is about this fraction of the bound of a Gauss–Seidel sweep
     stalled = 0
     while sweeps.error > tolerance and sweeps.sweeps < max_sweeps and stalled < 8:
-        progress("ranking", sweeps.sweeps, _expected(sweeps, tolerance), "sweeps")
+        options.progress("ranking", sweeps.sweeps, _expected_sweeps(sweeps, tolerance), "sweeps")
         best, before = min(sweeps.history, default=2.0), sweeps.change
         if method == "seidel":
             bound = sweeps.seidel()
@@ -122,16 +247,17 @@ def _solve(
     return method
 
 
-def _expected(sweeps: Sweeps, tolerance: float) -> float:
+def _expected_sweeps(sweeps: Sweeps, tolerance: float) -> float:
     """Predict the number of sweeps from the rate at which the bound has fallen; 0 while it is unknown."""
     if len(sweeps.history) < 4 or not 0 < sweeps.error < sweeps.history[1]:
         return 0.0
-    pace = np.log(sweeps.error / sweeps.history[1]) / (len(sweeps.history) - 2)
-    return sweeps.sweeps + float(np.log(tolerance / sweeps.error) / pace)
+    rate = np.log(sweeps.error / sweeps.history[1]) / (len(sweeps.history) - 2)
+    return sweeps.sweeps + float(np.log(tolerance / sweeps.error) / rate)
 
 
-def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangling: object) -> Ranking:
-    stuck_to = sweeps.jump if sweeps.stuck_to is None else sweeps.stuck_to
+def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangling: Dangling) -> Ranking:
+    teleport = sweeps.teleport
+    dangling_weights = teleport if sweeps.dangling is None else sweeps.dangling
     return Ranking(
         scores=sweeps.scores(),
         error=sweeps.error,
@@ -139,9 +265,9 @@ def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangli
         damping=sweeps.damping,
         tolerance=tolerance,
         solver=solver,
-        dangling=dangling if isinstance(dangling, str) else "given",
-        jump=None if sweeps.jump.size == 1 else sweeps.jump,
-        stuck_to=None if stuck_to.size == 1 else stuck_to,
+        dangling=dangling if isinstance(dangling, str) else "custom",
+        teleport_weights=None if teleport.size == 1 else teleport,
+        dangling_weights=None if dangling_weights.size == 1 else dangling_weights,
         history=tuple(sweeps.history),
         names=graph.names,
     )
@@ -150,61 +276,58 @@ def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangli
 def _check(damping: float, tolerance: float, solver: str, start: object) -> None:
     if not 0 <= damping < 1:
         raise UsageError(
-            f"damping {damping} is outside 0 to 1", hint="it is the chance to follow a link; 0.85 is usual"
+            f"damping must be in [0, 1), got {damping}", hint="it is the probability of following a link, usually 0.85"
         )
     if not tolerance >= SMALLEST:
-        raise UsageError(f"tolerance {tolerance} is below what float64 can prove", hint=f"ask for {SMALLEST} or more")
-    if solver not in ("auto", "power", "seidel", "push"):
-        raise UsageError(f"no solver {solver!r}", hint="auto, power, seidel or push")
+        raise UsageError(
+            f"tolerance must be at least {SMALLEST}, got {tolerance}", hint="float64 cannot prove a smaller error"
+        )
+    if solver not in get_args(Solver):
+        raise UsageError(f"unknown solver {solver!r}", hint=f"choose {', '.join(get_args(Solver))}")
     if solver == "push" and start is None:
-        raise UsageError("the push solver starts from an earlier ranking", hint="give start=, or solver='auto'")
+        raise UsageError("solver 'push' needs start, an earlier ranking", hint="pass start=, or solver='auto'")
 
 
-def _weights(graph: Graph, given: Weights | None, what: str) -> FloatArray:
+def _distribution(graph: Graph, weights: Weights | None, argument: str) -> FloatArray:
     """Return a distribution over the pages; a single entry represents the uniform one."""
-    if given is None:
+    if weights is None:
         return np.full(1, 1.0 / max(graph.pages, 1))
-    if isinstance(given, str):
-        given = [given]
-    array = np.asarray(given)
+    array = np.asarray([weights] if isinstance(weights, str) else weights)
     if array.dtype.kind in "US":
-        weights = np.zeros(graph.pages)
-        weights[[graph.page(str(name)) for name in array]] = 1.0
+        values = np.zeros(graph.pages)
+        values[[graph.page(str(name)) for name in array]] = 1.0
     else:
-        weights = array.astype(np.float64)
-    if weights.shape != (graph.pages,):
+        values = array.astype(np.float64)
+    if values.shape != (graph.pages,):
         raise UsageError(
-            f"{what} has shape {weights.shape} for {graph.pages:,} pages",
-            hint="give one weight per page, or names",
+            f"{argument} must have one weight for each of {graph.pages:,} pages, got shape {values.shape}",
+            hint="pass one weight per page, or page names",
         )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+    if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
         raise UsageError(
-            f"{what} weights must be finite, none negative, not all zero",
-            hint="give one weight per page, or names",
+            f"{argument} weights must be finite and non-negative, and not all zero",
+            hint="pass one weight per page, or page names",
         )
-    return _shares(weights)
+    return _shares(values)
 
 
-def _stuck_to(graph: Graph, dangling: str | FloatArray) -> FloatArray | None:
-    """Return the distribution that dangling pages lead to, None for the teleport vector."""
+def _dangling_distribution(graph: Graph, dangling: Dangling) -> FloatArray | None:
+    """Return the distribution that dangling pages lead to, None for the teleport distribution."""
     if not isinstance(dangling, str):
-        return _weights(graph, dangling, "dangling")
+        return _distribution(graph, dangling, "dangling")
     if dangling not in ("teleport", "uniform"):
-        raise UsageError(f"no dangling rule {dangling!r}", hint="teleport, uniform, or one weight per page")
-    return None if dangling == "teleport" else _weights(graph, None, "dangling")
+        raise UsageError(f"unknown dangling rule {dangling!r}", hint="choose teleport, uniform, or one weight per page")
+    return None if dangling == "teleport" else _distribution(graph, None, "dangling")
 
 
-def _earlier(graph: Graph, start: Ranking | FloatArray) -> FloatArray:
-    """Return an earlier ranking as a start; pages that it lacks get an equal share."""
+def _start_vector(graph: Graph, start: Ranking | FloatArray) -> FloatArray:
+    """Return an earlier ranking as a start vector; pages that it lacks get an equal share."""
     scores = np.asarray(start.scores if isinstance(start, Ranking) else start, np.float64)
-    if (
-        scores.ndim != 1
-        or scores.size > graph.pages
-        or not (np.isfinite(scores).all() and (scores >= 0).all() and scores.any())
-    ):
+    valid = scores.ndim == 1 and scores.size <= graph.pages and bool(np.isfinite(scores).all())
+    if not (valid and (scores >= 0).all() and scores.any()):
         raise UsageError(
-            f"the start has shape {scores.shape} or bad values for {graph.pages:,} pages",
-            hint="give a ranking of this graph, or of its first pages",
+            f"start must hold at most {graph.pages:,} finite, non-negative scores, got shape {scores.shape}",
+            hint="pass a ranking of this graph, or of its first pages",
         )
     full = np.full(graph.pages, 1.0 / graph.pages)
     full[: scores.size] = _shares(scores)

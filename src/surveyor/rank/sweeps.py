@@ -1,6 +1,6 @@
 """The state of a PageRank computation: ranks, their shares, and sweeps that improve them.
 
-Ranks are stored up to a factor; `total` is their sum and `stuck` the part on dangling pages. Each sweep ends
+Ranks are stored up to a factor; `total` is their sum and `dangling_sum` the part on dangling pages. Each sweep ends
 with a proven bound on the L1 error of `scores()`, appended to `history`.
 """
 
@@ -33,20 +33,20 @@ class Sweeps:
     """Ranks that are improved by sweeps."""
 
     def __init__(
-        self, graph: Graph, jump: FloatArray, stuck_to: FloatArray | None, damping: float, pool: ThreadPool
+        self, graph: Graph, teleport: FloatArray, dangling: FloatArray | None, damping: float, pool: ThreadPool
     ) -> None:
         from surveyor.kernels import pagerank_iterations as kernels
 
         rows = graph.in_links
         self.kernels, self.graph, self.damping, self.pool = kernels, graph, damping, pool
-        self.leaky = stuck_to is None or np.array_equal(stuck_to, jump)
-        self.jump, self.stuck_to = jump, stuck_to
+        self.teleport, self.dangling = teleport, dangling
+        self.one_teleport = dangling is None or np.array_equal(dangling, teleport)  # for jumps and dangling pages
         self.history: list[float] = []
         self.change = 1.0
         self.followed = 0  # links followed by pushes
         self.inverse = graph.share_per_link
         self.web = kernels.SweepGraph(
-            rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, jump, damping
+            rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, teleport, damping
         )
         self.blocks = blocks(rows.indptr)
         depth = DEPTH if (DEPTH + 1) * 8 * graph.pages <= HISTORY else 1
@@ -56,9 +56,9 @@ class Sweeps:
         self.ranks[0].fill(1.0 / max(graph.pages, 1))
         np.divide(self.inverse, max(graph.pages, 1), out=self.shares)
         self.total = 1.0
-        self.stuck = float(np.count_nonzero(self.inverse == 0)) / max(graph.pages, 1)
+        self.dangling_sum = float(np.count_nonzero(self.inverse == 0)) / max(graph.pages, 1)
 
-    def begin(self, ranks: FloatArray) -> None:
+    def start(self, ranks: FloatArray) -> None:
         """Start from these ranks."""
         self.ranks[self.newest] = ranks
         np.multiply(ranks, self.inverse, out=self.shares)
@@ -122,7 +122,7 @@ class Sweeps:
         self._add(sums)
         self.fresh_rows += 1
         # Where dangling pages do not lead to the teleport pages, the jumps of the next update differ as well.
-        factor = 2 * self.damping if self.leaky else 1 + self.damping
+        factor = 2 * self.damping if self.one_teleport else 1 + self.damping
         bound = factor * self.change / ((1 - self.damping) * self.total)
         self._record(bound + 4 * ROUNDING * (self.graph.pages + self.widest) / (1 - self.damping))
         return bound
@@ -132,7 +132,7 @@ class Sweeps:
         from surveyor.kernels.pagerank_iterations import PushLimits, push_residuals
 
         graph, damping = self.graph, self.damping
-        leak = (1 - damping) / ((1 - damping) * self.total + damping * self.stuck)
+        leak = (1 - damping) / ((1 - damping) * self.total + damping * self.dangling_sum)
         ranks = self.ranks[self.newest] * leak
         np.multiply(ranks, self.inverse, out=self.shares)
         residual = self.ranks[(self.newest + 1) % self.ranks.shape[0]]
@@ -143,27 +143,27 @@ class Sweeps:
         queue = np.empty(graph.pages, np.int32)
         budget = min(PUSHES, max_sweeps) * graph.links
         while self.followed < budget:
-            norm = np.abs(residual - residual.sum() * self.jump).sum()
+            norm = np.abs(residual - residual.sum() * self.teleport).sum()
             if damping * norm <= 0.8 * tolerance * (1 - damping) * ranks.sum():
                 break
             threshold = 0.3 * float(np.abs(residual).sum()) / max(int(np.count_nonzero(residual)), 1)
             limits = PushLimits(damping, threshold, budget - self.followed)
             self.followed += push_residuals(graph.indptr, graph.indices, ranks, residual, limits, queue) or 1
-        self.begin(np.maximum(ranks, 0.0))
+        self.start(np.maximum(ranks, 0.0))
 
     def _measure(self) -> None:
         """Sum the ranks accurately: the proof depends on it."""
         ranks = self.ranks[self.newest]
         self.total = float(ranks.sum())
-        self.stuck = float(np.multiply(ranks, self.inverse == 0, out=self.fresh).sum()) if ranks.size else 0.0
+        self.dangling_sum = float(np.multiply(ranks, self.inverse == 0, out=self.fresh).sum()) if ranks.size else 0.0
 
     def _turn(self) -> None:
         self.newest = (self.newest + 1) % self.ranks.shape[0]
 
     def _arguments(self, before: FloatArray, blocks: list[tuple[int, int]]) -> Iterable[tuple[Any, ...]]:
-        web, weight = self.web, (1 - self.damping) * self.total + self.damping * self.stuck
-        if self.stuck_to is not None and not self.leaky:
-            jump = (1 - self.damping) * self.total * self.jump + self.damping * self.stuck * self.stuck_to
+        web, weight = self.web, (1 - self.damping) * self.total + self.damping * self.dangling_sum
+        if self.dangling is not None and not self.one_teleport:
+            jump = (1 - self.damping) * self.total * self.teleport + self.damping * self.dangling_sum * self.dangling
             web, weight = web._replace(jump=np.broadcast_to(jump, self.graph.pages).copy()), 1.0
         vectors = self.kernels.SweepVectors(before, self.ranks[self.newest], self.shares, self.fresh)
         return [(web, weight, vectors, first, last) for first, last in blocks]
@@ -181,7 +181,7 @@ class Sweeps:
     def _add(self, sums: list[Any]) -> None:
         self.change = sum(part.change for part in sums)
         self.total = sum(part.total for part in sums)
-        self.stuck = sum(part.stuck for part in sums)
+        self.dangling_sum = sum(part.stuck for part in sums)
 
     def _record(self, bound: float) -> float:
         self.history.append(min(2.0, float(bound)))

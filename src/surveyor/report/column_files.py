@@ -1,4 +1,4 @@
-"""Columns as a file in the format of its name: .csv, .csv.gz or .parquet; scores alone as .npy.
+"""Write columns to a file in the format of its suffix: .csv, .csv.gz or .parquet; one array as .npy.
 
 A file appears when it is complete.
 """
@@ -6,6 +6,7 @@ A file appears when it is complete.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,15 +27,15 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 
 
 def check_file(path: str) -> None:
-    """Refuse a name that tells no format, or one that needs a package, before the work is done."""
+    """Reject a name without a known suffix, or one that needs a missing package, before the work is done."""
     if not path.lower().endswith(SUFFIXES):
-        raise UsageError(f"the name {path} tells no format", hint=f"end it in one of {', '.join(SUFFIXES)}")
+        raise UsageError(f"{path} has no known suffix", hint=f"use one of {', '.join(SUFFIXES)}")
     if path.lower().endswith(".parquet"):
         library("pyarrow", "writing Parquet")
 
 
 def write_scores(path: Path, scores: FloatArray) -> Path:
-    """Write scores alone."""
+    """Write one array as .npy."""
     with aside(path) as draft:
         save(draft, scores)
     return path
@@ -56,5 +57,22 @@ def write_columns(path: Path, names: tabular.Columns, batches: Iterable[tabular.
 
 
 def readable(names: Iterable[str]) -> list[str]:
-    """Return names as UTF-8 can say them; a byte that is none becomes a question mark."""
+    """Return names as valid UTF-8; a byte that is not valid is replaced."""
     return [name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in names]
+
+
+def check_place(path: str | Path) -> None:
+    """Reject a path that cannot be written, before the work is done."""
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", hint="pass the name of a file")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: there is no folder {path.parent}", hint="create the folder first, with mkdir"
+        )
+    device = path.exists() and not path.is_file()
+    if not device and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{path} cannot be written: no permission to create files in {path.parent}",
+            hint="choose another folder, or change its permissions",
+        )

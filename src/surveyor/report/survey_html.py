@@ -21,9 +21,9 @@ from surveyor.report import html_page, survey_tables
 from surveyor.report.accounts import MEANING, by_kind
 from surveyor.report.html_page import text
 from surveyor.report.numbers import at_most, count, counted, duration, percent, share_at_least, share_at_most, size
-from surveyor.report.pages import near_ties, order_in_words, top_pages
 from surveyor.report.race import share
 from surveyor.report.race_plots import lines_plot, thinned_lines
+from surveyor.report.ranking import near_ties, order_line, top_pages
 from surveyor.stopping import coverage_goal, parse_rule
 from surveyor.store import layout
 from surveyor.survey.survey import Survey
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
     from surveyor.crawler.ledger import CoverageInterval
     from surveyor.outcome import Visit
-    from surveyor.rank.ranking import Ranking
+    from surveyor.rank.pagerank import Ranking
     from surveyor.survey.survey import History
 
 PAGES, HOSTS, REASONS, BLOCKED, SEEDS = 200, 100, 50, 50, 20  # maximum numbers of rows
@@ -245,7 +245,7 @@ def _pages(report: SurveyReport, ranking: Ranking, summary: CrawlSummary) -> lis
     about = (
         f"The first {count(len(rows))} of {counted(ranked.graph.pages, 'page')}. PageRank of all known pages, with "
         "jumps to the seeds; pages that are not fetched count as pages without links. Error of the shares on this "
-        f"graph: at most {at_most(ranking.error)} in total; {order_in_words(near_ties(ranking, PAGES))}.{distance} "
+        f"graph: at most {at_most(ranking.error)} in total; {order_line(near_ties(ranking, PAGES))}.{distance} "
         "Score: 0 to 100, log scale, comparable within this survey only."
     )
     return ["<h2>Top pages</h2>", html_page.grid(survey_tables.ranked_table(rows, visits, known), about, links=True)]

@@ -17,7 +17,7 @@ from surveyor.web.urls import origin
 
 if TYPE_CHECKING:
     from surveyor.outcome import Visit
-    from surveyor.report.pages import Page
+    from surveyor.report.ranking import Page
     from surveyor.report.survey_html import HostSummary
     from surveyor.store.manifest import Manifest
     from surveyor.survey.sql import QueryResult

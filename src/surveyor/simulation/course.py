@@ -13,8 +13,7 @@ from surveyor.crawler.loop import Ending
 from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.rank.compare.order import kendall
-from surveyor.rank.compare.ranks import l1
+from surveyor.rank.comparison import kendall, l1
 from surveyor.simulation.race import Sample
 from surveyor.simulation.scenario import Scenario
 from surveyor.stopping import NO_LIMIT, ProgressCallback, Rule

@@ -18,8 +18,7 @@ from surveyor.crawler.ledger import check_damping
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 from surveyor.stopping import ProgressCallback, silent
 
 SEEDS = 10  # default number of seeds: pages of highest PageRank
@@ -45,7 +44,7 @@ class Scenario:
         graph = _without_links(graph, gone)
         trusted = np.zeros(graph.pages)
         trusted[self.seeds] = 1 / self.seeds.size
-        return pagerank(graph, self.damping, TOLERANCE, trusted, progress=progress)
+        return pagerank(graph, self.damping, TOLERANCE, trusted, options=SolverOptions(progress=progress))
 
 
 def set_up(

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.crawler.replay import SCOPE
-from surveyor.rank.compare.order import kendall
-from surveyor.rank.compare.ranks import l1, overlap
+from surveyor.rank.comparison import kendall, l1, overlap
 from surveyor.survey.tables import STATUSES, positions
 
 if TYPE_CHECKING:

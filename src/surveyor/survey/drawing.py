@@ -45,7 +45,7 @@ def reduced(survey: Survey, level: str, top: int) -> Drawn:
 
 def _pages(survey: Survey, top: int) -> Drawn:
     ranked, ranking, statuses = survey.as_graph(), survey.ranking, survey.tables.statuses
-    best, marks = ranking.top(top), ranking.marks()
+    best, marks = ranking.top(top), ranking.log_scores()
     facts = {"url": str, "host": str, "title": str, "kind": str, "share": float, "score": float, "position": int}
     nodes = []
     for position, number in enumerate(best.tolist(), 1):

@@ -25,8 +25,7 @@ from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking, pagerank
 from surveyor.stopping import ProgressCallback, Rule, parse_rule, silent
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
@@ -183,7 +182,7 @@ class Survey:
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
         """Return the best pages, best first: url, share, score from 0 to 100, in-links, whether it was read."""
-        ranking, marks, into = self.ranking, self.ranking.marks(), self._all.graph.in_links.indptr
+        ranking, marks, into = self.ranking, self.ranking.log_scores(), self._all.graph.in_links.indptr
         return [
             {
                 "url": ranking.name(page),

@@ -24,7 +24,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawler.replay import Derived, Ranked, scope_of
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking
 from surveyor.store import tabular
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.tabular import VISIT, VISITS, Batch, Columns
@@ -148,7 +148,7 @@ class Tables:
         yield {
             "page": self._ranked.pages,
             "share": ranking.scores,
-            "score": np.round(ranking.marks(), 3),
+            "score": np.round(ranking.log_scores(), 3),
             "position": positions(ranking.scores),
         }
 

@@ -38,8 +38,7 @@ from surveyor.arrays import ByteArray, FloatArray, IntArray, read_only
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
+from surveyor.rank.pagerank import Ranking, pagerank
 from surveyor.testing.web_content import Content, WebPages
 from surveyor.testing.web_plan import NOWHERE, domain_of
 

@@ -31,7 +31,7 @@ from surveyor.graph.formats import read_graph
 from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.rank.expansion import SELECTORS, Select
-from surveyor.rank.pagerank import pagerank
+from surveyor.rank.pagerank import SolverOptions, pagerank
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.layout import is_survey
 from surveyor.survey.survey import Survey
@@ -123,7 +123,7 @@ def community(
     plan = Plan(most, select, batch, follow, seed=seed, still=still)
     global_rank = None
     if truth:
-        scores = pagerank(web, follow, SURE, progress=progress).scores[chosen]
+        scores = pagerank(web, follow, SURE, options=SolverOptions(progress=progress)).scores[chosen]
         global_rank = scores / scores.sum()
     errors: list[float] = []
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surveyor.estimate.community.movers import Mover
     from surveyor.graph.names import Names
     from surveyor.kernels.crawled_graph import CrawledGraph
-    from surveyor.rank.compare.ranks import Comparison
+    from surveyor.rank.comparison import Comparison
 
 DIGITS = 1 << 20  # of scores that order pages
 Ending = Literal["spent", "still", "exhausted", "nothing", "interrupted"]
@@ -133,7 +133,7 @@ class CommunityRank:
 
     def compared(self, method: str | None = None) -> Comparison:
         """Compare an estimate (or "local") with the truth, where the whole web is known."""
-        from surveyor.rank.compare.ranks import compare_ranks
+        from surveyor.rank.comparison import compare_ranks
 
         if self.truth is None:
             raise UsageError("nobody knows the true global rank here", hint="give a graph and truth=True")

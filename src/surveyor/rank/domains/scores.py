@@ -8,9 +8,9 @@
     bv         level-2 supporters from bit vectors
     qvs        paths of two links
 
-`memory` limits the memory used. TSE streams a graph folder that does not fit; the other scores read links
-sequentially in any case, with a few numbers per domain in memory, except `supp`, which needs all links in memory.
-Other files are first built into a folder if `memory` is given.
+`DomainOptions.memory` limits the memory used. TSE streams a graph folder that does not fit; the other scores read
+links sequentially in any case, with a few numbers per domain in memory, except `supp`, which needs all links in memory.
+Other files are first built into a folder if a limit is set.
 
     >>> links = [(f"fan{k}.example", "hub.example") for k in range(9)] + [("hub.example", "star.example")]
     >>> result = domains(Graph.from_edges(links))
@@ -20,40 +20,51 @@ Other files are first built into a folder if `memory` is given.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
 from surveyor.graph.formats import build_graph, read_graph
 from surveyor.kernels.thread_pool import cores
-from surveyor.rank.domains.bit_vectors import bit_vectors
-from surveyor.rank.domains.degree import in_degree, paths, weighted_in_degree
-from surveyor.rank.domains.hyperball import harmonic
-from surveyor.rank.domains.memory import free_memory, needed, size_in_words
-from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.domains.link_counts import in_degree, supporters, two_link_paths, weighted_in_degree
+from surveyor.rank.domains.reach_sketches import bit_vectors, harmonic
+from surveyor.rank.domains.reputation import Reputation, Resources
 from surveyor.rank.domains.streamed_tse import streamed_supporters
-from surveyor.rank.domains.supporters import supporters
-from surveyor.rank.domains.trust import Trust, as_reputation, trust
+from surveyor.rank.domains.trust import TOLERANCE, Trust, as_reputation, trust
 from surveyor.rank.domains.tse import ERROR, TOP, sampled_supporters
-from surveyor.rank.pagerank import pagerank
-from surveyor.stopping import ProgressCallback, silent
+from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
+WITH_DEPTH = ("tse", "supp", "bv")  # scores that count supporters of a level
 SLOW = "supp"  # not part of "all"; must be requested by name
-LEAST = 50_000_000  # bytes that a sample may take, whatever the limit
+MIN_SAMPLE_MEMORY = 50_000_000  # bytes that a streamed sample may take, whatever the limit
+MEMORY_SHARE = 0.7  # of the free memory, used by default
 
 
-class Condensable(Protocol):
+class HasDomainGraph(Protocol):
     """An object with a graph of domains, such as a survey."""
 
     def domain_graph(self) -> Any:
         """Return the current graph, as `.graph`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainOptions(Resources):
+    """Less common parameters of `domains`: sampling probability, supporter level, threads, memory, progress."""
+
+    p: float | None = None  # sampling probability of TSE, instead of `top` and `error`
+    depth: int = 2  # level of the supporters that tse, supp and bv count
+
+
+DEFAULT_OPTIONS = DomainOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +96,8 @@ class Domains:
     graph: Graph
     scores: Mapping[str, Reputation]
     trust: Trust | None = None
-    mode: str = "in RAM"  # or "streamed", with the reason
-    _marks: dict[str, Any] = field(default_factory=dict, repr=False)
+    mode: str = "in memory"  # or "streamed"
+    _log_scores: dict[str, FloatArray] = field(default_factory=dict, repr=False)
 
     @property
     def main(self) -> Reputation:
@@ -98,7 +109,7 @@ class Domains:
         best = self.main.top(count)
         low, high = self.main.intervals(best)
         rows = zip(best.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [self._row(place, *row) for place, row in enumerate(rows, 1)]
+        return [self._row(position, *row) for position, row in enumerate(rows, 1)]
 
     def __getitem__(self, domain: str | int) -> Domain:
         node = self.main.id_of(domain)
@@ -110,31 +121,40 @@ class Domains:
     def _repr_html_(self) -> str:
         return self.main._repr_html_()
 
-    def _row(self, place: int, node: int, low: float, high: float) -> Domain:
+    def _row(self, position: int, node: int, low: float, high: float) -> Domain:
         into, out = self.graph.in_links.indptr, self.graph.indptr
-        degrees = int(into[node + 1] - into[node]), int(out[node + 1] - out[node])
-        more: tuple[float, ...] = ()
-        if self.trust is not None:
-            if not self._marks:
-                self._marks.update(trust=self.trust.trust.marks(), popularity=self.trust.popularity.marks())
-            marks = self._marks
-            more = (float(marks["trust"][node]), float(marks["popularity"][node]), self.trust.mass(node))
-        return Domain(self.graph.name(node), node, place, self.main.score(node), low, high, *degrees, *more)
+        row = Domain(
+            name=self.graph.name(node),
+            id=node,
+            position=position,
+            score=self.main.score(node),
+            low=low,
+            high=high,
+            in_links=int(into[node + 1] - into[node]),
+            out_links=int(out[node + 1] - out[node]),
+        )
+        if self.trust is None:
+            return row
+        if not self._log_scores:
+            self._log_scores["trust"] = self.trust.trust.log_scores()
+            self._log_scores["popularity"] = self.trust.popularity.log_scores()
+        return replace(
+            row,
+            trust=float(self._log_scores["trust"][node]),
+            popularity=float(self._log_scores["popularity"][node]),
+            spam_mass=self.trust.spam_mass(node),
+        )
 
 
 def domains(
-    source: Graph | Condensable | str | Path,
+    source: Graph | HasDomainGraph | str | Path,
     score: str | Sequence[str] = "tse",
     *,
     top: int = TOP,
     error: float = ERROR,
-    p: float | None = None,
-    depth: int = 2,
     trusted: Sequence[str] | None = None,
-    memory: int | None = None,
     rng: int = 7,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    options: DomainOptions = DEFAULT_OPTIONS,
 ) -> Domains:
     """Score the domains of a graph, a survey, a graph folder or any file of links.
 
@@ -142,21 +162,22 @@ def domains(
     ----------
     score : one of `SCORES`, several of them, or "all" (except `supp`).
     top, error : TSE chooses p so that the relative standard deviation at rank `top` is `error`.
-    p : the sampling probability of a domain, instead.
-    trusted : trusted domains; if given, trust and spam mass are computed too.
-    memory : maximum bytes to use; by default most of the free memory.
+    trusted : trusted domains; with them, trust and spam mass are computed too.
+    options : sampling probability, supporter level, threads, memory and progress.
     """
-    wanted = _wanted(score)
-    scratch: list[Any] = []
+    names = _score_names(score)
+    if options.depth != 2 and (others := [name for name in names if name not in WITH_DEPTH]):
+        raise UsageError(
+            f"depth must be 2 for the score {others[0]}, got {options.depth}",
+            hint=f"with depth, choose {', '.join(WITH_DEPTH)}",
+        )
+    scratch: list[tempfile.TemporaryDirectory[str]] = []
+    limit = free_memory() if options.memory is None else options.memory
     try:
-        limit = free_memory() if memory is None else memory
-        graph, folder = _opened(source, wanted, memory, limit, threads, scratch, progress)
-        count = Count(graph, folder, top, error, p, depth, rng, threads, progress, limit, scratch)
-        if depth != 2 and any(name not in ("tse", "supp", "bv") for name in wanted):
-            raise UsageError(f"only supporters have a level {depth}", hint="choose --score tse, supp or bv")
-        found = {name: count.by(name) for name in wanted}
-        vouched = None if trusted is None else _trusted(count, trusted)
-        result = Domains(graph, found, vouched, count.mode)
+        graph, folder = _open(source, names, options, limit, scratch)
+        scorer = _Scorer(graph, folder, top, error, rng, options, limit, scratch, with_trust=trusted is not None)
+        scores = {name: scorer.score(name) for name in names}
+        result = Domains(graph, scores, None if trusted is None else scorer.trust(trusted), scorer.mode)
     except BaseException:
         for place in scratch:
             place.cleanup()
@@ -167,89 +188,114 @@ def domains(
 
 
 @dataclass(slots=True)
-class Count:
+class _Scorer:
     """Computes scores over one graph within a memory limit."""
 
     graph: Graph
     folder: Path | None
     top: int
     error: float
-    p: float | None
-    depth: int
     rng: int
-    threads: int | None
-    progress: ProgressCallback
+    options: DomainOptions
     limit: int
-    scratch: list[Any]
-    mode: str = "in RAM"
+    scratch: list[tempfile.TemporaryDirectory[str]]
+    with_trust: bool
+    mode: str = "in memory"
+    popularity: Ranking | None = None
 
-    def by(self, score: str) -> Reputation:
+    def score(self, name: str) -> Reputation:
         """Compute one score."""
-        needs = needed(score, self.graph.pages, self.graph.links, self.threads or cores())
-        if needs > self.limit:
-            if score == "tse" and self.folder is not None and self.depth == 2:
-                self.mode = "streamed"
+        graph, options = self.graph, self.options
+        shared: dict[str, Any] = {"rng": self.rng, "resources": options}
+        needed = needed_memory(name, graph.pages, graph.links, options.threads or cores())
+        if needed > self.limit:
+            if name == "tse" and self.folder is not None and options.depth == 2:
                 return self._streamed()
             raise UsageError(
-                f"{score} over {self.graph.pages:,} domains needs about {size_in_words(needs)} of memory, "
-                f"and {size_in_words(self.limit)} are allowed",
-                hint="tse reads a graph folder as a stream: make one with `surveyor graph build`"
-                if score != "tse" or self.folder is None
-                else "only level 2 can be read as a stream",
+                f"{name} over {graph.pages:,} domains needs about {format_bytes(needed)} of memory, "
+                f"and memory is limited to {format_bytes(self.limit)}",
+                hint="tse reads a graph folder as a stream: create one with `surveyor graph build`"
+                if name != "tse" or self.folder is None
+                else "only depth 2 can be read as a stream",
             )
-        shared: dict[str, Any] = {"threads": self.threads, "progress": self.progress}
-        ways: dict[str, Callable[[], Reputation]] = {
-            "tse": lambda: sampled_supporters(self.graph, self.p, top=self.top, error=self.error, depth=self.depth,
-                                              rng=self.rng, **shared),
-            "supp": lambda: supporters(self.graph, self.depth, **shared),
-            "in": lambda: in_degree(self.graph),
-            "win": lambda: weighted_in_degree(self.graph, threads=self.threads),
-            "qvs": lambda: paths(self.graph, threads=self.threads),
-            "pagerank": lambda: as_reputation("pagerank", self.graph, pagerank(self.graph, **shared)),
-            "harmonic": lambda: harmonic(self.graph, rng=self.rng, **shared),
-            "bv": lambda: bit_vectors(self.graph, self.depth, top=self.top, rng=self.rng, **shared),
-        }  # fmt: skip
-        return ways[score]()
+        methods: dict[str, Callable[[], Reputation]] = {
+            "tse": lambda: sampled_supporters(
+                graph, options.p, top=self.top, error=self.error, depth=options.depth, **shared
+            ),
+            "supp": lambda: supporters(graph, options.depth, resources=options),
+            "in": lambda: in_degree(graph),
+            "win": lambda: weighted_in_degree(graph, threads=options.threads),
+            "qvs": lambda: two_link_paths(graph, threads=options.threads),
+            "pagerank": lambda: as_reputation("pagerank", graph, self._pagerank()),
+            "harmonic": lambda: harmonic(graph, rng=self.rng, resources=replace(options, memory=None)),
+            "bv": lambda: bit_vectors(graph, options.depth, top=self.top, **shared),
+        }
+        return methods[name]()
+
+    def trust(self, trusted: Sequence[str]) -> Trust:
+        """Compute trust and spam mass; popularity is the PageRank that was computed as a score, if it was."""
+        if needed_memory("pagerank", self.graph.pages, self.graph.links, 1) * 2 > self.limit:
+            raise UsageError(
+                f"trust needs memory for two rankings of {self.graph.pages:,} domains, and memory is limited to "
+                f"{format_bytes(self.limit)}",
+                hint="raise --memory",
+            )
+        return trust(self.graph, trusted, popularity=self.popularity, resources=self.options)
+
+    def _pagerank(self) -> Ranking:
+        solver = SolverOptions(threads=self.options.threads, progress=self.options.progress)
+        if not self.with_trust:
+            return pagerank(self.graph, options=solver)
+        self.popularity = pagerank(self.graph, tolerance=TOLERANCE, options=solver)
+        return self.popularity
 
     def _streamed(self) -> Reputation:
-        assert self.folder is not None  # noqa: S101  # checked in by()
+        assert self.folder is not None  # noqa: S101  # checked in score()
+        self.mode = "streamed"
         place = tempfile.TemporaryDirectory(prefix="surveyor-")
         self.scratch.append(place)
         return streamed_supporters(
-            self.folder, self.p, out=Path(place.name) / "counts.npy", top=self.top, error=self.error, rng=self.rng,
-            memory=max(self.limit, LEAST), threads=self.threads, progress=self.progress,
-        )  # fmt: skip
+            self.folder,
+            self.options.p,
+            out=Path(place.name) / "counts.npy",
+            top=self.top,
+            error=self.error,
+            rng=self.rng,
+            resources=replace(self.options, memory=max(self.limit, MIN_SAMPLE_MEMORY)),
+        )
 
 
-def _wanted(score: str | Sequence[str]) -> list[str]:
-    asked = [part.strip() for part in score.split(",")] if isinstance(score, str) else list(score)
-    names = [name for part in asked for name in (_all() if part == "all" else [part])]
+def _score_names(score: str | Sequence[str]) -> list[str]:
+    parts = [part.strip() for part in score.split(",")] if isinstance(score, str) else list(score)
+    every = [name for name in SCORES if name != SLOW]
+    names = [name for part in parts for name in (every if part == "all" else [part])]
+    choices = f"choose {', '.join(SCORES)} or all"
     for name in names:
         if name not in SCORES:
-            raise UsageError(f"no score {name!r}", hint=f"choose {', '.join(SCORES)} or all")
+            raise UsageError(f"unknown score {name!r}", hint=choices)
     if not names:
-        raise UsageError("no score was asked for", hint=f"choose {', '.join(SCORES)} or all")
+        raise UsageError("score must name at least one score, got none", hint=choices)
     return list(dict.fromkeys(names))
 
 
-def _all() -> list[str]:
-    return [name for name in SCORES if name != SLOW]
-
-
-def _opened(
-    source: Graph | Condensable | str | Path, wanted: list[str], memory: int | None, limit: int, threads: int | None,
-    scratch: list[Any], progress: ProgressCallback,
-) -> tuple[Graph, Path | None]:  # fmt: skip
-    """Return the graph and its folder, if it is in one."""
+def _open(
+    source: Graph | HasDomainGraph | str | Path,
+    scores: list[str],
+    options: DomainOptions,
+    limit: int,
+    scratch: list[tempfile.TemporaryDirectory[str]],
+) -> tuple[Graph, Path | None]:
+    """Return the graph, and its folder if it is in one."""
     if isinstance(source, Graph):
         return source, None
     if not isinstance(source, str | Path):
         return source.domain_graph().graph, None
     path = Path(source)
+    threads, memory, progress = options.threads, options.memory, options.progress
     if (path / "graph.json").is_file():
-        about = describe(path)
-        streamed = wanted == ["tse"] and needed("tse", about["pages"], about["links"], threads or cores()) > limit
-        return Graph.open(path, verify=not streamed), path  # a stream is verified as it is read
+        size = describe(path)
+        streamed = scores == ["tse"] and needed_memory("tse", size["pages"], size["links"], threads or cores()) > limit
+        return Graph.open(path, verify=not streamed), path  # a stream is verified while it is read
     if memory is None:
         return read_graph(source, threads=threads, progress=progress), None
     place = tempfile.TemporaryDirectory(prefix="surveyor-")
@@ -258,7 +304,37 @@ def _opened(
     return build_graph(source, folder, memory=memory // 2, threads=threads, progress=progress), folder
 
 
-def _trusted(count: Count, names: Sequence[str]) -> Trust:
-    if needed("pagerank", count.graph.pages, count.graph.links, 1) * 2 > count.limit:
-        raise UsageError("trust needs two rankings, and they do not fit in the memory allowed", hint="raise --memory")
-    return trust(count.graph, names, threads=count.threads, progress=count.progress)
+def needed_memory(score: str, domains: int, links: int, threads: int) -> int:
+    """Return the approximate peak memory of a score in bytes; links that are read sequentially are not held."""
+    graph = 4 * links + 8 * domains
+    return {
+        "tse": graph + (12 * threads + 4) * domains,
+        "supp": graph + (8 * threads + 16) * domains,
+        "in": 8 * domains,
+        "win": 24 * domains,
+        "qvs": 24 * domains,
+        "pagerank": 48 * domains,
+        "harmonic": 160 * domains,
+        "bv": (144 + 2 * (max(domains, 2) - 1).bit_length() + 2) * domains,
+    }[score]
+
+
+def free_memory() -> int:
+    """Return the bytes available for work: most of the free memory of the machine."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) << 10
+    except (OSError, StopIteration, ValueError, IndexError):
+        try:
+            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        except (AttributeError, ValueError, OSError):
+            free = 4 << 30
+    return int(MEMORY_SHARE * free)
+
+
+def format_bytes(size: int) -> str:
+    """Format a number of bytes."""
+    for unit, scale in (("GB", 10**9), ("MB", 10**6)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:,} bytes"

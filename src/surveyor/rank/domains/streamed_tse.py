@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,32 +29,33 @@ from surveyor.errors import GraphError, UsageError
 from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import aside
 from surveyor.kernels.thread_pool import ThreadPool
-from surveyor.rank.domains.intervals import Counted
-from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.domains.link_counts import Ids
+from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BinomialCount, Reputation, Resources
 from surveyor.rank.domains.tse import (
     ENOUGH,
     ERROR,
     PILOT,
     TOP,
-    Ids,
-    certainty_of,
-    chance_for,
     check_p,
-    check_wanted,
-    drawn_by,
-    whole,
+    check_target,
+    error_model_of,
+    p_for,
+    round_up,
+    sampled_domains,
 )
-from surveyor.stopping import ProgressCallback, silent
+
+if TYPE_CHECKING:
+    from surveyor.kernels.supporter_counts import SampledLinks
 
 ROWS = 1 << 18  # domains whose row ends are read at a time
 PIECE = 1 << 20  # links counted at a time, or one row if it is longer
-PER_LINK = 16  # bytes that a link of a sampled domain takes while the sample is read
-SIEVE = 32  # bits for each relevant domain: one link in this many is checked twice
-SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading on
+BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
+SIEVE_BITS = 32  # for each relevant domain: one link in this many is checked twice
+SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading
 
 
 class Column:
-    """One array of a graph folder, read in pieces and never mapped."""
+    """One array of a graph folder, read in pieces and never memory-mapped."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=0)
@@ -79,7 +80,9 @@ class Column:
         while done < room.nbytes:
             read = self._file.readinto(room[done:])
             if not read:
-                raise GraphError(f"{self._file.name} ends too early", hint="the graph is truncated: build it again")
+                raise GraphError(
+                    f"{self._file.name} ends before entry {part.stop:,}", hint="the graph is truncated: build it again"
+                )
             done += read
         return out
 
@@ -91,50 +94,47 @@ def streamed_supporters(
     out: str | Path,
     top: int = TOP,
     error: float = ERROR,
-    memory: int | None = None,
     rng: int = 7,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    resources: Resources = DEFAULT_RESOURCES,
 ) -> Reputation:
     """Estimate the level-2 supporters of every domain of a graph folder; write the counts to `out`, a `.npy` file.
 
     p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further passes reach the error. A p
-    whose sample takes more than `memory` bytes is refused.
+    whose sample takes more than `resources.memory` bytes is rejected.
     """
     folder, out = Path(folder), Path(out)
-    about = describe(folder)
-    domains = about["pages"]
+    description = describe(folder)
+    domains = description["pages"]
     graph = open_folder(folder)  # verifies all files, in one additional pass
-    wanted = check_p(p) if p is not None else PILOT
+    current = check_p(p) if p is not None else PILOT
     if p is None:
-        check_wanted(top, error)
+        check_target(top, error)
     while True:
-        _check_room(out, 4 * domains)
-        _check_memory(wanted, about["links"], memory)
+        _check_disk(out, 4 * domains)
+        _check_memory(current, description["links"], resources.memory)
         with aside(out) as draft:
-            sampled = _count(folder, wanted, rng, draft, threads, progress)
-        method = {"p": wanted, "depth": 2, "seed": rng, "sampled": sampled, "memory": "streamed"}
+            sampled = _count(folder, current, rng, draft, resources)
+        method = {"p": current, "depth": 2, "rng": rng, "sampled": sampled, "mode": "streamed"}
         counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
-        estimate = Reputation(
-            "tse", counts, 1 / wanted, certainty_of(wanted), graph.in_links.indptr, graph.names, method
-        )
-        found = estimate.at(min(top, domains)) * wanted
-        further = wanted if p is not None else _further(wanted, found, error)
-        if further <= wanted * 1.01 or wanted >= 1:
-            reached = Counted(wanted).relative(found / wanted) if wanted < 1 else 0.0
+        rows, names = graph.in_links.indptr, graph.names
+        estimate = Reputation("tse", counts, 1 / current, error_model_of(current), rows, names, method)
+        count = estimate.score_at(min(top, domains)) * current
+        needed = current if p is not None else _needed_p(current, count, error)
+        if needed <= current * 1.01 or current >= 1:
+            reached = BinomialCount(current).relative_error(count / current) if current < 1 else 0.0
             method.update(top=min(top, domains), error=reached)
             return estimate
-        wanted = further
+        current = needed
 
 
-def _further(p: float, found: float, error: float) -> float:
-    """Return the p that the error requires, given the score found at the requested rank."""
-    if found < ENOUGH:
-        return whole(p * min(10.0, 2 * ENOUGH / max(found, 1.0)))
-    return chance_for(error, found / p)
+def _needed_p(p: float, count: float, error: float) -> float:
+    """Return the p that the error requires, given the count at the requested rank."""
+    if count < ENOUGH:
+        return round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+    return p_for(error, count / p)
 
 
-def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, progress: ProgressCallback) -> int:
+def _count(folder: Path, p: float, rng: int, out: Path, resources: Resources) -> int:
     """Write the counts of all domains; return the number of sampled domains."""
     from surveyor.kernels.supporter_counts import count_level_two
 
@@ -142,15 +142,15 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
         names = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
         rows, links, in_rows, in_links = (stack.enter_context(Column(folder / name)) for name in names)
         domains = rows.size - 1
-        sample = drawn_by(domains, rng, 0.0, p)
-        linked = _linked(domains, sample, rows, links, progress)
-        pool = stack.enter_context(ThreadPool(threads))
+        sample = sampled_domains(domains, rng, 0.0, p)
+        linked = _links_of_sample(sample, rows, links, resources)
+        pool = stack.enter_context(ThreadPool(resources.threads))
         free: SimpleQueue[Ids] = SimpleQueue()
         for _ in range(pool.threads + 1):
             free.put(np.zeros(max(sample.size, 1), np.uint32))
 
         def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
-            _check(piece.view(np.uint32), domains)
+            _check_ids(piece.view(np.uint32), domains)
             seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
             hits = np.empty(piece.size + 1, np.uint32)
             count_level_two(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
@@ -162,29 +162,30 @@ def _count(folder: Path, p: float, rng: int, out: Path, threads: int | None, pro
         for counts in pool.imap(count, _pieces(in_rows, in_links)):
             write(counts)
             done += counts.size
-            progress("counting supporters", done, domains, "domains")
+            resources.progress("counting supporters", done, domains, "domains")
     return int(sample.size)
 
 
-def _linked(domains: int, sample: Ids, rows: Column, links: Column, progress: ProgressCallback) -> Any:
+def _links_of_sample(sample: Ids, rows: Column, links: Column, resources: Resources) -> SampledLinks:
     """Read the links of the sampled domains and transpose them."""
     from surveyor.kernels.supporter_counts import SampledLinks, bit_ranks, count_bits, counting_sort, set_bits
 
+    domains = rows.size - 1
     numbers: list[Ids] = []
     targets: list[Ids] = []
     for start, ends, among in _sampled_rows(sample, rows, links.size):
         here = sample[among].astype(np.int64) - start
-        wanted = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
-        targets += _lists(links, wanted)
+        ranges = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
+        targets += _read_ranges(links, ranges)
         degrees = np.diff(ends)[here]
         numbers.append(np.repeat(np.arange(among.start, among.stop, dtype=np.uint32), degrees))
-        progress("reading the sample", start, domains, "domains")
+        resources.progress("reading the sample", start, domains, "domains")
     goals = np.concatenate([np.empty(0, np.uint32), *targets])
     owners = np.concatenate([np.empty(0, np.uint32), *numbers])
     del numbers, targets
     bits = np.zeros(domains // 64 + 1, np.uint64)
     before = np.empty(bits.size, np.uint32)
-    _check(goals, domains)
+    _check_ids(goals, domains)
     set_bits(goals, bits)
     set_bits(sample, bits)
     matter = count_bits(bits, before)
@@ -202,7 +203,7 @@ def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, An
     """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
     from surveyor.kernels.supporter_counts import fill_sieve
 
-    size = max((SIEVE * matter).bit_length(), 15)
+    size = max((SIEVE_BITS * matter).bit_length(), 15)
     if size >= bits.size.bit_length() + 5:
         return bits, np.uint32(1), np.uint32(0)
     sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
@@ -212,7 +213,7 @@ def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, An
 
 
 def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
-    """Yield the row ends of blocks of domains, and which of the sample are among them."""
+    """Yield the row ends of blocks of domains, and the part of the sample that is among them."""
     for start in range(0, rows.size - 1, ROWS):
         last = min(start + ROWS, rows.size - 1)
         first, end = np.searchsorted(sample, [start, last]).tolist()
@@ -222,18 +223,18 @@ def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, I
             yield start, ends, slice(first, end)
 
 
-def _lists(links: Column, wanted: list[tuple[int, int]]) -> Iterator[Ids]:
-    """Yield the lists between these ascending ends; gaps are skipped, or read where that is faster."""
+def _read_ranges(links: Column, ranges: list[tuple[int, int]]) -> Iterator[Ids]:
+    """Yield the links in these ascending ranges; gaps are skipped, or read where that is faster."""
     run: list[tuple[int, int]] = []
-    for first, last in wanted:
+    for first, last in ranges:
         if run and 4 * (first - run[-1][1]) > SPARSE:
-            yield from _run(links, run)
+            yield from _read_run(links, run)
             run = []
         run.append((first, last))
-    yield from _run(links, run)
+    yield from _read_run(links, run)
 
 
-def _run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
+def _read_run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
     if run:
         base = run[0][0]
         read = links[base : run[-1][1]].view(np.uint32)
@@ -252,15 +253,18 @@ def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArra
             row = last
 
 
-def _check(ids: Ids, domains: int) -> None:
-    """Refuse links with invalid ids: kernels trust them, and the files were not read before."""
+def _check_ids(ids: Ids, domains: int) -> None:
+    """Reject links with invalid ids: kernels do not check them, and the files were not read before."""
     if ids.size and int(ids.max()) >= domains:
-        raise GraphError("the graph holds links that lead nowhere", hint="it is corrupt: build it again")
+        raise GraphError(
+            f"the graph holds a link to id {int(ids.max()):,} of {domains:,} domains",
+            hint="it is corrupt: build it again",
+        )
 
 
 def _check_ends(ends: IntArray, links: int) -> None:
     if int(ends[0]) < 0 or int(ends[-1]) > links or not bool((ends[1:] >= ends[:-1]).all()):
-        raise GraphError("the graph holds rows that lead nowhere", hint="it is corrupt: build it again")
+        raise GraphError("the rows of the graph are not ascending", hint="it is corrupt: build it again")
 
 
 @contextmanager
@@ -272,20 +276,20 @@ def _counts_file(path: Path, size: int) -> Iterator[Any]:
 
 
 def _check_memory(p: float, links: int, memory: int | None) -> None:
-    """Refuse a sample that does not fit in memory."""
-    if memory is not None and PER_LINK * p * links > memory:
-        most, takes = memory / (PER_LINK * links), PER_LINK * p * links
+    """Reject a sample that does not fit in memory."""
+    if memory is not None and BYTES_PER_LINK * p * links > memory:
+        largest, size = memory / (BYTES_PER_LINK * links), BYTES_PER_LINK * p * links
         raise UsageError(
-            f"a sample of p = {p:.2g} takes {takes / 1e6:,.0f} MB, and {memory / 1e6:,.0f} MB are allowed",
-            hint=f"p = {most:.1g} would fit: allow a larger error, ask for fewer domains, or allow more memory",
+            f"a sample with p = {p:.2g} needs {size / 1e6:,.0f} MB, and memory is limited to {memory / 1e6:,.0f} MB",
+            hint=f"p = {largest:.1g} fits: raise memory or error, or lower top",
         )
 
 
-def _check_room(out: Path, size: int) -> None:
-    """Refuse to start if the disk cannot hold the counts."""
+def _check_disk(out: Path, size: int) -> None:
+    """Reject a file of counts that does not fit on the disk."""
     free = shutil.disk_usage(out.parent if out.parent.is_dir() else Path.cwd()).free
     if size > free:
         raise UsageError(
-            f"the counts need {size / 1e6:,.0f} MB, and the disk under {out.parent} has {free / 1e6:,.0f} MB left",
-            hint="make room, or choose another folder",
+            f"the counts need {size / 1e6:,.0f} MB, and the disk of {out.parent} has {free / 1e6:,.0f} MB free",
+            hint="free some space, or choose another folder",
         )

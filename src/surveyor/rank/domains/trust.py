@@ -1,19 +1,19 @@
-"""Trust from a list of trusted domains, and spam mass: the share of a domain's rank that trust does not explain.
+"""Trust from a list of trusted domains, and spam mass: the fraction of a domain's rank that trust does not explain.
 
     popularity   PageRank with uniform teleport
     trust        PageRank with teleport to the trusted domains only (TrustRank)
-    spam mass    1 - γ · trust / popularity, at least 0: the part of the popularity that trust does not explain
+    spam mass    1 - γ · trust / popularity, at least 0: the fraction of the popularity that trust does not explain
 
-γ is the share of the web that is good: trusted domains represent all good ones, so their jumps count γ of all. With
-the usual 0.85 a domain that is exactly as popular in the trusted web as in the whole has a spam mass of 0.15. A high
-mass means that the domain depends on links from domains that trust does not reach: a farm, or a part of the web that
-is missing from the list. It is a reason to investigate, not a verdict.
+γ is the fraction of the web that is good: trusted domains represent all good ones, so their jumps count γ of all. With
+the default of 0.85 a domain that is exactly as popular in the trusted web as in the whole has a spam mass of 0.15. A
+high mass means that the domain depends on links from domains that trust does not reach: a farm, or a part of the web
+that is missing from the list. It is a reason to investigate, not a verdict.
 
 Both ranks carry a proven error e, so the mass lies between 1 - γ (t + e) / (p - e) and 1 - γ (t - e) / (p + e).
 
     >>> links = [("good", "fine"), ("fine", "good"), ("farm1", "spam"), ("farm2", "spam"), ("spam", "farm1")]
     >>> result = trust(Graph.from_edges(links), ["good"])
-    >>> round(result.mass(result.graph.page("fine")), 2), round(result.mass(result.graph.page("spam")), 2)
+    >>> round(result.spam_mass(result.graph.page("fine")), 2), round(result.spam_mass(result.graph.page("spam")), 2)
     (0.0, 1.0)
 """
 
@@ -27,14 +27,11 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, FloatArray
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
-from surveyor.rank.domains.intervals import Interval, Within
-from surveyor.rank.domains.reputation import Reputation
-from surveyor.rank.domains.supporters import check_ids
-from surveyor.rank.pagerank import pagerank
-from surveyor.rank.ranking import Ranking
-from surveyor.stopping import ProgressCallback, silent
+from surveyor.rank.domains.link_counts import check_ids
+from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BoundedError, Interval, Reputation, Resources
+from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 
-GOOD = 0.85  # γ
+GAMMA = 0.85
 TOLERANCE = 1e-9
 
 
@@ -45,67 +42,70 @@ class Trust:
     graph: Graph
     popularity: Ranking
     trust: Ranking
-    good: float
-    known: int  # number of trusted domains in the graph
+    gamma: float  # assumed fraction of good domains
+    trusted: int  # number of trusted domains in the graph
 
-    def mass(self, domain: int) -> float:
+    def spam_mass(self, domain: int) -> float:
         """Return the spam mass of a domain, from 0 to 1."""
-        return float(self.masses(np.array([domain]))[0])
+        return float(self.spam_masses(np.array([domain]))[0])
 
-    def masses(self, domains: AnyIntArray | None = None) -> FloatArray:
+    def spam_masses(self, domains: AnyIntArray | None = None) -> FloatArray:
         """Return the spam mass of some domains, or of all."""
-        which = slice(None) if domains is None else domains
-        trust, all_in_all = self.trust.scores[which], self.popularity.scores[which]
-        return np.maximum(0.0, 1 - self.good * trust / all_in_all)
+        trust, popularity = self._scores(domains)
+        return np.maximum(0.0, 1 - self.gamma * trust / popularity)
 
     def intervals(self, domains: AnyIntArray | None = None) -> Interval:
         """Return proven bounds of the spam mass."""
-        which = slice(None) if domains is None else domains
-        trust, all_in_all = self.trust.scores[which], self.popularity.scores[which]
-        high = 1 - self.good * np.maximum(trust - self.trust.error, 0) / (all_in_all + self.popularity.error)
-        least = np.maximum(all_in_all - self.popularity.error, np.finfo(np.float64).tiny)
-        low = 1 - self.good * (trust + self.trust.error) / least
+        trust, popularity = self._scores(domains)
+        high = 1 - self.gamma * np.maximum(trust - self.trust.error, 0) / (popularity + self.popularity.error)
+        least = np.maximum(popularity - self.popularity.error, np.finfo(np.float64).tiny)
+        low = 1 - self.gamma * (trust + self.trust.error) / least
         return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
     def reputation(self) -> Reputation:
         """Return trust as a score."""
         return as_reputation("trust", self.graph, self.trust)
 
+    def _scores(self, domains: AnyIntArray | None) -> tuple[FloatArray, FloatArray]:
+        which = slice(None) if domains is None else domains
+        return self.trust.scores[which], self.popularity.scores[which]
+
 
 def trust(
     graph: Graph,
     trusted: Sequence[str] | AnyIntArray,
     *,
-    good: float = GOOD,
+    gamma: float = GAMMA,
     popularity: Ranking | None = None,
     tolerance: float = TOLERANCE,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    resources: Resources = DEFAULT_RESOURCES,
 ) -> Trust:
     """Rank from trusted domains, by name or id; those that are not in the graph are ignored."""
-    if not 0 < good <= 1:
-        raise UsageError(f"a share of {good:g} of the web cannot be good", hint="choose one above 0 and up to 1")
+    if not 0 < gamma <= 1:
+        raise UsageError(f"gamma must be in (0, 1], got {gamma:g}", hint="it is the assumed fraction of good domains")
     weights = np.zeros(graph.pages)
     trusted = [trusted] if isinstance(trusted, str) else list(trusted)
     check_ids(np.array([one for one in trusted if not isinstance(one, str)], np.int64), graph.pages)
     for one in trusted:
-        found = (graph.names.find(one) if graph.names is not None else None) if isinstance(one, str) else int(one)
-        if found is not None:
-            weights[found] = 1.0
+        node = (graph.names.find(one) if graph.names is not None else None) if isinstance(one, str) else int(one)
+        if node is not None:
+            weights[node] = 1.0
     known = int(weights.sum())
     if not known:
         raise UsageError(
             f"none of the {len(trusted):,} trusted domains is in the graph",
             hint="name domains as the graph does: example.org, not https://www.example.org/",
         )
-    settings = {"tolerance": tolerance, "threads": threads, "progress": progress}
+    options = SolverOptions(threads=resources.threads, progress=resources.progress)
     if popularity is None:
-        popularity = pagerank(graph, **settings)  # type: ignore[arg-type]
-    return Trust(graph, popularity, pagerank(graph, teleport=weights, **settings), good, known)  # type: ignore[arg-type]
+        popularity = pagerank(graph, tolerance=tolerance, options=options)
+    return Trust(
+        graph, popularity, pagerank(graph, tolerance=tolerance, teleport=weights, options=options), gamma, known
+    )
 
 
 def as_reputation(kind: str, graph: Graph, ranking: Ranking) -> Reputation:
     """Return a ranking as a domain score."""
     method = {"damping": ranking.damping, "error": ranking.error, "sweeps": ranking.sweeps}
     rows = graph.in_links.indptr
-    return Reputation(kind, ranking.scores, 1.0, Within(ranking.error), rows, graph.names, method)
+    return Reputation(kind, ranking.scores, 1.0, BoundedError(ranking.error), rows, graph.names, method)

@@ -2,13 +2,14 @@
 
 Each domain is in the sample Z with probability p. The count c of the sampled supporters of a domain with S of them is
 Binomial(S, p), so c / p is unbiased, with a relative standard deviation of √((1 - p) / (p · S)): more supporters
-give a better estimate, and budgets depend on the top of the list. Intervals: `rank/domains/intervals.py`.
+give a better estimate, and budgets depend on the top of the list. Confidence intervals: `BinomialCount`.
 
-**Sampling** is by hash: a domain is in the sample if the hash of its id and the seed is below p · 2⁶⁴. So a sample
-with a larger p contains every smaller one, parts can be counted separately and added, and both methods use the same.
+**Sampling** is by hash: a domain is in the sample if the hash of its id and the random seed is below p · 2⁶⁴. So a
+sample with a larger p contains every smaller one, parts can be counted separately and added, and both methods use the
+same sample.
 
-**In memory** a walk of D levels goes forward from each sampled domain and adds one to all domains at the last level.
-It does a share p of the work of the exact count, and nothing else: it does not even read all links once.
+**In memory** a walk of D levels follows links forward from each sampled domain and adds one to all domains at the last
+level. It does a fraction p of the work of the exact count, and nothing else: it does not even read all links once.
 `streamed_tse.py` reads graphs larger than memory as two sequential streams, with the same counts.
 
 **Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known in advance,
@@ -16,7 +17,7 @@ so a pilot with a small p estimates it, and the sample grows until the error at 
 
 **Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel:
 Var(ĉ_a - ĉ_b) = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are
-distinguished far better than their intervals suggest (`outranks`).
+distinguished far better than their confidence intervals suggest (`order_confidence`).
 
     >>> graph = Graph.from_edges([(f"fan{k}", "hub") for k in range(300)] + [("hub", "star"), ("fan0", "niche")])
     >>> estimate = sampled_supporters(graph, p=0.5)
@@ -36,37 +37,39 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph, Rows
 from surveyor.kernels.thread_pool import ThreadPool
-from surveyor.rank.domains.intervals import Certainty, Counted, Exact
-from surveyor.rank.domains.reputation import Reputation
-from surveyor.rank.domains.supporters import Walks, check_depth
-from surveyor.stopping import ProgressCallback, silent
+from surveyor.rank.domains.link_counts import Ids, LevelSearch, check_depth
+from surveyor.rank.domains.reputation import (
+    DEFAULT_RESOURCES,
+    BinomialCount,
+    ErrorModel,
+    Exact,
+    Reputation,
+    Resources,
+)
 
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
 FEW = 5000  # one in this many domains
 SMALLEST = 2.0**-32  # p: no graph has more domains
 ALL = 0.9  # p from which an exact count costs little more
-PATIENCE = 4  # maximum number of times that a sample grows towards the requested error
+MAX_GROWTHS = 4  # of a sample towards the requested error
 TOP, ERROR = 1000, 0.01
-Ids = npt.NDArray[np.uint32]
 
 
 @dataclass(slots=True, eq=False)
-class Sample:
+class SupporterSample:
     """Counts over the domains whose hash is below p; the sample can grow, and its counts are kept."""
 
     graph: Graph
     depth: int = 2
     rng: int = 7
-    threads: int | None = None
-    progress: ProgressCallback = silent
+    resources: Resources = DEFAULT_RESOURCES
     p: float = 0.0
-    drawn: int = 0  # domains in the sample
+    sampled: int = 0  # domains in the sample
     followed: int = 0  # links of the last level: nearly all of the work
     counts: Ids = field(init=False)
 
@@ -78,49 +81,60 @@ class Sample:
         """Count over the domains that a larger sample adds."""
         from surveyor.kernels.supporter_counts import credit_supported
 
-        walks = Walks(Rows(self.graph.indptr, self.graph.indices))
-        nodes = drawn_by(self.graph.pages, self.rng, self.p, p)
+        search = LevelSearch(Rows(self.graph.indptr, self.graph.indices))
+        nodes = sampled_domains(self.graph.pages, self.rng, self.p, p)
         rows = self.graph.indptr
         sources = nodes[rows[nodes.astype(np.int64) + 1] > rows[nodes]]  # the others support no domain
         few = sources.size < self.graph.pages // FEW  # too few for a second thread: summing its counts costs more
         free: SimpleQueue[Ids] = SimpleQueue()  # counts that no thread is using
         free.put(self.counts)
-        more: list[Ids] = []
+        partial: list[Ids] = []
 
         def count(first: int, last: int) -> int:
             try:
                 counts = free.get_nowait()
             except Empty:
-                more.append(counts := np.zeros_like(self.counts))
-            with walks.marks() as (seen, queue):
-                numbered = walks.links, sources[first:last], self.depth, first + 1
-                followed = int(credit_supported(*numbered, seen, queue, counts))
+                partial.append(counts := np.zeros_like(self.counts))
+            with search.marks() as (seen, queue):
+                walk = search.links, sources[first:last], self.depth, first + 1
+                followed = int(credit_supported(*walk, seen, queue, counts))
             free.put(counts)
             return followed
 
-        with ThreadPool(1 if few else self.threads) as pool:
+        with ThreadPool(1 if few else self.resources.threads) as pool:
             step = max(1, -(-sources.size // (8 * pool.threads)))
             edges = [*range(0, sources.size, step), sources.size]
             for done, followed in enumerate(pool.imap(count, pairwise(edges)), 1):
                 self.followed += followed
-                self.progress("counting supporters", min(done * step, sources.size), sources.size, "domains")
-        for counts in more:
+                finished = min(done * step, sources.size)
+                self.resources.progress("counting supporters", finished, sources.size, "domains")
+        for counts in partial:
             self.counts += counts
-        self.p, self.drawn = p, self.drawn + nodes.size
+        self.p, self.sampled = p, self.sampled + nodes.size
 
-    def at_rank(self, rank: int) -> float:
+    def score_at(self, rank: int) -> float:
         """Return the estimate of the domain at this rank; 0 if there are fewer."""
-        found = self.counts[self.counts > 0]
-        return float(np.partition(found, -rank)[-rank]) / self.p if 0 < rank <= found.size else 0.0
+        positive = self.counts[self.counts > 0]
+        return float(np.partition(positive, -rank)[-rank]) / self.p if 0 < rank <= positive.size else 0.0
 
     def reputation(self, **method: Any) -> Reputation:
         """Return the estimates."""
-        graph = self.graph
-        settings = {"p": self.p, "depth": self.depth, "seed": self.rng, "sampled": self.drawn, "memory": "in RAM"}
         return Reputation(
-            "tse", self.counts, 1 / self.p, certainty_of(self.p), graph.in_links.indptr, graph.names,
-            {**settings, **method},
-        )  # fmt: skip
+            kind="tse",
+            raw=self.counts,
+            scale=1 / self.p,
+            error_model=error_model_of(self.p),
+            in_indptr=self.graph.in_links.indptr,
+            names=self.graph.names,
+            method={
+                "p": self.p,
+                "depth": self.depth,
+                "rng": self.rng,
+                "sampled": self.sampled,
+                "mode": "in memory",
+                **method,
+            },
+        )
 
 
 def sampled_supporters(
@@ -131,8 +145,7 @@ def sampled_supporters(
     error: float = ERROR,
     depth: int = 2,
     rng: int = 7,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    resources: Resources = DEFAULT_RESOURCES,
 ) -> Reputation:
     """Estimate the level-`depth` supporters of every domain.
 
@@ -141,105 +154,103 @@ def sampled_supporters(
     p : the sampling probability of each domain; chosen for `error` at rank `top` by default.
     error : requested relative standard deviation at rank `top`; `method["error"]` is the one reached.
     """
-    sample = Sample(graph, depth, rng, threads, progress)
+    sample = SupporterSample(graph, depth, rng, resources)
     if not graph.pages:
         sample.p = 1.0
         return sample.reputation()
-    for step in [check_p(p)] if p is not None else chosen(sample, top, error):
+    for step in [check_p(p)] if p is not None else _growth(sample, top, error):
         sample.grow(step)
-    reached = Counted(sample.p).relative(sample.at_rank(top)) if sample.p < 1 else 0.0
+    reached = BinomialCount(sample.p).relative_error(sample.score_at(top)) if sample.p < 1 else 0.0
     return sample.reputation(top=min(top, graph.pages), error=reached)
 
 
-def chosen(sample: Sample, top: int, error: float) -> Iterator[float]:
+def _growth(sample: SupporterSample, top: int, error: float) -> Iterator[float]:
     """Yield the p to grow a sample to, until its error at rank `top` is as small as requested."""
-    check_wanted(top, error)
+    check_target(top, error)
     p = PILOT
     yield p
-    while p < 1 and (count := sample.at_rank(top) * p) < ENOUGH:  # too few for an estimate
-        p = whole(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+    while p < 1 and (count := sample.score_at(top) * p) < ENOUGH:  # too few for an estimate
+        p = round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
         yield p
-    for _ in range(PATIENCE):
-        wanted = chance_for(error, sample.at_rank(top))
-        if wanted <= p:
+    for _ in range(MAX_GROWTHS):
+        needed = p_for(error, sample.score_at(top))
+        if needed <= p:
             return
-        p = wanted
+        p = needed
         yield p
 
 
-def chance_for(error: float, score: float) -> float:
+def p_for(error: float, score: float) -> float:
     """Return the p that estimates a score of this size with this relative standard deviation."""
-    return whole(1 / (1 + error**2 * score))
+    return round_up(1 / (1 + error**2 * score))
 
 
-def whole(p: float) -> float:
+def round_up(p: float) -> float:
     """Return p, or 1 where an exact count costs little more."""
     return p if p < ALL else 1.0
 
 
-def outranks(graph: Graph, estimate: Reputation, one: int | str, other: int | str) -> float:
+def order_confidence(graph: Graph, estimate: Reputation, one: int | str, other: int | str) -> float:
     """Return the confidence, from 0 to 1, that one domain has more supporters than another, given a TSE estimate.
 
-    It compares only sampled supporters that the two do not share (see above), with a normal approximation. It costs
-    as much as counting the supporters of both.
+    It compares only sampled supporters that the two do not share, with a normal approximation. The cost is that of
+    counting the supporters of both.
     """
     if estimate.kind != "tse":
-        raise UsageError(f"a {estimate.kind} score has no sample to compare in", hint="estimate with TSE")
+        raise UsageError(f"estimate must be a tse score, got {estimate.kind}", hint="use sampled_supporters()")
     from surveyor.kernels.supporter_counts import domains_at_depth
 
-    p, depth, seed = (estimate.method[key] for key in ("p", "depth", "seed"))
-    sampled = np.zeros(graph.pages, np.bool_)
-    sampled[drawn_by(graph.pages, seed, 0.0, p)] = True
-    walks = Walks(graph.in_links)
-    found = []
-    with walks.marks() as (seen, queue):
+    p, depth, rng = (estimate.method[key] for key in ("p", "depth", "rng"))
+    in_sample = np.zeros(graph.pages, np.bool_)
+    in_sample[sampled_domains(graph.pages, rng, 0.0, p)] = True
+    search = LevelSearch(graph.in_links)
+    supporters = []
+    with search.marks() as (seen, queue):
         for stamp, domain in enumerate((one, other), 1):
             node = estimate.id_of(domain)
-            first, last = domains_at_depth(walks.links, node, depth, stamp, seen, queue)
-            found.append(queue[first:last][sampled[queue[first:last]]].copy())
-    apart = np.setxor1d(found[0], found[1], assume_unique=True).size
-    lead = found[0].size - found[1].size
-    if not apart or p >= 1:
+            first, last = domains_at_depth(search.links, node, depth, stamp, seen, queue)
+            supporters.append(queue[first:last][in_sample[queue[first:last]]].copy())
+    distinct = np.setxor1d(supporters[0], supporters[1], assume_unique=True).size
+    lead = supporters[0].size - supporters[1].size
+    if not distinct or p >= 1:
         return 0.5 + math.copysign(0.5, lead) if lead else 0.5
-    return NormalDist().cdf(lead / math.sqrt(apart * (1 - p)))
+    return NormalDist().cdf(lead / math.sqrt(distinct * (1 - p)))
 
 
-def drawn_by(domains: int, rng: int, above: float, p: float) -> Ids:
+def sampled_domains(domains: int, rng: int, above: float, p: float) -> Ids:
     """Return the domains that are in a sample of p but not in one of `above`, ascending."""
     from surveyor.kernels.supporter_counts import sample_domains
 
     seed = np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0]
-    least, most = threshold(above), threshold(p)
-    if least >= most:
+    first, last = _hash_threshold(above), _hash_threshold(p)
+    if first >= last:
         return np.empty(0, np.uint32)
-    found = np.empty(min(domains, int(domains * (p - above) * 1.2) + 1000), np.uint32)
+    ids = np.empty(min(domains, int(domains * (p - above) * 1.2) + 1000), np.uint32)
     with np.errstate(over="ignore"):  # hashes wrap on purpose; only uncompiled kernels would warn
-        count = sample_domains(0, domains, seed, np.uint64(least), np.uint64(most - 1), found)
-    return found[:count]
+        count = sample_domains(0, domains, seed, np.uint64(first), np.uint64(last - 1), ids)
+    return ids[:count]
 
 
-def threshold(p: float) -> int:
+def _hash_threshold(p: float) -> int:
     """Return the hash threshold of a sample of p: hashes below it are in the sample."""
     return 1 << 64 if p >= 1 else int(math.ldexp(p, 64))
 
 
-def certainty_of(p: float) -> Certainty:
+def error_model_of(p: float) -> ErrorModel:
     """Return the error model of counts over a sample of p."""
-    return Exact() if p >= 1 else Counted(p)
+    return Exact() if p >= 1 else BinomialCount(p)
 
 
 def check_p(p: float) -> float:
-    """Refuse a sampling probability outside [SMALLEST, 1]."""
+    """Reject a sampling probability outside [SMALLEST, 1]."""
     if not SMALLEST <= p <= 1:
-        raise UsageError(f"p = {p:g} is no chance to be sampled", hint="choose p above 0 and up to 1, such as 0.001")
+        raise UsageError(f"p must be in (0, 1], got {p:g}", hint="p is the sampling probability, such as 0.001")
     return p
 
 
-def check_wanted(top: int, error: float) -> None:
-    """Refuse a rank below 1 or an error outside (0, 1)."""
+def check_target(top: int, error: float) -> None:
+    """Reject a rank below 1 or an error outside (0, 1)."""
     if top < 1:
-        raise UsageError(f"the best {top} domains are none", hint="ask for 1 or more")
+        raise UsageError(f"top must be at least 1, got {top}", hint="the error is reached at this rank")
     if not 0 < error < 1:
-        raise UsageError(
-            f"an error of {error:g} cannot be asked for", hint="choose one from 0 to 1, such as 0.01 or 1%"
-        )
+        raise UsageError(f"error must be in (0, 1), got {error:g}", hint="use a value such as 0.01 or 1%")

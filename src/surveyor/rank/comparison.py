@@ -1,5 +1,8 @@
-"""Compare the order of two score vectors over the same pages.
+"""Compare two score vectors over the same pages: distances, rank correlations and top lists.
 
+- `l1`: Σ |a - b|. Between two distributions it ranges from 0 to 2, and half of it is the misplaced mass.
+  `l2` and `l_inf` are √Σ (a - b)² and the largest |a - b|.
+- `overlap`: the share of pages that the two top lists have in common, whatever their order.
 - `kendall`: concordant minus discordant pairs of pages, as a share of all pairs; from -1 to 1.
   Ties count as in Kendall's tau-b: with n pairs in all, of which t are tied in one vector and u in the other,
   τ = (concordant - discordant) / √((n - t)(n - u)). Pages are sorted by one vector; the discordant pairs are
@@ -8,16 +11,20 @@
 - `weighted_tau`: every pair has weight 1/p + 1/q, where p and q are the positions of its two pages, 1 for the best
   (Vigna 2015, additive hyperbolic). So the top dominates. Positions are taken from one vector, with ties broken by the
   other, and vice versa; the result is the mean of both. Ties as in tau-b; O(n log n).
+- `compare_ranks`: all of these as one `Comparison`.
 
-Scores must be finite. Kendall's tau weighs all pairs alike: on a long tail of nearly equal scores it is dominated by
-unimportant pages. There, scores that should be equal differ in their last digits, depending on the order of
-summation: all functions but `kendall` round to 12 significant digits first by default. Two scores that are closer
-may still be rounded differently.
+Scores must be finite. L1 weighs pages by their score, and `overlap` depends on the top pages only; Kendall's tau weighs
+all pairs alike: on a long tail of nearly equal scores it is dominated by unimportant pages. There, scores that should
+be equal differ in their last digits, depending on the order of summation: the rank correlations other than `kendall`
+round to 12 significant digits first by default. Two scores that are closer may still be rounded differently.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +32,96 @@ import numpy.typing as npt
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Distances of estimated scores from the true ones, and rank correlations."""
+
+    l1: float  # between two distributions from 0 to 2: twice the misplaced mass
+    l2: float
+    l_inf: float
+    kendall: float | None  # tau-a of scores rounded to 12 digits; None if either is constant
+    weighted: float | None  # the same, weighted towards the top
+    overlap: dict[int, float]  # top k -> share of pages in both lists
+    ties: float  # share of pairs tied in either: `kendall` is at most 1 minus this
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values, with the keys of `overlap` as text."""
+        return asdict(self) | {"overlap": {str(count): share for count, share in self.overlap.items()}}
+
+
+def compare_ranks(estimate: npt.ArrayLike, truth: npt.ArrayLike, top: Sequence[int] = (10, 100)) -> Comparison:
+    """Compare estimated scores with the true ones; distances use the scores without rounding.
+
+    >>> comparison = compare_ranks([0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.1, 0.2], top=(1, 3))
+    >>> comparison.kendall, comparison.overlap, comparison.ties
+    (0.6666666666666666, {1: 1.0, 3: 0.6666666666666666}, 0.0)
+    """
+    left, right = comparable(estimate, truth)
+    return Comparison(
+        l1=l1(left, right),
+        l2=l2(left, right),
+        l_inf=l_inf(left, right),
+        kendall=kendall_a(left, right),
+        weighted=weighted_tau(left, right),
+        overlap={count: overlap(left, right, count) for count in top},
+        ties=tie_share(left, right),
+    )
+
+
+def l1(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the sum of absolute differences.
+
+    >>> l1([0.5, 0.25, 0.25], [0.5, 0.5, 0.0])
+    0.5
+    """
+    left, right = comparable(one, other)
+    return float(np.abs(left - right).sum())
+
+
+def l2(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the root of the sum of squared differences.
+
+    >>> l2([3.0, 1.0], [0.0, 5.0])
+    5.0
+    """
+    left, right = comparable(one, other)
+    return float(np.linalg.norm(left - right))
+
+
+def l_inf(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Return the largest absolute difference.
+
+    >>> l_inf([0.5, 0.25, 0.25], [0.5, 0.5, 0.0])
+    0.25
+    """
+    left, right = comparable(one, other)
+    return float(np.abs(left - right).max(initial=0.0))
+
+
+def overlap(one: npt.ArrayLike, other: npt.ArrayLike, count: int) -> float:
+    """Return the share of pages that the two top `count` lists have in common; ties are broken by id.
+
+    >>> overlap([0.4, 0.3, 0.2, 0.1], [0.4, 0.1, 0.2, 0.3], 2)
+    0.5
+    """
+    if count < 1:
+        raise UsageError(f"count must be at least 1, got {count}", hint="compare the best 1 or more pages")
+    left, right = comparable(one, other)
+    count = min(count, left.size)
+    if count == 0:
+        return 1.0
+    return np.intersect1d(_best(left, count), _best(right, count), assume_unique=True).size / count
+
+
+def _best(scores: FloatArray, count: int) -> IntArray:
+    threshold = np.partition(scores, -count)[-count]
+    above = np.flatnonzero(scores > threshold)
+    return np.concatenate([above, np.flatnonzero(scores == threshold)[: count - above.size]])
+
+
 DIGITS = 12  # significant digits
-LEAST = -290  # power of ten of the smallest scores that are rounded to this many digits
+MIN_POWER = -290  # power of ten of the smallest scores that are rounded to this many digits
 TENS = np.array([float(f"1e{power}") for power in range(309)])  # a table: equal powers are equal to the last bit
 
 
@@ -91,9 +186,9 @@ def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
     if digits is None:
         return scores
     if not 1 <= digits <= 15:
-        raise UsageError(f"scores cannot be rounded to {digits} digits", hint="give 1 to 15, or None")
+        raise UsageError(f"digits must be in [1, 15] or None, got {digits}", hint="None compares unrounded scores")
     size = np.abs(scores)
-    powers = np.log10(size, out=np.full(size.shape, float(LEAST)), where=size > TENS[1] ** LEAST)
+    powers = np.log10(size, out=np.full(size.shape, float(MIN_POWER)), where=size > TENS[1] ** MIN_POWER)
     grain = np.floor(powers).astype(np.int64) + 1 - digits
     scale = TENS[np.abs(grain)]
     with np.errstate(over="ignore"):  # both branches are computed, and one is selected
@@ -110,11 +205,11 @@ def comparable(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[FloatArray, Fl
     left, right = np.asarray(one, np.float64), np.asarray(other, np.float64)
     if left.ndim != 1 or left.shape != right.shape:
         raise UsageError(
-            f"scores of shape {left.shape} and {right.shape} cannot be compared",
-            hint="give one score per page, the same pages in both",
+            f"scores must be vectors of one length, got shapes {left.shape} and {right.shape}",
+            hint="pass one score per page, the same pages in both",
         )
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise UsageError("scores must be finite to be compared", hint="leave out pages without a score")
+        raise UsageError("scores must be finite to be compared", hint="remove pages without a score")
     return left, right
 
 
@@ -163,7 +258,7 @@ def _dense_ranks(scores: FloatArray) -> tuple[IntArray, int]:
 
 
 def _tied_pairs(new: npt.NDArray[np.bool_]) -> int:
-    """Count the pairs inside runs; `new` marks the entries, after the first, that begin a run."""
+    """Count the pairs inside runs; `new` marks the entries, after the first, that start a run."""
     edges = np.flatnonzero(new) + 1
     runs = np.diff(edges, prepend=0, append=new.size + 1)
     return int((runs * (runs - 1) // 2).sum())

@@ -1,0 +1,129 @@
+"""Open the graph or survey that a command names, and look up its pages.
+
+A page is given by name; `#3` is the page with id 3; in a graph without names, 3 is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from surveyor.arrays import FloatArray
+    from surveyor.cli.output import Output
+    from surveyor.crawler.ledger import CoverageInterval
+    from surveyor.graph.csr import Graph
+    from surveyor.survey.survey import Survey
+
+MAX_UNKNOWN = 3  # unknown trusted pages that are named
+ID = re.compile(r"#[0-9]+")
+
+
+def is_survey(path: str) -> bool:
+    """Return whether a path is that of a survey, or has its suffix and does not exist."""
+    from surveyor.store import layout
+
+    return layout.is_survey(path) or (path.rstrip("/").endswith(".survey") and not Path(path).exists())
+
+
+class SurveyGraph(NamedTuple):
+    """The graph of a survey and how it is ranked."""
+
+    graph: Graph
+    teleport: FloatArray | None
+    damping: float
+    coverage: CoverageInterval
+    notes: tuple[str, ...]  # about pages that need JavaScript
+
+
+def open_survey(path: str, teleport: str | None, *, crawled_only: bool, survey: Survey | None = None) -> SurveyGraph:
+    """Return the graph of a survey; a survey that is already open stays open."""
+    from surveyor.report.survey_tables import javascript_lines
+    from surveyor.survey.survey import Survey
+
+    with nullcontext(survey) if survey else Survey(path) as opened:
+        source = opened.as_graph(crawled_only=crawled_only)
+        weights = None if teleport == "uniform" else source.teleport
+        return SurveyGraph(source.graph, weights, opened.damping, opened.coverage, tuple(javascript_lines(opened)))
+
+
+def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
+    """Open a graph folder, a file of links, or the graph of a survey; report what was skipped."""
+    if is_survey(path):
+        return open_survey(path, None, crawled_only=False).graph
+    from surveyor.cli.options import format_means
+    from surveyor.graph.formats import read_graph
+
+    with output.progress() as progress, format_means("`surveyor graph build --format`"):
+        graph = read_graph(path, threads=threads, progress=progress)
+    if not Path(path).is_dir():
+        output.caveats(graph)
+    return graph
+
+
+def page_of(graph: Graph, text: str) -> int | None:
+    """Return the id of a page given by name or id; None if there is none."""
+    page = graph.names.find(text) if graph.names is not None else None
+    if page is not None:
+        return page
+    digits = re.fullmatch(r"#?([0-9]+)" if graph.names is None else r"#([0-9]+)", text)
+    return int(digits[1]) if digits and int(digits[1]) < graph.pages else None
+
+
+def page_argument(graph: Graph, page: int) -> str:
+    """Return a page as a command argument: its name, or `#id` if the name cannot be typed as it is printed."""
+    from surveyor.report.numbers import printable
+
+    name = graph.name(page)
+    return f"#{page}" if name != printable(name) or name.startswith("-") else name
+
+
+def find(graph: Graph, text: str) -> int:
+    """Return the id of a page; suggest a similar one if there is none."""
+    from surveyor.errors import UsageError
+
+    page = page_of(graph, text)
+    if page is not None:
+        return page
+    if not graph.pages:
+        raise UsageError(f"no page {text}: the graph is empty", hint="check the source that the graph was built from")
+    bare = text.removeprefix("http://").removeprefix("https://").rstrip("/")
+    guesses = [start + bare + end for start in ("https://", "http://", "") for end in ("/", "")]
+    similar = [guess for guess in guesses if page_of(graph, guess) is not None]
+    if similar:
+        raise UsageError(f"no page {text}", hint=f"did you mean {similar[0]}?")
+    ids = f"#0 to #{graph.pages - 1}"
+    hint = f"use a name as printed by `surveyor top`, or an id from {ids}" if graph.names else f"use an id from {ids}"
+    if "\\" in text:
+        hint += "; use the id for a name printed with \\, see column page of `surveyor top --csv`"
+    raise UsageError(f"no page {text}", hint=hint)
+
+
+def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
+    """Read trusted pages, one per line; return a teleport distribution with equal weights on them."""
+    import numpy as np
+
+    from surveyor.errors import InputError
+
+    try:
+        lines = Path(path).read_bytes().decode("utf-8-sig", "surrogateescape").split("\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", hint="use a file with one page per line") from error
+    stripped = [line.strip(" \t\r") for line in lines]
+    names = [name for name in stripped if name and (not name.startswith("#") or ID.fullmatch(name))]
+    pages = [(name, page_of(graph, name)) for name in names]
+    unknown = [name for name, page in pages if page is None]
+    known = sorted({page for _, page in pages if page is not None})
+    if not known:
+        raise InputError(
+            f"none of the {len(names):,} pages in {path} is in this graph" if names else f"{path} names no page",
+            hint="write names as printed by `surveyor top`, or ids as #3, one per line",
+        )
+    if unknown:
+        listed = ", ".join(unknown[:MAX_UNKNOWN]) + (", …" if len(unknown) > MAX_UNKNOWN else "")
+        output.warn(f"{len(unknown):,} of {len(names):,} trusted pages are not in this graph: {listed}")
+    teleport = np.zeros(graph.pages)
+    teleport[known] = 1 / len(known)
+    return teleport
