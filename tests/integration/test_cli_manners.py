@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from console import Said, process
-from surveyor.cli import compiled, options
-from surveyor.cli.meter import Meter, describe
+from surveyor.cli import kernel_cache, options
 from surveyor.cli.output import Output
+from surveyor.cli.progress import ProgressMeter, describe
 from surveyor.graph.csr import Graph
 
 # Errors
@@ -153,7 +153,7 @@ def test_a_signal_during_the_first_imports_is_one_line(number: int, word: str) -
 
 DROPPED = """
 import os, signal, sys, time
-from surveyor.cli import stoppable
+from surveyor.cli import interrupts
 async def work():
     os.kill(os.getpid(), signal.SIGINT)
     try:
@@ -161,7 +161,7 @@ async def work():
     except KeyboardInterrupt:  # as in a callback from C, where exceptions are printed and dropped
         raise RuntimeError("no compiled object yet") from None
 caught = []
-sys.exit(stoppable.run(work, caught)[1])
+sys.exit(interrupts.run(work, caught)[1])
 """
 
 
@@ -196,7 +196,7 @@ def test_doctor_says_when_something_is_wrong(
 ) -> None:
     from surveyor.cli import doctor
 
-    bad = doctor.Finding("self-check", "off", fine=False, advice="install surveyor again")
+    bad = doctor.Check("self-check", "off", fine=False, advice="install surveyor again")
     monkeypatch.setattr(doctor, "_self_check", lambda: bad)
     said = Said(capsys, "doctor")
     assert said.code == 1
@@ -234,7 +234,7 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
 def test_a_cache_without_room_is_not_chosen(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")  # a limit on the size of files stands for a full disk
     script = (
-        "import resource, sys; from pathlib import Path; from surveyor.cli.compiled import writable\n"
+        "import resource, sys; from pathlib import Path; from surveyor.cli.kernel_cache import writable\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); folder = Path(sys.argv[1])\n"
         "print(writable(folder), writable(folder, 0))"
     )
@@ -254,11 +254,11 @@ def test_a_cache_that_fills_up_is_a_warning(
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "save_overload", full)
-    with compiled.kernels(Output()):
+    with kernel_cache.kernels(Output()):
         for _ in range(2):
             cache.save_overload(None, None, None)
     said = capsys.readouterr().err
-    assert said.count(f"! compiled kernels cannot be kept in {tmp_path} (No space left on device)") == 1
+    assert said.count(f"! compiled kernels cannot be saved in {tmp_path} (No space left on device)") == 1
     assert "NUMBA_CACHE_DIR or XDG_CACHE_HOME" in said
     assert cache.save_overload is full
 
@@ -280,7 +280,7 @@ def test_compiling_is_announced_if_it_takes_long(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     output = Output()
-    with compiled.kernels(output), event.trigger_event("numba:compile"):
+    with kernel_cache.kernels(output), event.trigger_event("numba:compile"):
         clock[0] += seconds
     assert ("compiling kernels" in capsys.readouterr().err) == told
     assert output.compiling == seconds
@@ -320,7 +320,7 @@ def test_progress_is_a_bar_on_a_terminal_and_rare_lines_elsewhere(
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     screen = Screen(terminal=terminal)
-    meter = Meter(screen, silent=silent, color=False)
+    meter = ProgressMeter(screen, silent=silent, color=False)
     for step in range(31):
         clock[0] = float(step)
         meter("reading", step * 1e6, 30e6, "bytes")

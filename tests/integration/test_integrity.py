@@ -304,7 +304,7 @@ def test_doctor_of_a_survey(where: Path, capsys: pytest.CaptureFixture[str]) -> 
     damage(where / "journal.sqlite", b"page 30 page 30")
     told = Said(capsys, "doctor", "a.survey", "--json")
     assert told.code == 4
-    found = {one["name"]: one for one in told.json()["findings"]}
+    found = {one["name"]: one for one in told.json()["checks"]}
     assert "last good commit 30" in found["journal.sqlite"]["value"]
     assert found["survey.toml"]["fine"] is True
     said = Said(capsys, "top", "a.survey")

@@ -1,16 +1,7 @@
-"""The command line: parse, call the library once, print; one file per command.
+"""The command line: parse arguments, call the library once, print the result; one module per command.
 
-    lazy        the commands by name, each imported when it runs
-    pages       pages as people write them
-    options     options that several commands share
-    output      results to stdout, talk to stderr
-    meter       progress bars
-    compiled    where compiled kernels are kept
-    plain       output that is not UTF-8
-    reference   docs/reference/commands.md
-
-Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the guarantee asked for was not reached, 4 a damaged,
-newer or locked graph or survey, 5 nothing could be fetched, 130 and 143 interrupted.
+Exit codes: 0 done, 1 a bug, 2 usage or input, 3 the requested guarantee was not reached, 4 a damaged, newer or locked
+graph or survey, 5 nothing could be fetched, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
@@ -26,9 +17,40 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ASCII_ERRORS = "surveyor.ascii"  # name of the error handler `to_ascii`
+ASCII = {
+    **dict.fromkeys("█▉▊▋▌", "#"),
+    **dict.fromkeys("▍▎▏", "."),
+    **dict.fromkeys("░–—−", "-"),
+    "…": "...",
+    "“": '"',
+    "”": '"',
+    "’": "'",
+    "±": "+-",
+    "≤": "<=",
+    "≥": ">=",
+    "×": "x",
+    "·": "*",
+    "▲": "^",
+    "▼": "v",
+}
+
 
 class Terminated(BaseException):
-    """SIGTERM arrived."""
+    """SIGTERM was received."""
+
+
+def to_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    r"""Replace characters that the encoding of a stream lacks: known symbols by ASCII, others by escapes.
+
+    >>> codecs.register_error(ASCII_ERRORS, to_ascii)
+    >>> "██▍ 5 % … Ж".encode("ascii", ASCII_ERRORS)
+    b'##. 5 % ... \\u0416'
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(ASCII.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in text), error.end
 
 
 def main() -> NoReturn:
@@ -41,7 +63,7 @@ def main() -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: no one who interrupts waits for look-ups that hang in threads, or for modules to be torn down."""
+    """Exit without waiting for DNS lookups in threads or for module teardown."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -50,10 +72,10 @@ def _leave(code: int) -> NoReturn:
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command line and return its exit code; every error becomes a sentence on stderr."""
+    """Run one command line and return its exit code; errors are printed to stderr as one sentence and a hint."""
     try:
         for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # the caller closed it (`>&-`), so nobody listens
+            if getattr(sys, name) is None:  # the caller closed it (`>&-`)
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  # open until exit
         if sys.stdin is None:
             sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
@@ -69,15 +91,14 @@ def _run(args: Sequence[str]) -> int:
 
     import click
 
-    from surveyor.cli import plain
     from surveyor.cli.lazy import surveyor
     from surveyor.errors import SurveyorError
 
     debug = "--debug" in args
-    codecs.register_error(plain.NAME, plain.plainly)
+    codecs.register_error(ASCII_ERRORS, to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=plain.NAME)
+            stream.reconfigure(errors=ASCII_ERRORS)
     try:
         code = surveyor.main(list(args), prog_name="surveyor", standalone_mode=False, obj=tuple(args))
         return code if isinstance(code, int) else 0
@@ -92,11 +113,11 @@ def _run(args: Sequence[str]) -> int:
     except SurveyorError as error:
         _trace(debug=debug)
         return _fail(error.problem, error.hint, error.exit_code)
-    except click.Abort as abort:  # click has ended the line, but for one with a question
+    except click.Abort as abort:  # click ends the line, except after a prompt
         return _stop("Interrupted." if abort.__cause__ else "\nInterrupted.", 130)
     except MemoryError:
         _trace(debug=debug)
-        return _fail("There is not enough memory.", "build a graph folder first: it is read as a stream", 2)
+        return _fail("not enough memory", "build a graph folder first: it is read as a stream", 2)
     except OSError as error:
         _trace(debug=debug)
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)

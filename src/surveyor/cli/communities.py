@@ -187,7 +187,7 @@ def _terms(wish: Wish) -> dict[str, Any]:
 def _say_time(output: Output, found: CommunityRank, seconds: float) -> None:
     from surveyor.report.numbers import counted, duration
 
-    output.say(f"{counted(found.known.pages.size, 'page')} read in all, {duration(seconds)}")
+    output.info(f"{counted(found.known.pages.size, 'page')} read in all, {duration(seconds)}")
 
 
 def told_of(output: Output, found: CommunityRank, rule: str, source: str, place: str = "") -> Told:
@@ -198,7 +198,7 @@ def told_of(output: Output, found: CommunityRank, rule: str, source: str, place:
     before = _known_before(found)
     rest = f"the estimate is from {counted(before, 'page')} outside known before" if before else ""
     if unasked:
-        output.say("no page was asked for: the estimate is from links that are known")
+        output.info("no page was asked for: the estimate is from links that are known")
     elif found.ending == "nothing" and not place:
         why = rest or "there is nothing to learn from"
         output.warn(f"no page of {rule} links to a page outside that can be read: {why}")
@@ -228,14 +228,14 @@ def keep(output: Output, told: Told, *, out: str | None, plot: str | None, repor
         return
     if out:
         write_community(found, out)
-        output.say(f"local pages written to {out}")
+        output.info(f"local pages written to {out}")
     if plot:
         from surveyor.report.community_plots import both_plots
         from surveyor.report.svg import alone
 
         with aside(Path(plot)) as draft:
             draft.write_text(alone(both_plots(found)), "utf-8")
-        output.say(f"plot written to {plot}")
+        output.info(f"plot written to {plot}")
     if report:
         from surveyor.report.community_html import CommunityReport, write_report
         from surveyor.report.survey_html import NO_PLOTS, can_plot
@@ -244,6 +244,6 @@ def keep(output: Output, told: Told, *, out: str | None, plot: str | None, repor
         named = told.rule.partition(":")[2] or told.rule
         page = CommunityReport(f"Global rank of {named}", found, told.rule, told.source, again, plots=can_plot())
         write_report(page, Path(report))  # as a draft first
-        output.say(f"report written to {report}")
+        output.info(f"report written to {report}")
         if not can_plot():
-            output.say(NO_PLOTS)
+            output.info(NO_PLOTS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
-from surveyor.cli.suggested import options_given
+from surveyor.cli.suggestions import given_options
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def command(output: Output, *, graph: str, explain: str | None, top: int, out: s
     communities.check(graph, wish, settings.given(asked), out=out, plot=plot, report=report)
     told = communities.estimated(output, graph, wish, settings.given(asked))
     if told.found is None:
-        output.say(f"Stopped. {told.remark}.")
+        output.info(f"Stopped. {told.remark}.")
         output.next_steps({"go on": ["surveyor", *(click.get_current_context().obj or ())]})
         return told.code
     found = told.found
@@ -148,7 +148,7 @@ def _steps(
     graph: str, found: CommunityRank, wish: Wish, place: str, *, out: str | None, report: str | None
 ) -> dict[str, list[str]]:
     """Suggest what to ask next."""
-    words = ["surveyor", "community", graph, *wish.words(), *options_given(FETCHING)]
+    words = ["surveyor", "community", graph, *wish.words(), *given_options(FETCHING)]
     steps = {}
     most = found.moves(1)[0]
     if wish.explain is None and most["name"].isprintable() and most["share"] != most["local_share"]:

@@ -86,16 +86,16 @@ def _introduce(output: Output, begun: Community, origins: Mapping[str, str]) -> 
     left = max(0, begun.extra - begun.asked)
     known = f"{counted(terms.local, 'local page')} ({terms.rule}), {counted(terms.read, 'page')} read before"
     if not left:
-        output.say(f"{known}; {counted(begun.asked, 'page')} outside asked for before, none to fetch")
+        output.info(f"{known}; {counted(begun.asked, 'page')} outside asked for before, none to fetch")
         return
-    output.say(f"{known}; up to {counted(left, 'page')} outside to fetch   robots.txt obeyed, delay {now.delay:g} s")
-    output.say(f"saving to {begun.folder.folder}     Ctrl-C is safe: run the same command to go on")
+    output.info(f"{known}; up to {counted(left, 'page')} outside to fetch   robots.txt obeyed, delay {now.delay:g} s")
+    output.info(f"saving to {begun.folder.folder}     Ctrl-C is safe: run the same command to go on")
     report_settings(output, now, {**origins, **dict.fromkeys(("seeds", *OWN), "--local")})
 
 
 def _crawled(output: Output, begun: Community) -> tuple[Crawled | None, int]:
     """Run the crawl, with a meter and with signals that stop it in good order."""
-    from surveyor.cli import stoppable
+    from surveyor.cli import interrupts
     from surveyor.estimate.community.live import run
 
     said = 0
@@ -109,4 +109,4 @@ def _crawled(output: Output, begun: Community) -> tuple[Crawled | None, int]:
             asked = int(getattr(now.state.crawl.strategy, "asked", 0))
             progress("reading around", asked, begun.extra, "pages")
 
-        return stoppable.run(lambda: run(begun, watch=watch), [])
+        return interrupts.run(lambda: run(begun, watch=watch), [])

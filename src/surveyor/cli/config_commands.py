@@ -62,7 +62,7 @@ def _show_survey(output: Output, survey: str, flags: Mapping[str, object]) -> in
     agent = user_agent(Settings(contact=str(manifest.settings.get("contact", ""))))
     files = [{"path": str(path), "state": "read"}]
     _show(output, values, manifest.origins, {"survey": survey, "user_agent": agent, "files": files})
-    output.say("\nLogins, headers, the proxy and certificates are not stored in a survey.")
+    output.info("\nLogins, headers, the proxy and certificates are not stored in a survey.")
     return 0
 
 
@@ -164,7 +164,7 @@ def trust(output: Output, *, survey: str | None) -> int:
     recorded = trust_file(Path(name))
     output.object("config trust", {"path": str(Path(name).resolve()), "recorded_in": str(recorded)})
     output.line(f"{name} in this folder is trusted from now on")
-    output.say(f"recorded in {recorded}")
+    output.info(f"recorded in {recorded}")
     return 0
 
 

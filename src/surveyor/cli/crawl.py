@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surveyor.cli import options, settings, stoppable
+from surveyor.cli import interrupts, options, settings
 from surveyor.cli.settings import report_settings
-from surveyor.cli.suggested import typed
+from surveyor.cli.suggestions import current_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,7 +146,7 @@ def _prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> P
     chosen, origins = allow_named_hosts(chosen, origins, [*(seeds if asked.urls else ()), *lists])
     waits: dict[str, float] = {}
     if lists or asked.sitemap:
-        found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds if asked.sitemap else (), say=output.say))
+        found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds if asked.sitemap else (), say=output.info))
         seeds, waits = clean_seeds([*seeds, *found.urls]), found.waits
         if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
@@ -173,9 +173,9 @@ def _report_recovery(output: Output, folder: SurveyFolder) -> None:
     if recoveries and recoveries[-1].visit == folder.journal.position:
         good, lost = int(recoveries[-1].detail["last_good"]), int(recoveries[-1].detail["lost_commits"])
         left = f"{counted(lost, 'commit')} lost" if lost else "no commit was lost"
-        output.say(f"resumed from commit {good:,} ({left}); the damaged files are journal.sqlite.damaged*")
+        output.info(f"resumed from commit {good:,} ({left}); the damaged files are journal.sqlite.damaged*")
     else:
-        output.say("the journal is not damaged: nothing was removed")
+        output.info("the journal is not damaged: nothing was removed")
 
 
 def _crawl(
@@ -200,13 +200,13 @@ def _crawl(
         if is_first and not caught:
             if not is_new:
                 captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
-                output.say(f"Resuming from {counted(now.before, 'page')} (at least {captured} captured).")
+                output.info(f"Resuming from {counted(now.before, 'page')} (at least {captured} captured).")
             if line := forecast_line(now.forecast()):
-                output.say(line)
+                output.info(line)
         display(now, outcome)
 
     try:
-        ending, code = stoppable.run(lambda: run(folder, settings, rule, watch=watch), caught)
+        ending, code = interrupts.run(lambda: run(folder, settings, rule, watch=watch), caught)
     finally:
         display.clear()
     return Finished(rule, ending or "interrupted", code, time.monotonic() - started, last)
@@ -220,9 +220,9 @@ def _introduce(
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
     facts = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
     robots = "robots.txt obeyed, with the exceptions below" if settings.permission else "robots.txt obeyed"
-    output.say(f"{hosts if is_new else folder.folder}   {facts}   {robots}, delay {settings.delay:g} s")
+    output.info(f"{hosts if is_new else folder.folder}   {facts}   {robots}, delay {settings.delay:g} s")
     if is_new:
-        output.say(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to resume")
+        output.info(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to resume")
     report_settings(output, settings, origins)
 
 
@@ -244,7 +244,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
     last = finished.last
     pages = 0 if last is None else last.state.tally.pages
     known = "" if last is None else f", {interval(last.state.crawl.ledger.coverage())}"
-    output.say(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
+    output.info(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
     top = {"best pages": ["surveyor", "top", survey]} if pages else {}
     output.next_steps({"resume": _resume_command(survey), **top})
     return finished.code
@@ -310,8 +310,8 @@ def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list
 
 def _resume_command(survey: str) -> list[str]:
     """Return the command that resumes; after --fresh it names the folder."""
-    words = typed(without=("--fresh", "--again"))
-    return [*words, "--out", survey] if "--fresh" in typed() else words
+    words = current_command(without=("--fresh", "--again"))
+    return [*words, "--out", survey] if "--fresh" in current_command() else words
 
 
 def _show_top(output: Output, survey: Survey) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from surveyor.cli.drawing import Drawing
+from surveyor.cli.progress import LiveLines
 from surveyor.crawler.strategies.strategy import name_of
 from surveyor.report.accounts import bar, by_kind, interval, known_bar
 from surveyor.report.numbers import count, counted, duration, percent, printable, size
@@ -35,7 +35,7 @@ class CrawlDisplay:
 
     def __init__(self, stream: TextIO | None = None, *, silent: bool = False, color: bool = True) -> None:
         self._stream = stream or sys.stderr
-        self._silent, self._drawing = silent, Drawing(self._stream, color=color)
+        self._silent, self._drawing = silent, LiveLines(self._stream, color=color)
         self.clear = self._drawing.clear
         self._terminal = not silent and self._stream.isatty()
         self._drawn = self._started = time.monotonic()

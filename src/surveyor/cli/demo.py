@@ -54,10 +54,10 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     shutil.rmtree(path, ignore_errors=True)
     with running(settings) as web:
         words = _words(web, path)
-        output.say(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; nothing leaves this machine")
-        output.say(f"$ surveyor {shlex.join(words)}")
+        output.info(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; nothing leaves this machine")
+        output.info(f"$ surveyor {shlex.join(words)}")
         killed = _crawl_and_kill(words, path, quiet=output.quiet)
-        output.say(f"killed with kill -9 after {killed:,} pages. The same command goes on:")
+        output.info(f"killed with kill -9 after {killed:,} pages. The same command goes on:")
         code = _crawl(words, quiet=output.quiet)
         from surveyor.survey.survey import Survey
 
@@ -167,7 +167,7 @@ def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: st
     from surveyor.report.survey_html import write_report
 
     write_report(survey, path, title="A made-up web", command=command, truth=truth)
-    output.say(f"report written to {path}")
+    output.info(f"report written to {path}")
 
 
 def _serve(output: Output, settings: object) -> int:

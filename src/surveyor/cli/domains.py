@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggested import typed
+from surveyor.cli.suggestions import current_command
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -194,12 +194,12 @@ def command(output: Output, *, graph: str, **values: Any) -> int:
         _print_domains(output, graph, report, chosen)
         if chosen.out:
             write_domains(report, chosen.out)
-            output.say(f"domains written to {chosen.out}")
+            output.info(f"domains written to {chosen.out}")
         if chosen.plot:
             _write_plot(output, report, chosen.plot)
-    steps = {} if plan else {"page budgets": typed("--budget", "star")}
+    steps = {} if plan else {"page budgets": current_command("--budget", "star")}
     if not chosen.out:
-        steps["save all domains"] = typed("--out", "domains.csv")
+        steps["save all domains"] = current_command("--out", "domains.csv")
     output.next_steps(steps)
     return 0
 
@@ -260,7 +260,7 @@ def _open_source(output: Output, path: str, stack: ExitStack, memory: int | None
     folder = _temporary_folder(stack) / "graph"
     with output.progress() as progress, options.format_means("`surveyor graph build --format`"):
         graph = build_graph(path, folder, memory=memory // 2, progress=progress)
-    output.caveats(graph)
+    output.graph_notes(graph)
     return DomainSource(graph, str(folder))
 
 
@@ -279,7 +279,7 @@ def _print_condensed(output: Output, condensed: Condensed) -> None:
 
     number = int(condensed.of.size)
     verb = "is" if number == 1 else "are"
-    output.say(f"{counted(number, 'name')} {verb} on {counted(condensed.graph.pages, 'domain')}")
+    output.info(f"{counted(number, 'name')} {verb} on {counted(condensed.graph.pages, 'domain')}")
     for line in condensed_with_care(condensed):
         output.warn(line)
 
@@ -333,7 +333,7 @@ def _score(
     needed = max(needed_memory(name, graph.pages, graph.links, threads) for name in result.scores)
     size = f"{counted(graph.pages, 'domain')}, {counted(graph.links, 'link')}"
     memory = f"{format_bytes(needed)} needed, {format_bytes(limit)} allowed"
-    output.say(f"{size}; {result.mode} ({memory}), {duration(seconds[0])}")
+    output.info(f"{size}; {result.mode} ({memory}), {duration(seconds[0])}")
     return DomainReport(result, plan, _listed_ids(output, graph, bad), _listed_ids(output, graph, trusted))
 
 
@@ -397,4 +397,4 @@ def _write_plot(output: Output, report: DomainReport, path: str) -> None:
         return
     with aside(Path(path)) as draft:
         draft.write_text(alone(spam_plot(rankings)), "utf-8")
-    output.say(f"plot written to {path}")
+    output.info(f"plot written to {path}")

@@ -8,7 +8,7 @@ import click
 
 from surveyor.cli import options
 from surveyor.cli.rank import RankedGraph, RankingOptions, rank_graph
-from surveyor.cli.suggested import RANKING, options_given
+from surveyor.cli.suggestions import RANKING, given_options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -54,7 +54,7 @@ def _explain(
     elif page_of(ranked.graph, status.url) is None:
         output.object("explain", {**ranked.to_dict(), "url_status": status.to_dict()})
         if status.target:
-            target = ["surveyor", "explain", path, status.target, *options_given(RANKING)]
+            target = ["surveyor", "explain", path, status.target, *given_options(RANKING)]
             output.next_steps({"the page it redirects to": target})
         return 0
     else:

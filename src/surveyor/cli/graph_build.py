@@ -125,7 +125,7 @@ def clear_drafts(output: Output, folder: Path) -> None:
             continue
         if {path.name for path in draft.iterdir()} <= {*ARRAYS, *NAME_FILES}:
             shutil.rmtree(draft, ignore_errors=True)
-            output.say(f"removed {draft}, left by a build that was killed")
+            output.info(f"removed {draft}, left by a build that was killed")
 
 
 def _alive(pid: int) -> bool:
@@ -148,7 +148,7 @@ def _report(output: Output, graph: Graph, dest: str, seconds: float) -> None:
         "provenance": dict(graph.provenance), "seconds": round(seconds, 3),
     })  # fmt: skip
     output.summary({"graph": dest, **built(graph, seconds)})
-    output.caveats(graph)
+    output.graph_notes(graph)
     output.next_steps({
         "rank it": ["surveyor", "rank", dest],
         "look at it": ["surveyor", "graph", "info", dest],

@@ -129,7 +129,7 @@ def _report(output: Output, made: Condensed, dest: str, seconds: float) -> None:
     output.summary({"graph": dest, **condensed(made, seconds)})
     for line in condensed_with_care(made):
         output.warn(line)
-    output.caveats(made.graph)
+    output.graph_notes(made.graph)
     output.next_steps({
         "reputation": ["surveyor", "domains", dest],
         "look at it": ["surveyor", "graph", "info", dest],

@@ -54,4 +54,4 @@ def command(
             "time": duration(seconds[0]),
         }
     )
-    output.caveats(graph)
+    output.graph_notes(graph)

@@ -26,7 +26,7 @@ def command(output: Output, *, graph: str, verify: bool) -> None:
         if (path / "graph.json").is_file():
             opened = Graph.open(path, verify=verify)
         else:
-            from surveyor.cli.compiled import kernels
+            from surveyor.cli.kernel_cache import kernels
 
             with kernels(output):
                 from surveyor.graph.formats import read_graph

@@ -59,7 +59,7 @@ def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
     with output.progress() as progress, format_means("`surveyor graph build --format`"):
         graph = read_graph(path, threads=threads, progress=progress)
     if not Path(path).is_dir():
-        output.caveats(graph)
+        output.graph_notes(graph)
     return graph
 
 

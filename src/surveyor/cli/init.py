@@ -59,7 +59,7 @@ def command(output: Output, *, template: str | None, yes: bool, replace: bool, *
         output.warn("[tool.surveyor] in pyproject.toml is no longer read: surveyor.toml takes its place")
     missing = [name for name in ("seeds", "contact") if not chosen.get(name)]
     if missing and not (missing == ["contact"] and _known_contact()):
-        output.say(f"It names no {' and no '.join(missing)} yet; a crawl needs them.")
+        output.info(f"It names no {' and no '.join(missing)} yet; a crawl needs them.")
     output.next_steps({"begin": ["surveyor", "crawl"], "what holds now": ["surveyor", "config", "show"]})
     return 0
 

@@ -91,9 +91,9 @@ def command(
             output = Output(mode, quiet=quiet, color=not no_color)
             if not kernels:
                 return function(output, **options)
-            from surveyor.cli import compiled
+            from surveyor.cli import kernel_cache
 
-            with compiled.kernels(output):
+            with kernel_cache.kernels(output):
                 return function(output, **options)
 
         shared = [

@@ -1,7 +1,7 @@
-"""What a command says: results to stdout, talk to stderr.
+"""Output of a command: results to stdout, messages to stderr.
 
-Results are text, one JSON object or CSV. Talk is what surrounds them: progress, warnings, next steps.
-`--quiet` leaves the data asked for, warnings and errors.
+Results are text, one JSON object or CSV. Messages are progress, warnings and suggested commands. With `--quiet` only
+results, warnings and errors are printed.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from surveyor.cli.meter import Meter
+    from surveyor.cli.progress import ProgressMeter
     from surveyor.graph.csr import Graph
     from surveyor.report.tables import Table
 
-SCHEMA = 1  # of every JSON object printed; raised when a field changes its meaning or goes
+SCHEMA = 1  # of every JSON object; increased when a field is removed or changes its meaning
 
 Mode = Literal["text", "json", "csv"]
 
 
 class Output:
-    """The voice of one run of a command."""
+    """Output of one run of a command."""
 
     def __init__(self, mode: Mode = "text", *, quiet: bool = False, color: bool = True) -> None:
         self.mode, self.quiet, self.color = mode, quiet, color
         self.compiling = 0.0  # seconds spent on compiling kernels, which a second run does not need
-        self._meter: Meter | None = None
+        self._meter: ProgressMeter | None = None
 
-    def say(self, text: str) -> None:
-        """Talk: a line on stderr, unless quiet."""
+    def info(self, text: str) -> None:
+        """Print a message to stderr, unless quiet."""
         if not self.quiet:
             self._err(text)
 
     def warn(self, text: str) -> None:
-        """Warn on stderr, even when quiet."""
+        """Print a warning to stderr, even when quiet."""
         self._err(f"! {text}")
 
-    def caveats(self, graph: Graph) -> None:
-        """Warn of lines that were left out, and tell what the reader noted."""
+    def graph_notes(self, graph: Graph) -> None:
+        """Warn of malformed lines, and print the notes of the reader."""
         from surveyor.report.graphs import malformed
 
         if left_out := malformed(graph):
             self.warn(left_out)
         for note in graph.provenance.get("notes") or []:
-            self.say(f"note: {note}")
+            self.info(f"note: {note}")
 
     def line(self, text: str = "") -> None:
         """Print a line of the result, in text mode."""
@@ -60,7 +60,7 @@ class Output:
             sys.stdout.write(printable(text) + "\n")
 
     def summary(self, facts: Mapping[str, str]) -> None:
-        """Print facts, one a line, as the result of a command that makes something; not when quiet."""
+        """Print names and values as the result of a command that writes files, unless quiet."""
         if not self.quiet:
             self.facts(facts)
 
@@ -71,7 +71,7 @@ class Output:
             self.line(f"{name:<{width}}  {value}".rstrip())
 
     def table(self, table: Table) -> None:
-        """Print a table as text or CSV; JSON objects carry their own rows."""
+        """Print a table as text or CSV; JSON objects have their own rows."""
         from surveyor.report import tables
 
         if self.mode == "csv":
@@ -84,37 +84,37 @@ class Output:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal that results go to; None for a pipe or a file."""
+        """Width of the terminal on stdout; None for a pipe or a file."""
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
     def object(self, command: str, fields: Mapping[str, Any]) -> None:
-        """Print the one JSON object of a command, in JSON mode."""
+        """Print the JSON object of a command, in JSON mode."""
         if self.mode == "json":
             document = {"schema": SCHEMA, "command": command, **fields}
             sys.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
 
     def next_steps(self, steps: Mapping[str, list[str]]) -> None:
-        """Suggest commands that can be copied."""
+        """Print suggested commands with their purposes."""
         if self.mode == "text" and steps:
             width = max(map(len, steps))
-            self.say("")
+            self.info("")
             for why, words in steps.items():
-                self.say(f"  {why:<{width}}   {shlex.join(words)}")
+                self.info(f"  {why:<{width}}   {shlex.join(words)}")
 
     @contextmanager
     def timed(self) -> Iterator[list[float]]:
-        """Give a list that holds the seconds the block took, without compiling, when it has ended."""
+        """Yield a list that contains the seconds of the block, without compiling, when it has ended."""
         seconds: list[float] = []
         began, compiling = time.perf_counter(), self.compiling
         yield seconds
         seconds.append(time.perf_counter() - began - (self.compiling - compiling))
 
     @contextmanager
-    def progress(self) -> Iterator[Meter]:
-        """Give a meter that draws on stderr while the block runs."""
-        from surveyor.cli.meter import Meter
+    def progress(self) -> Iterator[ProgressMeter]:
+        """Yield a progress meter that draws on stderr during the block."""
+        from surveyor.cli.progress import ProgressMeter
 
-        self._meter = Meter(sys.stderr, silent=self.quiet, color=self.color)
+        self._meter = ProgressMeter(sys.stderr, silent=self.quiet, color=self.color)
         try:
             yield self._meter
         finally:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggested import RANKING, options_given, typed
+from surveyor.cli.suggestions import RANKING, current_command, given_options
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -91,13 +91,13 @@ class RankedGraph:
             output.line(note)
         work = graph.links * ranking.sweeps
         rate = f", {amount(work / self.seconds)} links/s" if work >= MIN_LINKS_FOR_RATE else ""
-        output.say(f"{counted(ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
+        output.info(f"{counted(ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")
         if self.problem:
             output.warn(
                 f"the proven error is {at_most(ranking.error)}, above the tolerance {tiny(ranking.tolerance)}, "
                 f"after {counted(ranking.sweeps, 'sweep')}."
             )
-            output.say("  hint: raise --max-sweeps or --tolerance; the list is correct within its proven error")
+            output.info("  hint: raise --max-sweeps or --tolerance; the list is correct within its proven error")
 
 
 @options.command("rank", table=True)
@@ -129,14 +129,14 @@ def command(
     print_top(output, "rank", ranked, top)
     if out:
         write_ranks_file(ranked.graph, ranked.ranking, out)
-        output.say(f"ranks written to {out}")
+        output.info(f"ranks written to {out}")
     if report:
         write_report(output, ranked, report)
     if top and ranked.graph.pages:
         first = page_argument(ranked.graph, int(ranked.ranking.top(1)[0]))
-        steps = {"explain the first": ["surveyor", "explain", graph, first, *options_given(RANKING)]}
+        steps = {"explain the first": ["surveyor", "explain", graph, first, *given_options(RANKING)]}
         if not out:
-            steps["save all ranks"] = typed("--out", "ranks.csv")
+            steps["save all ranks"] = current_command("--out", "ranks.csv")
         output.next_steps(steps)
     return ranked.exit_code
 
@@ -230,4 +230,4 @@ def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
     command_line = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
     report = RankingReport(ranked.path, ranked.graph, ranked.ranking, explanation, command_line, plots)
     html_page.write(ranking_html(report), path)
-    output.say(f"report written to {path}")
+    output.info(f"report written to {path}")

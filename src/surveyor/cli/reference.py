@@ -48,7 +48,7 @@ any rule of the goal was met (`--until coverage=0.9,pages=50` after 50 pages), a
 | `simulate` | `--until` | a strategy did not reach it |
 | `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` came first |
 
-`--json` prints one object. It always has `schema` (now 1; raised when a field changes its meaning or goes)
+`--json` prints one object. It always has `schema` (now 1; increased when a field is removed or changes its meaning)
 and `command`.
 
 | field | in | meaning |
@@ -144,7 +144,7 @@ and `command`.
 | – `link_updates`, `link_updates_per_second` | | shares of mass handed over a link |
 | – `samples` | | how good estimates were after some `reads`: `l1` error, Kendall's `tau` |
 | – `curve` | | `at_least`, `at_most` and `true` coverage after so many `reads`, at most 200 points |
-| `healthy`, `findings` | `doctor` | each finding has `name`, `value`, `fine` (null: not needed) |
+| `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (null: not needed) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It
 compares pages of one graph only.

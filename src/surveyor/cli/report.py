@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggested import typed
+from surveyor.cli.suggestions import current_command
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -38,18 +38,18 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
 
     with Survey(survey) as opened:
         if opened.visits > PATIENCE:
-            output.say(f"going over {counted(opened.visits, 'visit')}, which takes a while")
+            output.info(f"going over {counted(opened.visits, 'visit')}, which takes a while")
         path = write_report(opened, Path(out) if out is not None else None)
         told = {**headline(opened), "report": str(path), "bytes": path.stat().st_size, "plots": can_plot()}
         output.object("report", told)
         output.line(f"{path}   {size(told['bytes'])}")
-        output.say(f"{counted(opened.pages_fetched, 'page')} read, {interval(opened.coverage)}.")
+        output.info(f"{counted(opened.pages_fetched, 'page')} read, {interval(opened.coverage)}.")
         if not can_plot():
-            output.say(NO_PLOTS)
+            output.info(NO_PLOTS)
         if show:
             _show(output, path)
         else:
-            output.next_steps({"look at it": typed("--open")})
+            output.next_steps({"look at it": current_command("--open")})
     return 0
 
 

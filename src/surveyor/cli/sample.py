@@ -228,7 +228,7 @@ def command(output: Output, **given: Any) -> int:
     recall_urls = _recall_urls(chosen.statistics.recall)
     run = _sample_live(output, chosen) if chosen.source == "web" else _sample_stored(output, chosen)
     if isinstance(run, Interrupted):
-        output.say(f"Stopped. {run.message}.")
+        output.info(f"Stopped. {run.message}.")
         output.next_steps({"resume": ["surveyor", *(click.get_current_context().obj or ())]})
         return run.exit_code
     sample = run.sample
@@ -483,7 +483,7 @@ def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]
 
     urls = list(chosen.where)
     if chosen.seed_lists:
-        urls += run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.say)).urls
+        urls += run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.info)).urls
     return clean_seeds(urls)
 
 
@@ -503,7 +503,7 @@ def _walk_live(
     output: Output, survey: SampleSurvey, chosen: SampleCommand, goal: SampleGoal
 ) -> tuple[WalkResult | None, int]:
     """Walk with a progress display; signals stop it with all pages saved."""
-    from surveyor.cli import stoppable
+    from surveyor.cli import interrupts
     from surveyor.cli.sample_display import WalkDisplay, waiting
     from surveyor.estimate.sampling.live_walks import walk_live
     from surveyor.estimate.sampling.sample_goals import WalkLimits
@@ -525,7 +525,7 @@ def _walk_live(
         return waiting(scheduler, run) or f"{len(run.hosts):,} hosts"
 
     try:
-        return stoppable.run(partial(walk_live, survey, limits, watch=watch), [])
+        return interrupts.run(partial(walk_live, survey, limits, watch=watch), [])
     finally:
         display.clear()
 
@@ -540,7 +540,7 @@ def _write_files(output: Output, run: SampleRun, summary: SampleSummary, chosen:
 
     if chosen.save:
         write_pages(run.sample, chosen.save)
-        output.say(f"sampled pages written to {chosen.save}")
+        output.info(f"sampled pages written to {chosen.save}")
     if not chosen.plot and not chosen.report:
         return
     from surveyor.report.sample_plots import all_figures, write_figures
@@ -548,15 +548,15 @@ def _write_files(output: Output, run: SampleRun, summary: SampleSummary, chosen:
     figures = all_figures(run.sample, summary) if can_plot() else {}
     if chosen.plot:
         if files := write_figures(figures, Path(chosen.plot)):
-            output.say(f"figures written to {chosen.plot}: {', '.join(files)}")
+            output.info(f"figures written to {chosen.plot}: {', '.join(files)}")
         else:
             output.warn(f"no figures were written to {chosen.plot}: no step is on topic")
     if chosen.report:
         again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
         write_report(SampleReport(run.sample, run.source, again, summary, figures), Path(chosen.report))
-        output.say(f"report written to {chosen.report}")
+        output.info(f"report written to {chosen.report}")
         if not can_plot():
-            output.say(NO_PLOTS)
+            output.info(NO_PLOTS)
 
 
 def _next_steps(run: SampleRun, chosen: SampleCommand, code: int) -> dict[str, list[str]]:

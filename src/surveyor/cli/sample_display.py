@@ -13,7 +13,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from surveyor.cli.drawing import Drawing
+from surveyor.cli.progress import LiveLines
 from surveyor.errors import UsageError
 from surveyor.report.accounts import bar
 from surveyor.report.numbers import count, counted, percent
@@ -47,7 +47,7 @@ class WalkDisplay:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream or sys.stderr
-        self._silent, self._clock, self._drawing = silent, clock, Drawing(self._stream, color=color)
+        self._silent, self._clock, self._drawing = silent, clock, LiveLines(self._stream, color=color)
         self.clear = self._drawing.clear
         self._is_terminal = not silent and self._stream.isatty()
         self._goal_ess = _goal_ess(goal)
@@ -155,11 +155,11 @@ def print_start(output: Output, survey: SampleSurvey, origins: Mapping[str, str]
 
     folder, record = survey.folder, survey.record
     walks = f"{record.topic}   {counted(record.walks, 'walk')}, {record.method}, rng {folder.manifest.rng}"
-    output.say(f"{walks}   robots.txt obeyed, delay {survey.settings.delay:g} s")
+    output.info(f"{walks}   robots.txt obeyed, delay {survey.settings.delay:g} s")
     if survey.is_new:
-        output.say(f"saving to {folder.folder}     Ctrl-C is safe: the same command resumes it")
+        output.info(f"saving to {folder.folder}     Ctrl-C is safe: the same command resumes it")
     else:
-        output.say(f"resuming {folder.folder}")
+        output.info(f"resuming {folder.folder}")
     own = ("seeds", "strategy", "until", *(["scope"] if origins.get("scope") == "default" else []))
     report_settings(output, survey.settings, {**origins, **dict.fromkeys(own, "--")})
 

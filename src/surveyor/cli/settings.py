@@ -82,9 +82,9 @@ def without_flags(settings: Settings, origins: Mapping[str, str]) -> list[str]:
 def report_settings(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
     """Print settings that were not given as flags, robots.txt exceptions, and a warning about a short delay."""
     for line in without_flags(settings, origins):
-        output.say(line)
+        output.info(line)
     for host, reason in settings.permission.items():
-        output.say(f"robots.txt of {host} is not applied: {reason}")
+        output.info(f"robots.txt of {host} is not applied: {reason}")
     if settings.delay < 0.1 and not settings.allow and not settings.proxy:
         output.warn(f"a delay of {settings.delay:g} s puts a high load on hosts that are not your own")
 
@@ -93,12 +93,12 @@ def with_contact(output: Output, settings: Settings) -> Settings:
     """Prompt for a missing contact on a terminal, and save it."""
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return settings
-    output.say("A contact is sent with every request, so that sites can reach whoever crawls them.")
+    output.info("A contact is sent with every request, so that sites can reach whoever crawls them.")
     contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
     path = config.save_contact(contact)
     home = Path.home()
-    output.say(f"saved in {Path('~') / path.relative_to(home) if path.is_relative_to(home) else path}\n")
+    output.info(f"saved in {Path('~') / path.relative_to(home) if path.is_relative_to(home) else path}\n")
     return settings
 
 

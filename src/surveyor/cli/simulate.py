@@ -103,7 +103,7 @@ def command(
     again = repeatable(click.get_current_context().obj or ("simulate", graph), race)
     if out:
         write_json(fields, out)
-        output.say(f"result written to {out}")
+        output.info(f"result written to {out}")
     if report:
         write_html(output, race, report, title=graph, command=shlex.join(again))
     else:
@@ -156,7 +156,7 @@ def show(output: Output, race: Race) -> None:
     for line in shortfalls(race):
         output.warn(line)
     if not race.reached:
-        output.say("  hint: ask for less with --until; the table states what each of them can guarantee")
+        output.info("  hint: ask for less with --until; the table states what each of them can guarantee")
 
 
 def repeatable(words: Sequence[str], race: Race) -> list[str]:
@@ -183,4 +183,4 @@ def write_html(output: Output, race: Race, path: str, *, title: str, command: st
     if not plots:
         output.warn("the report has no curves: pip install 'surveyor[report]' adds them")
     write_report(RaceReport(title, race, command, plots), path)
-    output.say(f"report written to {path}")
+    output.info(f"report written to {path}")

@@ -43,9 +43,9 @@ def command(output: Output, *, survey: str, query: str, top: int, seconds: float
     })  # fmt: skip
     output.table(query_table(found))
     if not found.rows:
-        output.say("No row.")
+        output.info("No row.")
     if found.more:
-        output.say(f"There are more rows: these are the first {top}. -n shows more, --csv and --json give all.")
+        output.info(f"There are more rows: these are the first {top}. -n shows more, --csv and --json give all.")
     return 0
 
 

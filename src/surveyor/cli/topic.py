@@ -184,7 +184,7 @@ def _print_model(output: Output, model: Classifier, path: Path, survey: str | No
     }
     output.facts(facts)
     for note in training_notes(trained):
-        output.say(f"note: {note}")
+        output.info(f"note: {note}")
     steps = {
         "test it": ["surveyor", "topic", "test", f"model:{path}", *([survey] if survey else ["PAGES"])],
         "sample it": ["surveyor", "sample", survey or "URL", "--topic", f"model:{path}"],

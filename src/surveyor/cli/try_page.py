@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
-from surveyor.cli.suggested import FETCHING, options_given
+from surveyor.cli.suggestions import FETCHING, given_options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
@@ -36,7 +36,7 @@ def command(output: Output, *, url: str, top: int, **given: Any) -> int:
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     chosen = settings.with_contact(output, load(flags)[0])
-    found = run_sync(fetch_preview(url, chosen, say=output.say))
+    found = run_sync(fetch_preview(url, chosen, say=output.info))
     output.object("try", found.to_dict())
     output.line(found.final)
     output.facts(preview_facts(found))
@@ -65,10 +65,10 @@ def advise(output: Output, found: Preview) -> None:
     """Suggest what to do next."""
     target = found.hops[-1].target if found.hops else None
     if found.fetched:
-        output.next_steps({"crawl from here": ["surveyor", "crawl", found.final, *options_given(FETCHING)]})
+        output.next_steps({"crawl from here": ["surveyor", "crawl", found.final, *given_options(FETCHING)]})
     elif target is not None:
-        output.next_steps({"look at where it leads": ["surveyor", "try", target, *options_given(FETCHING)]})
+        output.next_steps({"look at where it leads": ["surveyor", "try", target, *given_options(FETCHING)]})
     elif not found.hops or found.hops[-1].status is None:
         from surveyor.survey.crawl import advice
 
-        output.say(f"  hint: {advice(found.reason)}")
+        output.info(f"  hint: {advice(found.reason)}")

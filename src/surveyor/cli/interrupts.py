@@ -1,8 +1,8 @@
-"""Work that Ctrl-C and SIGTERM stop within two seconds, with all that was committed saved.
+"""Asynchronous work that Ctrl-C and SIGTERM stop within two seconds; everything committed is saved.
 
-A signal cancels the work, which then winds up in the event loop. Where the loop is busy (a long replay, a large page),
-or where winding up takes longer than `GRACE`, an alarm interrupts the main thread wherever it is: a journal commit that
-is under way is rolled back, and everything before it counts.
+A signal cancels the task, which then cleans up in the event loop. If the loop is busy (a long replay, a large page), or
+if the cleanup takes longer than `GRACE`, an alarm interrupts the main thread wherever it is: an unfinished journal
+commit is rolled back, and all earlier ones remain.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}  # the exit codes
-GRACE = 1.2  # seconds for winding up in good order
+GRACE = 1.2  # seconds for a regular cleanup
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> tuple[Result | None, int]:
-    """Run it to its end, or until a signal, which `caught` then holds; return the result and the exit code.
+    """Run a coroutine until it ends or a signal arrives, which is added to `caught`; return result and exit code.
 
-    What is cancelled may still return something; None if it had not begun, or could not wind up in time.
+    A cancelled coroutine may still return a result; None if it was not started, or did not clean up in time.
     """
     from surveyor.fetch.http import run_sync
 
@@ -34,10 +34,10 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> t
         with suppress(NotImplementedError):  # Windows: Ctrl-C is an exception there, as safe as a crash
             for number in INTERRUPTED:
                 loop.add_signal_handler(number, _stop, task, number, caught)
-                signal.signal(number, _arm)  # beside the handler of the loop, which runs only when the loop does
+                signal.signal(number, _arm)  # the handler of the loop runs only when the loop does
         try:
             return await work()
-        except asyncio.CancelledError:  # before it had begun
+        except asyncio.CancelledError:  # before it was started
             return None
 
     found: Result | None = None
@@ -47,9 +47,9 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> t
         except _Overdue as overdue:
             caught.append(overdue.number)
         except Exception:
-            if not _rung:
+            if not _expired:
                 raise
-            caught.append(_rung[0])  # a callback from C dropped the interruption, and something failed for that reason
+            caught.append(_expired[0])  # a C callback swallowed the interrupt, and something else failed
     return found, INTERRUPTED[signal.Signals(caught[0])] if caught else 0
 
 
@@ -60,43 +60,43 @@ def _stop(task: asyncio.Task[Any] | None, number: int, caught: list[int]) -> Non
 
 
 class _Overdue(KeyboardInterrupt):
-    """Winding up took too long."""
+    """The cleanup took too long."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
 
 
-_signals: list[int] = []  # that arrived, the first one first
-_rung: list[int] = []  # the first of them, once the time was over
+_signals: list[int] = []  # received, in order
+_expired: list[int] = []  # the first signal, after the grace period
 
 
 def _arm(number: int, _frame: object) -> None:
-    """Allow a while for winding up."""
+    """Start the grace period."""
     _signals.append(number)
     if len(_signals) == 1 and sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, GRACE)
 
 
-def _ring(_number: int, _frame: object) -> NoReturn:
-    _rung.append(_signals[0])
+def _expire(_number: int, _frame: object) -> NoReturn:
+    _expired.append(_signals[0])
     raise _Overdue(_signals[0])
 
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Interrupt the main thread when the time that `_arm` allows is over."""
+    """Interrupt the main thread at the end of the grace period."""
     if sys.platform == "win32":
         yield
         return
     _signals.clear()
-    _rung.clear()
+    _expired.clear()
     before = {number: signal.getsignal(number) for number in INTERRUPTED}
-    ringing = signal.signal(signal.SIGALRM, _ring)
+    alarm_handler = signal.signal(signal.SIGALRM, _expire)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, ringing)
+        signal.signal(signal.SIGALRM, alarm_handler)
         for number, handler in before.items():
             signal.signal(number, handler)

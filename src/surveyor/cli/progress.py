@@ -1,21 +1,21 @@
-"""How far long work has come: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: bars with rate and remaining time on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from surveyor.report.numbers import amount, duration, size
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-LINE_EVERY = 10.0  # seconds, where there is no terminal
+LINE_EVERY = 10.0  # seconds, without a terminal
 DRAW_AFTER = 0.3  # seconds: shorter work shows nothing
 DRAW_EVERY = 0.1
 
 
-class Meter:
+class ProgressMeter:
     """A `ProgressCallback` that draws on stderr."""
 
     def __init__(self, stream: TextIO, *, silent: bool = False, color: bool = True) -> None:
@@ -28,7 +28,7 @@ class Meter:
         self._task: int | None = None
 
     def __call__(self, stage: str, done: float, total: float, unit: str) -> None:
-        """Note that `done` of `total` units of a stage are finished; draw if it is time."""
+        """Record that `done` of `total` units of a stage are finished; draw at most every `DRAW_EVERY` seconds."""
         if self._silent:
             return
         now = time.monotonic()
@@ -48,7 +48,7 @@ class Meter:
             self._stream.flush()
 
     def clear(self) -> None:
-        """Take the bar off the screen, so that a line can be printed."""
+        """Remove the bar from the screen, so that a line can be printed."""
         if self._bars is not None:
             self._bars.stop()
             self._bars = self._task = None
@@ -77,7 +77,7 @@ class Meter:
 
 
 def describe(stage: str, gained: float, done: float, total: float, unit: str, seconds: float) -> str:
-    """Put progress into words: stage, how much, how fast, how long it will take."""
+    """Format progress: stage, amount, rate, remaining time."""
     show = size if unit == "bytes" else amount
     what = "" if unit == "bytes" else f" {unit}"
     parts = [stage, (f"{show(done)} of {show(total)}" if total else show(done)) + what]
@@ -90,3 +90,29 @@ def describe(stage: str, gained: float, done: float, total: float, unit: str, se
         if left > 1 and seconds > 1:
             parts.append(f"{duration(left)} left")
     return "  ".join(parts)
+
+
+class LiveLines:
+    """Lines on a terminal that are redrawn in place."""
+
+    def __init__(self, stream: TextIO, *, color: bool) -> None:
+        self._stream, self._color = stream, color
+        self._live: Any = None
+
+    def draw(self, lines: list[str]) -> None:
+        """Replace the lines; long ones are cut."""
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._live is None:
+            console = Console(file=self._stream, no_color=not self._color or None, highlight=False)
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def clear(self) -> None:
+        """Remove the lines from the screen."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None

@@ -1,8 +1,8 @@
-"""Where the machine code of the kernels is kept, and a line when it has to be made.
+"""The cache folder of compiled kernels, and a message when kernels are compiled.
 
-Numba's cache notices an edit only in the file of the kernel itself, so the folder is named by a hash of all
-kernels and of the versions of Python and Numba. The library leaves the environment alone; a program owns
-its process and may set it.
+Numba's cache notices an edit only in the file of the kernel itself, so the folder is named by a hash of all kernels
+and of the versions of Python and Numba. The library never changes the environment; the command line may, as it owns
+its process.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
 
 VARIABLE = "NUMBA_CACHE_DIR"
-ROOM = 1 << 20  # bytes that the kernels of one command take, and more
-WORTH_A_LINE = 0.3  # seconds of compiling
-SECONDS = 10  # what compiling all kernels of one command takes on a slow machine
+ROOM = 1 << 20  # bytes: upper bound for the kernels of one command
+REPORTED_AFTER = 0.3  # seconds of compiling
+SECONDS = 10  # to compile all kernels of one command on a slow machine
 
 
 @contextmanager
 def kernels(output: Output) -> Iterator[None]:
-    """Choose the cache folder before Numba is imported; inside, compiling is announced, once."""
+    """Choose the cache folder before Numba is imported, and report compiling inside the block, once."""
     if VARIABLE not in os.environ and "numba" not in sys.modules:
         folder = cache_folder()
-        if not writable(folder, 0 if kept_in(folder) else ROOM):
-            folder = _elsewhere(folder)
-            output.say(f"{cache_folder()} cannot be written or is full; compiled kernels go to {folder}")
+        if not writable(folder, 0 if has_kernels(folder) else ROOM):
+            folder = _fallback_folder(folder)
+            output.info(f"{cache_folder()} cannot be written or is full; compiled kernels go to {folder}")
         os.environ[VARIABLE] = str(folder)
     from numba.core import event
 
     class Listener(event.Listener):
-        depth, began, spent, said = 0, 0.0, 0.0, False  # a kernel may compile another one; Numba holds a lock
+        depth, began, spent, announced = 0, 0.0, 0.0, False  # a kernel may compile another one; Numba holds a lock
 
         def on_start(self, event: Any) -> None:  # noqa: ARG002
             if self.depth == 0:
-                self.announce(now=VARIABLE in os.environ and not kept_in(Path(os.environ[VARIABLE])))
+                self.announce(now=VARIABLE in os.environ and not has_kernels(Path(os.environ[VARIABLE])))
                 self.began = time.perf_counter()
             self.depth += 1
 
@@ -57,12 +57,12 @@ def kernels(output: Output) -> Iterator[None]:
             if self.depth == 0:
                 self.spent += time.perf_counter() - self.began
                 output.compiling += time.perf_counter() - self.began
-                self.announce(now=self.spent > WORTH_A_LINE)
+                self.announce(now=self.spent > REPORTED_AFTER)
 
         def announce(self, *, now: bool) -> None:
-            if now and not self.said:
-                self.said = True
-                output.say(f"compiling kernels, once for this version (about {SECONDS} s)")
+            if now and not self.announced:
+                self.announced = True
+                output.info(f"compiling kernels, once for this version (about {SECONDS} s)")
 
     listener = Listener()
     with event.install_listener("numba:compile", listener), _careful_cache(output, listener):
@@ -71,7 +71,7 @@ def kernels(output: Output) -> Iterator[None]:
 
 @contextmanager
 def _careful_cache(output: Output, listener: Any) -> Iterator[None]:
-    """Let a kernel that cannot be kept be used all the same, and count the loading of kernels as compiling."""
+    """Use kernels that cannot be saved, and count loading of kernels as compiling."""
     from numba.core import caching
 
     numba_cache: Any = caching.Cache
@@ -93,9 +93,9 @@ def _careful_cache(output: Output, listener: Any) -> Iterator[None]:
             if not warned:
                 warned = True
                 output.warn(
-                    f"compiled kernels cannot be kept in {os.environ.get(VARIABLE, 'the cache')} "
+                    f"compiled kernels cannot be saved in {os.environ.get(VARIABLE, 'the cache')} "
                     f"({error.strerror or error}), so every run compiles them again\n"
-                    f"  hint: make room there, or name another folder with {VARIABLE} or XDG_CACHE_HOME"
+                    f"  hint: free space there, or set another folder with {VARIABLE} or XDG_CACHE_HOME"
                 )
 
     numba_cache.load_overload, numba_cache.save_overload = loaded, saved
@@ -105,19 +105,19 @@ def _careful_cache(output: Output, listener: Any) -> Iterator[None]:
         numba_cache.load_overload, numba_cache.save_overload = load, save
 
 
-def kept_in(folder: Path) -> bool:
-    """Say whether a folder holds any compiled kernel."""
+def has_kernels(folder: Path) -> bool:
+    """Return whether a folder has any compiled kernel."""
     return any(folder.rglob("*.nbi"))
 
 
 @lru_cache(maxsize=1)
 def cache_folder() -> Path:
-    """Return the folder for this very version of the kernels."""
+    """Return the cache folder for this version of the kernels."""
     return cache_home() / "surveyor" / f"kernels-{fingerprint()}"
 
 
 def cache_home() -> Path:
-    """Return where this platform keeps what can be made again."""
+    """Return the cache folder of the user on this platform."""
     if os.environ.get("XDG_CACHE_HOME"):
         return Path(os.environ["XDG_CACHE_HOME"])
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
@@ -127,7 +127,7 @@ def cache_home() -> Path:
 
 
 def fingerprint() -> str:
-    """Hash all kernels and what compiles them."""
+    """Return a hash of all kernels and of the versions that compile them."""
     digest = hashlib.sha256(f"{sys.version} numba {version('numba')}".encode())
     for path in sorted((Path(surveyor.__file__).parent / "kernels").glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -135,7 +135,7 @@ def fingerprint() -> str:
 
 
 def writable(folder: Path, room: int = ROOM) -> bool:
-    """Say whether a folder exists, or can be made, and takes a file of so many bytes."""
+    """Return whether a folder exists or can be created, and has room for a file of this many bytes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -144,16 +144,16 @@ def writable(folder: Path, room: int = ROOM) -> bool:
         return False
 
 
-def _elsewhere(folder: Path) -> Path:
-    """Return a folder of this user among the temporary files, a new one if the usual name is taken."""
+def _fallback_folder(folder: Path) -> Path:
+    """Return a temporary folder of this user; a new one if the default name is taken."""
     owner = os.getuid() if hasattr(os, "getuid") else "files"
     try:
-        kept = Path(tempfile.gettempdir()) / f"surveyor-{owner}" / folder.name
-        if writable(kept) and (not hasattr(os, "getuid") or kept.parent.stat().st_uid == os.getuid()):
-            return kept
+        own = Path(tempfile.gettempdir()) / f"surveyor-{owner}" / folder.name
+        if writable(own) and (not hasattr(os, "getuid") or own.parent.stat().st_uid == os.getuid()):
+            return own
         return Path(tempfile.mkdtemp(prefix="surveyor-"))
     except OSError as error:
         raise UsageError(
-            f"compiled kernels can be kept neither in {folder} nor among the temporary files ({error})",
-            hint=f"make room, or name a folder with {VARIABLE}",
+            f"compiled kernels can be saved neither in {folder} nor in the temporary folder ({error})",
+            hint=f"free space, or set a folder with {VARIABLE}",
         ) from error

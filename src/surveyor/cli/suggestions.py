@@ -1,4 +1,4 @@
-"""Commands to be suggested: as they were typed, or with the options that matter for the next one."""
+"""Suggested commands: the current command line with additions, or some of its options for another command."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 PIPE = re.compile(r"/(dev|proc/self)/(fd/|stdin$)|/proc/\d+/fd/")
-#: Options of `options.ranking`, which change what is ranked.
+#: Options of `options.ranking`.
 RANKING = ("damping", "trusted", "teleport", "crawled_only", "dangling", "tolerance", "max_sweeps")
-#: Settings of a crawl, which change how pages are fetched.
+#: Settings that affect how pages are fetched.
 FETCHING = frozenset(FIELDS) - {"damping", "rng", "seeds", "strategy", "until"}
 
 
-def typed(*more: str, without: Collection[str] = ()) -> list[str]:
-    """Return the command line as it was typed, and more words; without some of its flags."""
+def current_command(*more: str, without: Collection[str] = ()) -> list[str]:
+    """Return the current command line with more words, and without some of its flags."""
     words = click.get_current_context().obj or ()
-    return ["surveyor", *(_lasting(word) for word in words if word not in without), *more]
+    return ["surveyor", *(_reusable(word) for word in words if word not in without), *more]
 
 
-def _lasting(word: str) -> str:
-    """Return a word of a command that may be typed later: a pipe such as `<(command)` is gone by then."""
+def _reusable(word: str) -> str:
+    """Return an argument in a form that works later; a pipe such as `<(command)` does not exist any more then."""
     name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
     return f"{name}{equals}FILE" if PIPE.match(value) else word
 
 
-def options_given(names: Collection[str]) -> list[str]:
-    """Return those of the named options that stand on the command line, as words."""
+def given_options(names: Collection[str]) -> list[str]:
+    """Return those of the named options that are set on the command line, as words."""
     context = click.get_current_context()
     words: list[str] = []
     for option in context.command.params:
@@ -45,5 +45,5 @@ def options_given(names: Collection[str]) -> list[str]:
             words += [flag] if value else option.secondary_opts[:1]
             continue
         for one in value if option.multiple else [value]:
-            words += [flag, *(_lasting(str(part)) for part in (one if option.nargs > 1 else [one]))]
+            words += [flag, *(_reusable(str(part)) for part in (one if option.nargs > 1 else [one]))]
     return words
