@@ -136,7 +136,14 @@ def test_what_is_for_surveys_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
-@pytest.mark.parametrize("option", ["all.csv", "all.csv.gz", "all.parquet", "all.npy", "plot.svg", "report.html"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "all.csv",
+        "report.html",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("all.csv.gz", "all.parquet", "all.npy", "plot.svg")),
+    ],
+)
 def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: str) -> None:
     (tmp_path / option).write_text("as before")
     flag = {"plot.svg": "--plot", "report.html": "--report"}.get(option, "--out")

@@ -97,7 +97,7 @@ def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("columns", [80, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "ess=300,fetches=400", "--share", "url:/arts/"]
     with Terminal(*words, *polite(web, "0.05"), "--out", "s.survey", columns=columns) as shown:

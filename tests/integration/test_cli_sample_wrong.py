@@ -235,7 +235,14 @@ def test_what_did_not_end_by_its_budget_is_not_told_to_walk_on(capsys: pytest.Ca
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
-@pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet", "report.html", "curves"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "all.csv",
+        "report.html",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("all.csv.gz", "all.parquet", "curves")),
+    ],
+)
 def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: str) -> None:
     if name != "curves":
         (tmp_path / name).write_text("as before")

@@ -70,7 +70,7 @@ def web() -> Iterator[EmbeddedWeb]:
         yield served
 
 
-@pytest.mark.parametrize("concurrency", [1, 5])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.slow), 5])
 def test_it_is_the_walk_over_the_web(tmp_path: Path, web: EmbeddedWeb, concurrency: int) -> None:
     truth, seeds = web.truth(), list(web.seeds)
     for name, source in (("none", None), ("all", Links(truth))):

@@ -28,7 +28,7 @@ def truth(web: EmbeddedWeb) -> Truth:
     return web.truth()
 
 
-@pytest.fixture(scope="module", params=[7, 1])
+@pytest.fixture(scope="module", params=[7, pytest.param(1, marks=pytest.mark.slow)])
 def finite(request: pytest.FixtureRequest) -> Iterator[EmbeddedWeb]:
     with running(WebSettings(rng=request.param, slow_seconds=0.001, calendar=0.0), clock=Clock(10.0)) as web:
         yield web

@@ -29,7 +29,7 @@ def recomputed(found: CrawledGraph, damping: float = 0.85) -> np.ndarray:
 
 
 @pytest.mark.parametrize("select", ["complement", "flow", "cho", "outlinks", "random"])
-@pytest.mark.parametrize("tolerance", [1e-4, 1e-8])
+@pytest.mark.parametrize("tolerance", [pytest.param(1e-4, marks=pytest.mark.slow), 1e-8])
 def test_updated_ranks_are_those_recomputed_within_the_bound(select: str, tolerance: float) -> None:
     errors = []
 
