@@ -140,7 +140,7 @@ def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.Ca
     there.write_text("mine")
     said = Said(capsys, "export", str(survey), "--out", str(there))
     assert (said.code, said.err) == (
-        2, f"{there} exists already\n  hint: choose another name, or write over it with --replace\n",
+        2, f"{there} exists already\n  hint: choose another name, or overwrite it with --replace\n",
     )  # fmt: skip
     assert there.read_text() == "mine"
     told = Said(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
@@ -164,7 +164,7 @@ def test_a_disk_that_takes_no_more_leaves_no_half_file(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--out", "a.xlsx"], "does not say its format"),
+        (["--out", "a.xlsx"], "is not a known format"),
         (["--out", "a.csv", "--format", "xls"], "'xls' is not one of"),
         (["--out", "a.csv", "--table", "page"], "'page' is not one of"),
         (["--out", "a.csv", "--table", "links", "--top", "5"], "top is for pages and graphs"),

@@ -2,20 +2,21 @@
 
 A file is renamed into place when it is complete. Existing files are not overwritten unless requested.
 
-**CSV and spreadsheets.** Titles come from the web, and a spreadsheet reads a cell that begins with `=`, `+`, `-` or `@`
-as a formula. Such text is prefixed with an apostrophe, and control characters are escaped, unless `raw`
-(`store/cells.py`).
+CSV cells are escaped for spreadsheets (`store/tabular.py`), unless `raw`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, get_args
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -23,17 +24,22 @@ from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import aside
 from surveyor.store import tabular
 from surveyor.store.tabular import Batch, Columns, write_csv_rows
-from surveyor.survey.tables import RANKS, TABLES, Tables
+from surveyor.survey.tables import RANKS, STATUSES, TABLES, Tables
+from surveyor.web.urls import host
 
 if TYPE_CHECKING:
+    from surveyor.arrays import IntArray
     from surveyor.survey.survey import Survey
 
 Format = Literal["parquet", "csv", "jsonl", "gexf", "graphml", "warc"]
 Level = Literal["pages", "hosts"]
-ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".gexf": "gexf",
-           ".graphml": "graphml", ".cdxj": "warc"}  # fmt: skip
+SUFFIXES = {f".{name}": name for name in ("parquet", "csv", "jsonl", "gexf", "graphml")}
+SUFFIXES |= {".ndjson": "jsonl", ".cdxj": "warc"}
 FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # tables in a folder of Parquet files
-DRAWN = 500  # default number of pages or hosts in a graph for drawing
+DEFAULT_NODES = 500  # pages or hosts in a graph for drawing
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+GEXF_TYPES = {str: "string", int: "long", float: "double"}
+GRAPHML_TYPES = {str: "string", int: "long", float: "double"}
 
 
 def export(
@@ -51,20 +57,22 @@ def export(
     path = Path(to)
     kind = format or _by_name(path)
     if kind not in get_args(Format):
-        raise UsageError(f"no format {kind!r}", hint=f"there are {', '.join(get_args(Format))}")
+        raise UsageError(
+            f"format must be one of {', '.join(get_args(Format))}, got {kind!r}", hint="omit it to use the suffix"
+        )
     if table not in TABLES:
-        raise UsageError(f"no table {table!r}", hint=f"there are {', '.join(TABLES)}")
+        raise UsageError(f"there is no table {table!r}", hint=f"known: {', '.join(TABLES)}")
     if top is not None and (table != "pages" or kind == "warc"):
-        raise UsageError("top is for pages and graphs", hint="leave it out, or query the table with `surveyor sql`")
+        raise UsageError(
+            f"top is for pages and graphs, not for {table}", hint="omit it, or use `surveyor sql` with LIMIT"
+        )
     if kind == "parquet" and path.suffix != ".parquet":
         _check_free([path / f"{name}.parquet" for name in FOLDER], replace=replace)
         return parquet_files(survey.tables, path)
     _check_free([path], replace=replace)
     if kind in ("gexf", "graphml"):
-        from surveyor.survey.drawing import reduced, write_gexf, write_graphml
-
-        drawn = reduced(survey, level, DRAWN if top is None else top)
-        _write(path, partial(write_gexf if kind == "gexf" else write_graphml, drawn))
+        drawing = top_subgraph(survey, level, DEFAULT_NODES if top is None else top)
+        _write(path, partial(write_gexf if kind == "gexf" else write_graphml, drawing))
     elif kind == "warc":
         _write(path, partial(_write_index, survey.tables))
     else:
@@ -86,10 +94,10 @@ def parquet_files(tables: Tables, folder: Path) -> list[Path]:
 
 
 def _by_name(path: Path) -> str:
-    kind = ENDINGS.get(path.suffix.lower())
+    kind = SUFFIXES.get(path.suffix.lower())
     if kind is None and path.suffix and not path.is_dir():
         raise UsageError(
-            f"{path} does not say its format", hint=f"name one with --format: {', '.join(get_args(Format))}"
+            f"the suffix of {path} is not a known format", hint=f"set --format: {', '.join(get_args(Format))}"
         )
     return kind or "parquet"
 
@@ -97,11 +105,11 @@ def _by_name(path: Path) -> str:
 def _check_free(paths: list[Path], *, replace: bool) -> None:
     for path in paths:
         if path.is_dir():
-            raise UsageError(f"{path} is a folder", hint="name a file, or choose parquet")
+            raise UsageError(f"{path} is a folder", hint="name a file, or use the format parquet")
         if path.exists() and not replace:
-            raise UsageError(f"{path} exists already", hint="choose another name, or write over it with --replace")
+            raise UsageError(f"{path} exists already", hint="choose another name, or overwrite it with --replace")
         if path.parent.exists() and not path.parent.is_dir():
-            raise UsageError(f"{path.parent} is no folder", hint="choose another name")
+            raise UsageError(f"{path.parent} is not a folder", hint="choose another name")
 
 
 def _write(path: Path, write: Callable[[TextIO], None]) -> None:
@@ -149,10 +157,10 @@ def _rows(names: Columns, batches: Iterator[Batch]) -> Iterator[list[Any]]:
 
 
 def _plain(values: Any, kind: str) -> list[Any]:
-    given = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if kind == "timestamp":
-        return [None if at is None else f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in given]
-    return [None if item is None else item.hex() for item in given] if kind == "binary" else given
+        return [None if at is None else f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in plain]
+    return [None if item is None else item.hex() for item in plain] if kind == "binary" else plain
 
 
 def _write_csv(names: Columns, batches: Iterator[Batch], raw: bool, file: TextIO) -> None:  # noqa: FBT001
@@ -179,9 +187,12 @@ def _write_index(tables: Tables, file: TextIO) -> None:
 def _index_line(url: str, visit: Mapping[str, Any]) -> str:
     at = datetime.fromtimestamp((visit["fetched_at"] or 0) / 1e6, UTC)
     fields = {
-        "url": url, "status": str(visit["status"] or "-"), "length": str(visit["warc_length"]),
-        "offset": str(visit["warc_offset"]), "filename": visit["warc_file"],
-    }  # fmt: skip
+        "url": url,
+        "status": str(visit["status"] or "-"),
+        "length": str(visit["warc_length"]),
+        "offset": str(visit["warc_offset"]),
+        "filename": visit["warc_file"],
+    }
     return f"{sort_key(url)} {at:%Y%m%d%H%M%S} {json.dumps(fields)}\n"
 
 
@@ -195,3 +206,128 @@ def sort_key(url: str) -> str:
     name, colon, port = (authority, "", "") if authority.endswith("]") else authority.partition(":")
     turned = name if name.replace(".", "").isdigit() or "[" in name else ",".join(reversed(name.split(".")))
     return f"{turned}{colon}{port})/{rest}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """Nodes with attributes, best first, and weighted links between them."""
+
+    kind: str  # "pages" or "hosts"
+    attributes: dict[str, type]  # attributes of each node, besides its label
+    nodes: list[tuple[str, dict[str, Any]]]  # label and attributes
+    links: list[tuple[int, int, int]]  # source, target, weight
+    omitted: int  # number of other nodes of the survey
+
+
+def top_subgraph(survey: Survey, level: str, top: int) -> Subgraph:
+    """Return the best pages or hosts and the links among them."""
+    if top < 1:
+        raise UsageError(f"top must be at least 1, got {top}", hint=f"the default is {DEFAULT_NODES}")
+    if level not in ("pages", "hosts"):
+        raise UsageError(f"level must be pages or hosts, got {level!r}", hint="the default is pages")
+    return _page_subgraph(survey, top) if level == "pages" else _host_subgraph(survey, top)
+
+
+def _page_subgraph(survey: Survey, top: int) -> Subgraph:
+    ranked, ranking, statuses = survey.as_graph(), survey.ranking, survey.tables.statuses
+    best, marks = ranking.top(top), ranking.log_scores()
+    attributes = {"url": str, "host": str, "title": str, "kind": str, "share": float, "score": float, "position": int}
+    nodes = []
+    for position, number in enumerate(best.tolist(), 1):
+        url, page = ranked.graph.name(number), int(ranked.pages[number])
+        title = survey.title(page)
+        values = (
+            url,
+            host(url),
+            title,
+            STATUSES[statuses[page]],
+            ranking.share(number),
+            float(marks[number]),
+            position,
+        )
+        nodes.append((title or url, dict(zip(attributes, values, strict=True))))
+    group = np.full(ranked.graph.pages, -1, np.int64)
+    group[best] = np.arange(best.size)
+    return Subgraph("pages", attributes, nodes, _links(survey, group), ranked.graph.pages - best.size)
+
+
+def _host_subgraph(survey: Survey, top: int) -> Subgraph:
+    ranked, scores = survey.as_graph(), survey.ranking.scores
+    number: dict[str, int] = {}
+    of_page = np.array([number.setdefault(host(url), len(number)) for url in ranked.graph.names or ()], np.int64)
+    share = np.bincount(of_page, scores, len(number))
+    pages, fetched = np.bincount(of_page), np.bincount(of_page, ranked.read).astype(int)
+    best = np.lexsort((np.arange(share.size), -share))[:top]
+    names, attributes = list(number), {"pages": int, "fetched": int, "share": float, "position": int}
+    nodes = [
+        (names[at], dict(zip(attributes, (int(pages[at]), int(fetched[at]), float(share[at]), place), strict=True)))
+        for place, at in enumerate(best.tolist(), 1)
+    ]
+    kept = np.full(len(number), -1, np.int64)
+    kept[best] = np.arange(best.size)
+    return Subgraph("hosts", attributes, nodes, _links(survey, kept[of_page]), len(number) - best.size)
+
+
+def _links(survey: Survey, group: IntArray) -> list[tuple[int, int, int]]:
+    """Count the links between groups of pages; those inside a group, and pages in none (-1), are left out."""
+    graph = survey.graph()
+    sources, targets = group[np.repeat(np.arange(graph.pages), graph.out_degrees)], group[graph.indices]
+    kept = (sources >= 0) & (targets >= 0) & (sources != targets)
+    size = np.int64(group.max(initial=0) + 1)
+    keys, weights = np.unique(sources[kept] * size + targets[kept], return_counts=True)
+    return [
+        (key // int(size), key % int(size), weight) for key, weight in zip(keys.tolist(), weights.tolist(), strict=True)
+    ]
+
+
+def write_gexf(graph: Subgraph, file: TextIO) -> None:
+    """Write GEXF, for Gephi."""
+    write = _head(file, '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">', graph)
+    write('<graph defaultedgetype="directed" mode="static">\n<attributes class="node">\n')
+    for number, (name, kind) in enumerate(graph.attributes.items()):
+        write(f'<attribute id="{number}" title="{name}" type="{GEXF_TYPES[kind]}"/>\n')
+    write("</attributes>\n<nodes>\n")
+    for node, (label, attributes) in enumerate(graph.nodes):
+        write(f'<node id="{node}" label={_quoted(label)}><attvalues>')
+        for number, value in enumerate(attributes.values()):
+            write(f'<attvalue for="{number}" value={_quoted(value)}/>')
+        write("</attvalues></node>\n")
+    write("</nodes>\n<edges>\n")
+    for number, (source, target, weight) in enumerate(graph.links):
+        write(f'<edge id="{number}" source="{source}" target="{target}" weight="{weight}"/>\n')
+    write("</edges>\n</graph>\n</gexf>\n")
+
+
+def write_graphml(graph: Subgraph, file: TextIO) -> None:
+    """Write GraphML, for yEd, Cytoscape, igraph and others."""
+    write = _head(file, '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">', graph)
+    for name, kind in {"label": str, **graph.attributes}.items():
+        write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{GRAPHML_TYPES[kind]}"/>\n')
+    write('<key id="weight" for="edge" attr.name="weight" attr.type="long"/>\n<graph edgedefault="directed">\n')
+    for node, (label, attributes) in enumerate(graph.nodes):
+        data = "".join(
+            f'<data key="{name}">{_text(value)}</data>' for name, value in {"label": label, **attributes}.items()
+        )
+        write(f'<node id="n{node}">{data}</node>\n')
+    for source, target, weight in graph.links:
+        write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
+    write("</graph>\n</graphml>\n")
+
+
+def _head(file: TextIO, root: str, graph: Subgraph) -> Callable[[str], Any]:
+    file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+    comment = f"The top {len(graph.nodes)} {graph.kind} of a survey; {graph.omitted} others are omitted."
+    file.write(f"<!-- {comment} -->\n{root}\n")
+    return file.write
+
+
+def _clean(value: Any) -> str:
+    return NOT_XML.sub("\ufffd", repr(value) if isinstance(value, float) else str(value))
+
+
+def _quoted(value: Any) -> str:
+    return quoteattr(_clean(value))
+
+
+def _text(value: Any) -> str:
+    return escape(_clean(value))

@@ -1,8 +1,7 @@
 """SQL queries over a survey: one SELECT over its tables, executed by DuckDB or SQLite.
 
 The tables that a query names are copied in batches into a private database, so the survey cannot be changed. Then
-access to files, networks, extensions and settings is disabled (`sql_engines.py`). A query that takes too long is
-interrupted.
+access to files, networks, extensions and settings is disabled (`lock`). A query that takes too long is interrupted.
 
 Both engines have the same tables and columns. Times are text, in UTC (`2026-01-31 23:59:59`); hashes are text in hex.
 """
@@ -11,21 +10,24 @@ from __future__ import annotations
 
 import math
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
+import numpy as np
+
 from surveyor.errors import MissingExtra, UsageError
-from surveyor.survey.sql_engines import Database, Engine, Failed, open_database
 from surveyor.survey.tables import TABLES
 
 if TYPE_CHECKING:
@@ -33,6 +35,21 @@ if TYPE_CHECKING:
 
     from surveyor.survey.tables import Tables
 
+Engine = Literal["duckdb", "sqlite"]
+CHUNK = 1000  # rows fetched at a time
+TYPES = {"int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}  # all else is text
+LONGEST = 10_000_000  # bytes per value in SQLite: one step over a longer value could not be interrupted
+CACHE = 256_000  # kB of pages that SQLite keeps in memory; the rest is in an unnamed temporary file
+MEMORY = "4GB"  # memory limit of DuckDB
+READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+UNSAFE_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
+SANDBOX = {  # set when connecting, before any statement
+    "enable_external_access": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
+    "temp_directory": "",
+}
 SHOWN = 20  # rows in a notebook
 UNKNOWN_TABLE = re.compile(r'no such table: (?:\w+\.)?(\S+)|Table with name "?([^"\s]+)|Referenced table "([^"]+)"')
 UNKNOWN_COLUMN = re.compile(
@@ -86,23 +103,23 @@ class QueryResult:
         return f"<table>{line(self.columns, 'th')}{rows}</table>{rest}"
 
 
-def ask(
+def run_query(
     tables: Tables, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None
 ) -> QueryResult:
     """Run a query; return at most `limit` rows."""
     if not seconds > 0:
-        raise UsageError(f"{seconds:g} seconds are no time", hint="give more than 0")
+        raise UsageError(f"seconds must be more than 0, got {seconds:g}", hint="the default is 60")
     chosen: Engine = engine or ("duckdb" if find_spec("duckdb") else "sqlite")
     text = query.strip().rstrip(";").strip()
     if not text:
-        raise UsageError("there is no query", hint=HELP)
-    named = _named(text)
+        raise UsageError("the query is empty", hint=HELP)
+    names = _tables_in(text)
     database = open_database(chosen)
     try:
-        for name in named:
+        for name in names:
             database.load(name, TABLES[name], tables.batches(name))
-        database.shut()
-        began = time.monotonic()
+        database.lock()
+        start = time.monotonic()
         rows: list[tuple[Any, ...]] = []
         with _interrupted_after(database, seconds) as late:
             try:
@@ -111,15 +128,15 @@ def ask(
                     rows.append(tuple(map(_plain, row)))
                     if limit is not None and len(rows) > limit:
                         break
-            except Failed as error:
-                raise _explained(str(error), text, named, seconds if late.is_set() else None) from error
+            except QueryError as error:
+                raise _usage_error(str(error), text, names, seconds if late.is_set() else None) from error
         more = limit is not None and len(rows) > limit
-        return QueryResult(tuple(columns), rows[:limit] if more else rows, chosen, time.monotonic() - began, more)
+        return QueryResult(tuple(columns), rows[:limit] if more else rows, chosen, time.monotonic() - start, more)
     finally:
         database.close()
 
 
-def _named(query: str) -> list[str]:
+def _tables_in(query: str) -> list[str]:
     """Return the tables that a query may use: only these are loaded."""
     words = {word.lower() for word in re.findall(r"\w+", query)}
     return [name for name in TABLES if name in words]
@@ -167,28 +184,184 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) or not hasattr(value, "isoformat") else value.isoformat()
 
 
-def _explained(problem: str, query: str, named: Sequence[str], seconds: float | None) -> UsageError:
-    """Return an error that explains what is wrong with a query."""
+def _usage_error(problem: str, query: str, named: Sequence[str], seconds: float | None) -> UsageError:
+    """Return the error for a query that failed."""
     first = re.sub(r"^\w+ Error:\s*", "", problem.strip().splitlines()[0]).rstrip(".!")
     if seconds is not None:
         return UsageError(
-            f"the query was stopped after {seconds:g} s", hint="ask for less, or allow more time with --seconds"
+            f"the query was stopped after {seconds:g} s", hint="reduce the query, or allow more time with --seconds"
         )
     if OTHERS.match(query) or FORBIDDEN.search(problem):
-        return UsageError("a survey can only be read: ask one SELECT, which reads no files", hint=HELP)
+        return UsageError("a survey is read-only: run one SELECT that reads no files", hint=HELP)
     if match := UNKNOWN_TABLE.search(problem):
         name = next(filter(None, match.groups()))
-        return UsageError(f"no table {name!r}", hint=_meant(name, list(TABLES)))
+        return UsageError(f"there is no table {name!r}", hint=_alternatives(name, list(TABLES)))
     if match := UNKNOWN_COLUMN.search(problem):
         name = next(filter(None, match.groups()))
         known = {column: None for table in named or TABLES for column in TABLES[table]}
-        return UsageError(f"no column {name!r}", hint=_meant(name, list(known)))
-    return UsageError(f"the query cannot be answered: {first}", hint=HELP)
+        return UsageError(f"there is no column {name!r}", hint=_alternatives(name, list(known)))
+    return UsageError(f"the query failed: {first}", hint=HELP)
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
+def _alternatives(name: str, known: Sequence[str]) -> str:
     others = [table for table, columns in TABLES.items() if name in columns and name not in known]
     if others:
-        return f"it is a column of {' and '.join(others)}; there are {', '.join(known)}"
+        return f"it is a column of {' and '.join(others)}; columns here: {', '.join(known)}"
     near = get_close_matches(name.lower(), [one for one in known if one != name], 1)
-    return (f"did you mean {near[0]}? " if near else "") + f"there are {', '.join(known)}"
+    return (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
+
+
+class QueryError(Exception):
+    """Error message of an engine for a query that failed."""
+
+
+class Database(Protocol):
+    """An engine with the tables of one query."""
+
+    def load(self, name: str, columns: dict[str, str], batches: Iterator[dict[str, Any]]) -> None:
+        """Copy a table."""
+
+    def lock(self) -> None:
+        """Allow only reads of the tables from now on."""
+
+    def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
+        """Execute a query; return column names and rows. Raises `QueryError`, also while rows are fetched."""
+
+    def interrupt(self) -> None:
+        """Interrupt the running query, from another thread."""
+
+    def close(self) -> None:
+        """Free all memory."""
+
+
+def open_database(engine: Engine) -> Database:
+    """Open an empty database."""
+    if engine == "sqlite":
+        return _Sqlite()
+    if engine != "duckdb":
+        raise UsageError(f"engine must be duckdb or sqlite, got {engine!r}", hint="omit it to use DuckDB if installed")
+    try:
+        return _DuckDb(import_module("duckdb"))
+    except ImportError as error:
+        raise MissingExtra("the engine duckdb", "duckdb", "sql") from error
+
+
+class _Sqlite:
+    """SQLite; an authorizer checks each statement when it is prepared."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for setting in (
+            f"cache_size = -{CACHE}",
+            "journal_mode = OFF",
+            "synchronous = OFF",
+            "locking_mode = EXCLUSIVE",
+        ):
+            self._connection.execute(f"PRAGMA {setting}")
+
+    def load(self, name: str, columns: dict[str, str], batches: Iterator[dict[str, Any]]) -> None:
+        run = self._connection
+        run.execute(f"CREATE TABLE {name} ({', '.join(f'{one} {_type(kind)}' for one, kind in columns.items())})")
+        insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608  # names are ours
+        run.execute("BEGIN")
+        for batch in batches:
+            run.executemany(insert, zip(*(_listed(batch[one], kind) for one, kind in columns.items()), strict=True))
+        run.execute("COMMIT")
+
+    def lock(self) -> None:
+        self._connection.execute("PRAGMA query_only = ON")
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        self._connection.set_authorizer(_authorize)
+
+    def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
+        with _wrapped(sqlite3.Error, sqlite3.Warning):
+            cursor = self._connection.execute(query)
+        if cursor.description is None:
+            raise QueryError("not authorized")
+        return [column[0] for column in cursor.description], _fetched(cursor, sqlite3.Error)
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+    function = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in UNSAFE_FUNCTIONS
+    return sqlite3.SQLITE_OK if action in READS or function else sqlite3.SQLITE_DENY
+
+
+class _DuckDb:
+    """DuckDB; `lock` locks its configuration."""
+
+    def __init__(self, duckdb: Any) -> None:
+        self._duckdb = duckdb
+        self._connection = duckdb.connect(":memory:", config={**SANDBOX, "memory_limit": MEMORY})
+
+    def load(self, name: str, columns: dict[str, str], batches: Iterator[dict[str, Any]]) -> None:
+        run = self._connection
+        run.execute(f"CREATE TABLE {name} ({', '.join(f'{one} {_type(kind)}' for one, kind in columns.items())})")
+        for batch in batches:
+            run.register("batch", {one: _array(batch[one], kind) for one, kind in columns.items()})
+            run.execute(f"INSERT INTO {name} SELECT * FROM batch")  # noqa: S608  # names are ours
+            run.unregister("batch")
+
+    def lock(self) -> None:
+        self._connection.execute("SET python_enable_replacements = false")  # Python variables are not tables
+        self._connection.execute("SET lock_configuration = true")
+
+    def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
+        with _wrapped(self._duckdb.Error):
+            statements = self._connection.extract_statements(query)
+            if [statement.type for statement in statements] != [self._duckdb.StatementType.SELECT]:
+                raise QueryError("not authorized")
+            cursor = self._connection.execute(statements[0])
+        return [column[0] for column in cursor.description], _fetched(cursor, self._duckdb.Error)
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def _wrapped(*errors: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except errors as error:
+        raise QueryError(str(error)) from error
+
+
+def _fetched(cursor: Any, *errors: type[Exception]) -> Iterator[Sequence[Any]]:
+    with _wrapped(*errors):
+        while rows := cursor.fetchmany(CHUNK):
+            yield from rows
+
+
+def _type(kind: str) -> str:
+    return TYPES.get(kind, "TEXT")
+
+
+def _listed(values: Any, kind: str) -> list[Any]:
+    """Convert values for SQLite, with None for missing ones."""
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    if kind == "timestamp":
+        return [None if at is None else f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in plain]
+    if kind == "binary":
+        return [None if item is None else item.hex() for item in plain]
+    return list(plain)
+
+
+def _array(values: Any, kind: str) -> Any:
+    """Convert values for DuckDB, masked where they are missing."""
+    if kind not in TYPES:
+        texts = np.empty(len(values), object)
+        texts[:] = _listed(values, kind)
+        return texts
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values)
+    missing = [value is None for value in values]
+    return np.ma.array(np.array([value or 0 for value in values], kind), mask=missing)

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from surveyor.graph.condense import Condensed
     from surveyor.graph.places import Level
     from surveyor.survey.diff import Difference
-    from surveyor.survey.sql import QueryResult
-    from surveyor.survey.sql_engines import Engine
+    from surveyor.survey.sql import Engine, QueryResult
     from surveyor.survey.tables import Tables
     from surveyor.survey.url_status import UrlStatus
     from surveyor.web.suffixes import Suffixes
@@ -333,9 +332,9 @@ class Survey:
 
         The engine is DuckDB if installed, else SQLite; nothing outside the tables can be read or written.
         """
-        from surveyor.survey.sql import ask
+        from surveyor.survey.sql import run_query
 
-        return ask(self.tables, query, seconds=seconds, limit=limit, engine=engine)
+        return run_query(self.tables, query, seconds=seconds, limit=limit, engine=engine)
 
     def export(self, to: Path | str, **settings: Any) -> list[Path]:
         """Export as Parquet, CSV, JSON lines, GEXF, GraphML or an index of the WARC files; return the files.
