@@ -178,10 +178,10 @@ def test_corrected_weights_remove_most_of_the_bias_against_pages_without_in_link
 
 def test_the_experiment_measures_sources_that_report_a_share_or_the_first_few() -> None:
     _, graph, topics = next(back_links.webs(None, ((2_000, 7),)))
-    scene = back_links.Scene(graph, NeighbourLists.of(graph), topics, "hard")
-    share, first = back_links.measure(scene, 400, (0.3, -5.0), runs=2)
+    setup = back_links.Setup(graph, NeighbourLists.of(graph), topics, "hard")
+    share, first = back_links.measure(setup, 400, (0.3, -5.0), runs=2)
     assert share["true_reported"] == pytest.approx(0.3, abs=0.1)
     into = np.bincount(graph.indices, minlength=graph.pages)
-    assert (scene.source(-5.0, np.random.default_rng(0)).links & 4 != 0).sum() == np.minimum(into, 5).sum()
+    assert (setup.source(-5.0, np.random.default_rng(0)).links & 4 != 0).sum() == np.minimum(into, 5).sum()
     assert isinstance(first["reported_estimate"], float)
     assert 0 < first["reported_estimate"] < 1
