@@ -1,4 +1,4 @@
-"""Communities that are crawled without sockets, time or chance: shared by the tests of them."""
+"""Community crawls without sockets, on a fake clock and with fixed random seeds, for tests."""
 
 from __future__ import annotations
 

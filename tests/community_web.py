@@ -1,4 +1,4 @@
-"""A small web, one of whose sites is to be seen from all around: shared by the tests of `surveyor community`."""
+"""A small web with one local site, for tests of `surveyor community`."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def links() -> list[tuple[str, str]]:
 
 
 def web() -> sv.Graph:
-    """Return it as a graph with names."""
+    """Return the web as a graph with names."""
     return sv.Graph.from_edges(links())

@@ -1,4 +1,4 @@
-"""Fixtures that several tests share."""
+"""Shared fixtures and Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import settings
 from console import LINKS
 from surveyor import Graph
 
-# A busy machine is no failure, and the same code passes or fails alike; `make fuzz` looks for new examples.
+# No deadlines, for busy machines, and fixed examples, for reproducible results; `make fuzz` uses new ones.
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("same")
@@ -20,7 +20,7 @@ settings.load_profile("same")
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the key and the settings of whoever runs the tests out of them."""
+    """Isolate the tests from the user's key and settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> str:
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in an empty folder, with no settings of whoever runs the tests."""
+    """Change to an empty folder, without the user's settings."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:

@@ -1,4 +1,4 @@
-"""Run the command line in tests."""
+"""Run the command line in tests, in this process or another one."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ LINKS = [
     ("blog", "stuck"),
 ]
 
-#: Runs a command where no file may grow beyond so many bytes.
+#: Script that runs a command with a limit on file sizes, as on a full disk.
 FULL = """
 import resource, sys
 from surveyor.cli import run
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 sys.exit(run(sys.argv[2:]))
 """
-#: Nothing is compiled, so nothing has to be kept where a disk is full.
+#: Environment without compilation, so that no kernel cache is written to a full disk.
 NO_KERNELS = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": "unused", "PYTHONWARNINGS": "ignore"}
 
 
 class Said:
-    """What one run printed and returned."""
+    """Exit code and output of one command."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *args: str) -> None:
         capsys.readouterr()
@@ -45,9 +45,9 @@ class Said:
 
     def json(self) -> Any:
         assert self.out.count("\n") == 1
-        told = json.loads(self.out)
-        assert told["schema"] == 1
-        return told
+        data = json.loads(self.out)
+        assert data["schema"] == 1
+        return data
 
 
 def process(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
@@ -56,8 +56,8 @@ def process(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
 
 
 def wait_for(survey: Path, visits: int) -> None:
-    """Wait until a crawl in another process has written down so many visits."""
-    for _ in range(6000):  # a busy machine is no failure
+    """Wait until a crawl in another process has committed `visits` visits."""
+    for _ in range(6000):  # long, for busy machines
         time.sleep(0.05)
         if (survey / "survey.toml").is_file():
             folder = SurveyFolder.open(survey, write=False)
@@ -65,4 +65,4 @@ def wait_for(survey: Path, visits: int) -> None:
             folder.close()
             if position >= visits:
                 return
-    raise AssertionError("the crawl does not get on")
+    raise AssertionError("the crawl makes no progress")

@@ -1,8 +1,7 @@
-"""A crawl without sockets, time or chance, of which the disk can be kept as it was at any moment.
+"""Deterministic crawls without sockets, and snapshots of the disk at any moment, for crash tests.
 
-`Setting` is a web, a clock that moves only when nothing else can happen, and a client that asks the web directly and
-gets its answers one after the other in an order drawn from a seed. `Image` is what a crash leaves: the files as the
-operating system has them, the time, and what the server remembers.
+`Setting` is an embedded web, a fake clock, and a client that calls the web directly and receives responses in a random
+order with a fixed seed. `Image` is the state after a crash: files, time, and memory of the server.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ SHAPE = WebShape(
 )  # fmt: skip
 SOME = dict.fromkeys(("moved", "printed", "loops", "nowhere", "reset", "down", "documents"), 0.03)
 RULES = dict.fromkeys(("robots_rules", "robots_agents", "robots_error", "robots_moved"), 0.06)
-# answers the same whenever it is asked, and has an end
+# finite, responses do not depend on time or earlier requests
 STEADY = WebSettings.plain(rng=4, web=SHAPE, port=80, seeds=2, robots_missing=0.4, **SOME, **RULES)
-# answers depend on how often and how fast it is asked, and there is a trap
+# responses depend on earlier requests and their rate, and there is a trap
 MOODY = WebSettings.plain(
     rng=9, web=SHAPE, port=80, seeds=2, robots_missing=0.4, **SOME, **RULES,
     flaky=0.2, strict=0.1, dying=0.05, returning=0.4, calendar=0.02, sessions=0.05, soft=0.05,
@@ -53,12 +52,12 @@ SETTINGS: dict[str, Any] = {
 
 
 def calm(shape: WebShape) -> WebSettings:
-    """Return a web in which only some pages are gone."""
+    """Return settings of a web in which only some pages are gone."""
     return WebSettings.plain(rng=4, web=shape, port=80, seeds=3)
 
 
 def rough(shape: WebShape) -> WebSettings:
-    """Return a web with all kinds of pages, on which nothing depends on how often or how fast it is asked."""
+    """Return settings of a web with all kinds of pages, whose responses do not depend on earlier requests."""
     return WebSettings.plain(
         rng=4, web=shape, port=80, seeds=3, robots_missing=0.4, moved=0.1, printed=0.05, loops=0.1, nowhere=0.05,
         reset=0.05, down=0.1, documents=0.05, robots_rules=0.3, robots_agents=0.05, robots_error=0.05,
@@ -66,7 +65,7 @@ def rough(shape: WebShape) -> WebSettings:
 
 
 class Clock:
-    """Stands still unless it is moved."""
+    """Clock that advances only when it is set."""
 
     def __init__(self) -> None:
         self.now = 1_750_000_000.0
@@ -76,16 +75,16 @@ class Clock:
 
 
 class DirectClient:
-    """Asks a web without a network; whoever asks waits until `release`."""
+    """Client that calls an embedded web without a network; each fetch waits for `release`."""
 
     def __init__(self, web: EmbeddedWeb, clock: Clock, seed: int = 0) -> None:
         self.web, self.clock, self._rng = web, clock, random.Random(seed)  # noqa: S311
         self._waiting: list[asyncio.Future[None]] = []
-        self.asked: list[str] = []  # URLs, in the order in which the server saw them
-        self.down_until = 0.0  # no name can be looked up before
+        self.asked: list[str] = []  # URLs, in the order of the server
+        self.down_until = 0.0  # name resolution fails before this time
 
     def release(self) -> bool:
-        """Let one of those who wait be answered; false if nobody does."""
+        """Complete one pending fetch; return whether there was one."""
         self._waiting = [future for future in self._waiting if not future.done()]
         if not self._waiting:
             return False
@@ -93,16 +92,16 @@ class DirectClient:
         return True
 
     async def wait(self, event: asyncio.Event, until: float) -> None:
-        """Wait for an answer, or let time pass if none is due."""
+        """Wait for a response, or advance the time if none is pending."""
         for _ in range(3):
-            await asyncio.sleep(0)  # all get to where they ask
+            await asyncio.sleep(0)  # let all tasks reach their fetch
         if until <= self.clock():
             return
         while not event.is_set() and self.release():
             for _ in range(3):
                 await asyncio.sleep(0)
         if not event.is_set():
-            assert until < float("inf"), "nothing can happen any more"
+            assert until < float("inf"), "deadlock: nothing can happen any more"
             self.clock.now = max(self.clock.now, until)
 
     async def fetch(self, request: FetchRequest) -> Fetched:
@@ -120,8 +119,8 @@ class DirectClient:
         if reply.status == 0:
             return Fetched(request.url, error="reset", detail="the connection was closed without an answer")
         lines = [line.partition(b": ") for line in reply.head.split(b"\r\n")[1:] if line]
-        told = {name.lower().decode(): value.decode() for name, _, value in lines}
-        kind, wait = told.get("content-type", ""), told.get("retry-after")
+        response = {name.lower().decode(): value.decode() for name, _, value in lines}
+        kind, wait = response.get("content-type", ""), response.get("retry-after")
         read = accepts(request.types or HTML, kind)
         return Fetched(
             request.url,
@@ -130,24 +129,24 @@ class DirectClient:
             headers=tuple((name, value) for name, _, value in lines),
             body=reply.body if read else b"",
             raw=reply.body if read else b"",
-            target=told["location"] if reply.status in REDIRECTS else None,
+            target=response["location"] if reply.status in REDIRECTS else None,
             skipped="" if read else media_type(kind),
             retry_after=retry_after(wait, self.clock()) if wait else None,
-            etag=told.get("etag"),
-            last_modified=told.get("last-modified"),
+            etag=response.get("etag"),
+            last_modified=response.get("last-modified"),
             not_modified=reply.status == 304,
         )
 
 
 @dataclass(frozen=True)
 class Image:
-    """What a crash leaves behind."""
+    """State after a crash."""
 
     folder: Path
     now: float
     memory: Any  # of the server
-    asked: int  # requests that the server has seen
-    position: int  # visits that were committed
+    asked: int  # requests received by the server
+    position: int  # committed visits
 
 
 Hook = Callable[[SurveyFolder], None]
@@ -155,7 +154,7 @@ Hook = Callable[[SurveyFolder], None]
 
 @dataclass
 class Setting:
-    """All that is outside the process."""
+    """Everything outside the process: web, clock, client."""
 
     web_settings: WebSettings
     concurrency: int = 1
@@ -177,7 +176,7 @@ class Setting:
         after: Hook | None = None,
         from_last_good: bool = False,
     ) -> str:
-        """Begin a survey or resume it; the hooks are called around each commit."""
+        """Create or resume a survey; the hooks are called around each commit."""
         chosen = {**SETTINGS, "concurrency": self.concurrency, **self.options}
         seeds = self.web.seeds[: self.seeds]
         origins = dict.fromkeys(chosen, "argument")
@@ -198,18 +197,18 @@ class Setting:
 
     @property
     def host_names(self) -> list[str]:
-        """The hosts of the last run, by number."""
+        """Host names of the last run, by number."""
         return [self.hosts[number].name for number in range(len(self.hosts))]
 
     def image(self, folder: SurveyFolder, to: Path) -> Image:
-        """Keep everything as it is now."""
+        """Return a snapshot of the current state."""
         shutil.copytree(folder.folder, to)
         web = self.web
         memory = copy.deepcopy((web._visits, web._failed, web._last))
         return Image(to, self.clock.now, memory, len(self.client.asked), folder.journal.position)
 
     def go_back(self, image: Image, *, seed: int | None = None) -> None:
-        """Make the outside what it was; the client is a new one."""
+        """Restore a snapshot, with a new client."""
         web = self.web
         web._visits, web._failed, web._last = copy.deepcopy(image.memory)
         self.clock.now = image.now
@@ -231,7 +230,7 @@ def hook(folder: SurveyFolder, before: Hook | None, after: Hook | None) -> None:
 
 
 def rows(path: Path) -> dict[str, list[Any]]:
-    """Return all that a journal holds, but for what names it."""
+    """Return the rows of a journal, without its metadata."""
     journal = Journal.open(path / "journal.sqlite", write=False)
     try:
         tables = {
@@ -244,7 +243,7 @@ def rows(path: Path) -> dict[str, list[Any]]:
 
 
 def accounts(path: Path) -> dict[str, Any]:
-    """Return what follows from a journal, as bytes: coverage, residuals, ranks."""
+    """Return the state derived from a journal as bytes: coverage, residuals, ranks."""
     with Survey(path) as survey:
         return {**sums(survey._derived), "ranks": survey.rank().scores.tobytes()}
 
@@ -271,12 +270,12 @@ def read_urls(path: Path) -> set[str]:
 
 
 def is_prefix(short: Sequence[Any], long: Sequence[Any]) -> bool:
-    """Say whether one list begins with another."""
+    """Return whether `short` is a prefix of `long`."""
     return list(long[: len(short)]) == list(short)
 
 
 def difference(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> str:
-    """Name the first row in which two journals differ."""
+    """Describe the first difference between two journals."""
     for table, expected in one.items():
         for number, (mine, its) in enumerate(zip(expected, other[table], strict=False)):
             if mine != its:

@@ -1,4 +1,4 @@
-"""Crawls that can be stopped anywhere and compared: every strategy, and one as a user might write it."""
+"""Crawls of every strategy that can be stopped at any outcome and compared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.graph.growing import GrowingGraph
 from webs import random_web
 
-WEB = random_web(1_500, 9_000, 3)  # more pages than there is room for at first
+WEB = random_web(1_500, 9_000, 3)  # more pages than the initial capacity
 END = 260  # outcomes
 
 
 class Own:
-    """A strategy as a user might write it: every kind of plain attribute."""
+    """User-defined strategy with every kind of plain attribute."""
 
     clock = 0.0
 
@@ -82,7 +82,7 @@ def objects(state: Crawl) -> dict[str, object]:
 
 
 def answer(page: int, when: int) -> Outcome:
-    """Let a page be read, gone, shut or moved; when it is read again it may have changed."""
+    """Return a deterministic outcome of a page: fetched, gone, blocked or redirected; links may change on revisits."""
     if page % 13 == 4:
         return Outcome(page, "gone")
     if page % 11 == 9:
@@ -94,7 +94,7 @@ def answer(page: int, when: int) -> Outcome:
 
 
 def go_on(state: Crawl, done: int, end: int) -> tuple[list[Outcome], list[Any]]:
-    """Crawl from one outcome to another; return what happened and the coverage after each."""
+    """Continue a crawl to outcome `end`; return the outcomes and the coverage after each."""
     happened: list[Outcome] = []
     coverage = []
     while done + len(happened) < end:

@@ -1,4 +1,4 @@
-"""Links between pages whose hosts put the Public Suffix List to work."""
+"""Links between pages on hosts that exercise the Public Suffix List."""
 
 from __future__ import annotations
 

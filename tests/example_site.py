@@ -1,4 +1,4 @@
-"""A small site in which everything happens, crawled without sockets: for tests of what a survey tells."""
+"""A small example site with every kind of outcome, crawled without sockets, for tests of surveys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROBOTS = "User-agent: other\nDisallow: /\n\nUser-agent: *\nAllow: /private/open\
 
 
 def site(links: dict[str, list[str]] | None = None, extra: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return the answers of the site; `links` replaces those of some pages, `extra` is more of their HTML."""
+    """Return the responses of the site; `links` replaces links of pages, `extra` adds HTML to them."""
     answers: dict[str, Any] = {}
     for path, goals in (LINKS | (links or {})).items():
         head = f"<title>{TITLES.get(path, path)}</title>" + (extra or {}).get(path, "")
@@ -37,7 +37,7 @@ TITLES = {"": "=HYPERLINK(1) & <b>\x01", "news/": "News"}
 
 
 def survey_of(path: Path, answers: dict[str, Any] | None = None, **settings: Any) -> Path:
-    """Crawl the site, to its end unless told otherwise; return where the survey is."""
+    """Crawl the site, completely by default; return the path of the survey."""
     given = {"backoff": 1.0, "delay": 1.0, **settings}
     crawled(path, [HOME], Sites(Time(), site() if answers is None else answers), **given)
     return path

@@ -1,4 +1,4 @@
-"""A time that passes only when all wait for it, and sites in a dictionary: crawls without sockets and without sleep."""
+"""Fake clock and fake sites for crawls without sockets and without sleeping."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from surveyor.store.directory import SurveyFolder
 
 CONTACT = "me@example.org"
 Answer = Fetched | BaseException
-Answers = Answer | Sequence[Answer]  # of several, one for each time it is asked; the last one stays
+Answers = Answer | Sequence[Answer]  # several: one per request; the last one repeats
 
 
 class MemoryJournal:
@@ -37,7 +37,7 @@ class MemoryJournal:
 
 
 class Time:
-    """Seconds since 1970 that nobody has to wait for."""
+    """Fake clock that advances when all tasks are waiting."""
 
     def __init__(self, now: float = 1e9) -> None:
         self.now = now
@@ -53,11 +53,11 @@ class Time:
         await woken
 
     async def wait(self, something: asyncio.Event, until: float) -> None:
-        """Let time pass until something happens, but not longer than until then."""
+        """Advance the time until the event is set, or to `until`."""
         await _settle()
         while not something.is_set():
             first = self._sleepers[0][0] if self._sleepers else math.inf
-            assert min(first, until) < math.inf, "it waits for what will never happen"
+            assert min(first, until) < math.inf, "deadlock: nothing can happen any more"
             self.now = max(self.now, min(first, until))
             if first > until:
                 return
@@ -69,13 +69,13 @@ class Time:
 
 
 class Alone(Time):
-    """A time that passes for the one who waits: nothing else goes on meanwhile."""
+    """Fake clock for a single task: sleeping advances the time at once."""
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
 
     async def wait(self, _: asyncio.Event, until: float) -> None:
-        assert until < math.inf, "it waits for what will never happen"
+        assert until < math.inf, "deadlock: nothing can happen any more"
         self.now = max(self.now, until)
 
 
@@ -85,7 +85,7 @@ async def _settle() -> None:
 
 
 class Sites:
-    """A client that knows the answers; pages that it does not know are gone, and so is each robots.txt."""
+    """Fake HTTP client with fixed responses; other URLs respond 404."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Sites:
         addresses: Mapping[str, str] | None = None,
     ) -> None:
         self.time, self.answers, self.seconds, self.addresses = time, answers, seconds, addresses or {}
-        self.log: list[tuple[str, float]] = []  # what was asked for, and when
+        self.log: list[tuple[str, float]] = []  # URL and time of each request
         self.requests: list[FetchRequest] = []
         self._asked: dict[str, int] = {}
 
@@ -104,8 +104,8 @@ class Sites:
         self.log.append((request.url, self.time.now))
         self.requests.append(request)
         turn = self._asked[request.url] = self._asked.get(request.url, 0) + 1
-        told = self.answers.get(request.url, Fetched(request.url, 404))
-        answer = told if isinstance(told, Fetched | BaseException) else told[min(turn, len(told)) - 1]
+        answers = self.answers.get(request.url, Fetched(request.url, 404))
+        answer = answers if isinstance(answers, Fetched | BaseException) else answers[min(turn, len(answers)) - 1]
         await self.time.sleep(self.seconds)
         if isinstance(answer, BaseException):
             raise answer
@@ -116,12 +116,12 @@ class Sites:
         return self.addresses.get(host, "")
 
     def times(self, url: str) -> list[float]:
-        """When a page was asked for, in seconds since the first request of all."""
+        """Return the times of the requests for a URL, in seconds since the first request."""
         return [round(at - self.log[0][1], 3) for asked, at in self.log if asked == url]
 
 
 def page(url: str, *links: str, extra: str = "", **fetched: Any) -> Fetched:
-    """Answer with HTML."""
+    """Return an HTML response."""
     body = (extra + "".join(f'<a href="{urljoin(url, link)}">x</a>' for link in links)).encode()
     given = {"status": 200, "headers": ((b"content-type", b"text/html"),), "body": body, "raw": body, **fetched}
     return Fetched(url, **given)
@@ -136,7 +136,7 @@ def rules(origin: str, text: str, status: int = 200, **fetched: Any) -> dict[str
 
 
 def begun(path: Path, seeds: Sequence[str], **settings: Any) -> tuple[SurveyFolder, Settings]:
-    """Begin or go on with a survey."""
+    """Create or resume a survey."""
     given = {"contact": CONTACT, "rng": 7, **settings}
     return start(path, seeds, Settings(**given), dict.fromkeys(given, "test"), add_seeds=True)
 
@@ -150,7 +150,7 @@ def crawled(
     rank: Rank | None = None,
     **settings: Any,
 ) -> Result:
-    """Crawl into a survey, as far as `until` says."""
+    """Crawl into a survey until the rule `until` is met."""
     given = {"until": "pages=1000000", "patient": True, **settings}
     folder, chosen = begun(path, seeds, **given)
     with folder:

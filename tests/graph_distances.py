@@ -1,4 +1,4 @@
-"""Distances against the links, by brute force, and random graphs on which estimates are tried."""
+"""Brute-force distances along in-links, and random graphs for tests of estimates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Whole = npt.NDArray[np.int64]
 
 
 def distances(graph: Graph) -> Whole:
-    """D[x, z] = links on a shortest way from z to x; 0 on the diagonal, -1 where there is none."""
+    """D[x, z] = length of a shortest path from z to x; 0 on the diagonal, -1 if there is none."""
     pages = graph.pages
     leads = np.zeros((pages, pages), np.float32)
     for source in range(pages):
@@ -39,7 +39,7 @@ def harmonic(graph: Graph) -> npt.NDArray[np.float64]:
 
 
 def skewed(pages: int, links: int, seed: int) -> Graph:
-    """A random graph in which a few pages draw most of the links."""
+    """Random graph with a heavy-tailed in-degree distribution."""
     rng = np.random.default_rng(seed)
     pull = (np.arange(pages) + 1.0) ** -0.8
     return Graph.from_arrays(rng.integers(0, pages, links), rng.choice(pages, links, p=pull / pull.sum()), pages)
@@ -68,5 +68,5 @@ def dense(graph: Graph) -> np.ndarray:
 
 
 def at_distance(graph: Graph, depth: int) -> npt.NDArray[np.bool_]:
-    """Say for each pair whether the shortest way from the first to the second has so many links."""
+    """Return for each pair whether the shortest path from the first to the second has length `depth`."""
     return np.asarray(depth == distances(graph).T)

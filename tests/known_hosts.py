@@ -1,4 +1,4 @@
-"""Hosts of which enough is known to ask them for pages."""
+"""Hosts that are resolved and whose robots.txt is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def slow(seconds: float) -> Robots:
 
 
 def known(hosts: Hosts, name: str, robots: Robots = FREE, address: str = "") -> int:
-    """Add a host that was looked up and whose robots.txt was read."""
+    """Add a host with an address and a robots.txt."""
     number = hosts.number(name)
     hosts.found(number, address)
     hosts.ruled(number, f"http://{name}", robots, hosts.clock() + DAY)

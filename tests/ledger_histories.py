@@ -1,4 +1,4 @@
-"""Random lives of pages, and what must hold after every event: shared by the tests of the ledger."""
+"""Random histories of pages, and the invariants of the ledger after every event."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Event:
 
 @dataclass
 class Crawl:
-    """A graph and a ledger, fed as the loop feeds them, beside an obvious account of the same events."""
+    """Graph and ledger, updated as in the crawl loop, and an obvious model of the same events."""
 
     ledger: Ledger
     life: dict[int, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Crawl:
         elif event.kind == "close":
             self.ledger.close()
         else:
-            tell(self.ledger, event)
+            apply_event(self.ledger, event)
             self._note(event)
 
     def stands_for(self, page: int) -> int:
@@ -99,8 +99,8 @@ class Crawl:
         return sorted(page for page, its in self.life.items() if its == life)
 
 
-def tell(ledger: Ledger, event: Event) -> None:
-    """Do what the loop does with an outcome."""
+def apply_event(ledger: Ledger, event: Event) -> None:
+    """Apply an event to a ledger as the crawl loop does."""
     kinds: dict[str, Kind] = {"fetched": "fetched", "gone": "gone", "blocked": "blocked", "redirected": "redirected"}
     kind, links = kinds[event.kind], np.array(event.links, np.int32)
     old = ledger.graph.links_of(event.page) if kind == "blocked" else ledger.graph.put(event.page, links)
@@ -108,14 +108,14 @@ def tell(ledger: Ledger, event: Event) -> None:
 
 
 def read(ledger: Ledger, page: int, *links: int) -> None:
-    tell(ledger, Event("fetched", page, links))
+    apply_event(ledger, Event("fetched", page, links))
 
 
 def new_crawl(seeds: Sequence[int], **options: float) -> Crawl:
     return Crawl(Ledger(GrowingGraph(), seeds, **options))  # type: ignore[arg-type]
 
 
-# --- what must hold after every event ---
+# --- invariants after every event ---
 
 
 def check_lives(crawl: Crawl, size: int) -> None:
@@ -168,7 +168,7 @@ def level(residual: float) -> int:
 
 
 def completions(crawl: Crawl, size: int, rng: np.random.Generator) -> Iterator[dict[int, list[int]]]:
-    """Links that the pages of which nothing is known might have: helpful, hostile, any."""
+    """Possible links of unfetched pages: helpful, hostile, random."""
     pages = [page for page in range(size) if crawl.life.get(page, "unknown") in ("unknown", "waiting", "blocked")]
     read, trap = crawl.pages("fetched"), size - 1  # nothing links to the last page yet
     yield {}
@@ -205,7 +205,7 @@ def check_touched(crawl: Crawl, before: Array, known: set[int]) -> None:
 
 
 def check_closed(ledger: Ledger) -> None:
-    """Nothing that may be pushed exceeds the threshold that is in force."""
+    """Check that no residual of a settled page exceeds the threshold."""
     mass, state = ledger.mass, ledger.state & accounts.STATUS
     settled = (state == accounts.FETCHED) | (state == accounts.GONE)
     threshold = mass.rules[accounts.THRESHOLD]
@@ -213,7 +213,7 @@ def check_closed(ledger: Ledger) -> None:
     assert abs(accounts.total(mass, accounts.POOL)) * ledger.teleport.max() <= threshold
 
 
-# --- random lives of small webs ---
+# --- random histories of small webs ---
 
 
 @st.composite

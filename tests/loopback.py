@@ -1,4 +1,4 @@
-"""A site on loopback from a dictionary, for tests that need a real server and port."""
+"""HTTP server on loopback for pages in a dictionary."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def served(pages: Pages, log: list[str] | None = None, moves: Mapping[str, str] 
 
 
 def linked(*links: str, title: str = "A page", text: str = "Some words that are worth reading. " * 8) -> str:
-    """Return a page of HTML with text and links."""
+    """Return an HTML page with text and links."""
     anchors = "".join(f'<p><a href="{link}">a link</a></p>' for link in links)
     return f"<!doctype html><html><head><title>{title}</title></head><body><p>{text}</p>{anchors}</body></html>"
 

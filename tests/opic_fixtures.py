@@ -1,4 +1,4 @@
-"""Beginnings, crawls and sums that the tests of OPIC share."""
+"""Start states, strategies and sums for tests of OPIC."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAKERS: tuple[Maker, ...] = (
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a strategy looks at in a ledger."""
+    """The part of a ledger that a strategy reads at the start."""
 
     seeds: IdArray
     teleport: FloatArray
@@ -55,7 +55,7 @@ def rows_of(graph: Graph) -> Rows:
 
 
 def holdings(strategy: Opic) -> FloatArray:
-    """All cash of each page, worked out with NumPy."""
+    """Total cash of each page, computed with NumPy."""
     cash = strategy.cash
     weight = np.where(cash.state & kernels.OUT, 0.0, cash.weight)
     held: FloatArray = cash.cash + weight * (cash.totals[kernels.BETA] - cash.settled)
@@ -69,5 +69,5 @@ def jumps_of(start: Beginning, pages: int) -> FloatArray:
 
 
 def distance(estimate: FloatArray, truth: FloatArray) -> float:
-    """L1, where the estimate has room for more pages."""
+    """L1 distance; the estimate may have room for more pages."""
     return float(np.abs(estimate[: truth.size] - truth).sum() + estimate[truth.size :].sum())

@@ -1,4 +1,4 @@
-"""Slow and obvious answers that the fast code is compared with; never optimised."""
+"""Slow, obvious reference implementations; never optimised."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dense_pagerank(graph: Graph, damping: float, teleport: Array, stuck_to: Arra
 
 
 def chance_to_stop(graph: Graph, damping: float, target: int) -> Array:
-    """The chance to stop on the target from each page, stopping with 1 − d at each step; leaving is the end."""
+    """Probability to stop on the target from each page, stopping with 1 − d at each step or at dangling pages."""
     matrix = adjacency(graph)
     rows = matrix.sum(axis=1)
     steps = np.divide(matrix, rows[:, None], out=np.zeros_like(matrix), where=rows[:, None] > 0)
@@ -61,14 +61,14 @@ def merged_links(links: Mapping[int, Sequence[int]], stands_for: Sequence[int]) 
 
 
 def importance_from_each(counts: Array, damping: float, teleport: Array) -> Array:
-    """Row i is the importance with all jumps to page i, where a surfer who is stuck goes to the teleport pages."""
+    """Row i is the importance with all jumps to page i, where dangling pages link to the teleport pages."""
     rows = counts.sum(axis=1)
     steps = np.array([counts[page] / rows[page] if rows[page] else teleport for page in range(rows.size)])
     return np.asarray((1 - damping) * np.linalg.inv(np.eye(rows.size) - damping * steps))
 
 
 def paper_rankmass(graph: Graph, seeds: list[int], damping: float, goal: float) -> int:
-    """Reads that RankMass as printed needs until the settled mass reaches the goal; dangling mass goes to the seeds."""
+    """Fetches that RankMass as published needs to settle the goal; dangling mass returns to the seeds."""
     waiting = np.zeros(graph.pages)
     waiting[seeds] = 1 / len(seeds)
     read: set[int] = set()

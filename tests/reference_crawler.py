@@ -1,4 +1,4 @@
-"""A client and an explorer of embedded webs: slow, obvious, and without any of the code that they test."""
+"""Reference HTTP client and crawler of embedded webs: slow, obvious, independent of the code under test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGENT = "surveyor/0.1 (+https://survey.example/)"
 
 
 class Clock:
-    """Goes on by a step whenever somebody looks."""
+    """Clock that advances by a step on every reading."""
 
     def __init__(self, step: float = 0.0) -> None:
         self.now, self.step = 1000.0, step
@@ -26,7 +26,7 @@ class Clock:
 
 
 class Client:
-    """One connection to a web, for as long as it lasts."""
+    """Connection to an embedded web."""
 
     def __init__(self, web: EmbeddedWeb) -> None:
         self.web = web
@@ -64,7 +64,7 @@ def host_of_style(web: EmbeddedWeb, style: str) -> str:
 
 
 def links_in(body: bytes, url: str) -> tuple[list[str], str]:
-    """Return the distinct links that count, and the canonical."""
+    """Return the distinct followed links and the canonical URL."""
     page = LexborHTMLParser(body)
     base, canonical = page.css_first("base"), page.css_first('link[rel="canonical"]')
     root = url if base is None else urljoin(url, base.attributes["href"])
@@ -82,7 +82,7 @@ def domain(url: str) -> str:
 
 
 class Explorer:
-    """A slow and obvious crawler: what it finds over HTTP must be the truth."""
+    """Slow, obvious crawler: its results over HTTP must equal the ground truth."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.web = client, client.web

@@ -1,4 +1,4 @@
-"""Where settings come from, for tests: a home, a working folder, variables and flags."""
+"""Sources of settings for tests: home folder, working folder, environment variables and flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = ("user", "surveyor.toml", "pyproject.toml", "variable", "flag")
 
 
 class Places:
-    """A home, a working folder, variables and flags."""
+    """Home folder, working folder, environment variables and flags."""
 
     def __init__(self, folder: Path) -> None:
         self.home, self.project = folder / "home", folder / "project"

@@ -1,4 +1,4 @@
-"""A real terminal for tests: run the command line on a pseudo-terminal, type, and read what it shows."""
+"""Run the command line on a pseudo-terminal, send input, and read its output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from types import TracebackType
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-PATIENCE = 90.0  # seconds, for a machine that is busy; kernels may have to be compiled
+PATIENCE = 90.0  # seconds, for busy machines and kernel compilation
 
 
 class Terminal:
-    """One command on a terminal of so many columns."""
+    """One command on a terminal with `columns` columns."""
 
     def __init__(self, *args: str, columns: int = 80, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = os.openpty()
@@ -43,15 +43,15 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does."""
+        """Send SIGINT, as Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
 
     def wait_for(self, text: str, times: int = 1) -> None:
-        """Read until something was shown so often."""
+        """Read until the text has appeared `times` times."""
         end = time.monotonic() + PATIENCE
         while self.text.count(text) < times:
-            assert time.monotonic() < end, f"{text!r} never came: {self.text}"
-            assert self._read(), f"{text!r} never came: {self.text}"
+            assert time.monotonic() < end, f"{text!r} did not appear: {self.text}"
+            assert self._read(), f"{text!r} did not appear: {self.text}"
 
     def finish(self) -> int:
         """Read to the end; return the exit code."""

@@ -1,4 +1,4 @@
-"""Webs with communities and a known truth, and plain walks over them."""
+"""Undirected webs with communities, and plain random walks on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 @dataclass(frozen=True)
 class Web:
-    """An undirected connected graph: the neighbours of each page, one after another."""
+    """Undirected connected graph in CSR form."""
 
     indptr: IntArray
     neighbours: IntArray
@@ -29,15 +29,15 @@ class Web:
 
 
 def communities(rng: np.random.Generator, pages: int = 2000, parts: int = 4, inside: float = 0.85) -> Web:
-    """Make a web with heavy-tailed degrees in which most links stay in their community."""
+    """Return a web with heavy-tailed degrees and mostly intra-community links."""
     part = np.arange(pages) % parts
-    wish = np.minimum(4 * rng.pareto(2.2, pages) + 3, pages / 10)
-    one = np.concatenate([np.arange(pages), rng.choice(pages, int(wish.sum() / 2), p=wish / wish.sum())])
-    other = rng.choice(pages, one.size, p=wish / wish.sum())
+    desired = np.minimum(4 * rng.pareto(2.2, pages) + 3, pages / 10)
+    one = np.concatenate([np.arange(pages), rng.choice(pages, int(desired.sum() / 2), p=desired / desired.sum())])
+    other = rng.choice(pages, one.size, p=desired / desired.sum())
     for number in range(parts):
         members = np.flatnonzero(part == number)
         stays = (rng.random(one.size) < inside) & (part[one] == number)
-        other[stays] = rng.choice(members, int(stays.sum()), p=wish[members] / wish[members].sum())
+        other[stays] = rng.choice(members, int(stays.sum()), p=desired[members] / desired[members].sum())
     # A ring through all pages makes the web connected.
     one, other = np.concatenate([one, np.arange(pages)]), np.concatenate([other, (np.arange(pages) + parts) % pages])
     one, other = one[one != other], other[one != other]
@@ -46,7 +46,7 @@ def communities(rng: np.random.Generator, pages: int = 2000, parts: int = 4, ins
 
 
 def walked(web: Web, starts: IntArray, steps: int, rng: np.random.Generator, stay: float = 0.3) -> IntArray:
-    """Return the pages that lazy walks stand on: one row for each walk, one column for each step."""
+    """Return the pages of lazy random walks: one row per walk, one column per step."""
     here = starts.copy()
     pages = np.empty((starts.size, steps), np.int64)
     degrees = np.diff(web.indptr)
@@ -58,7 +58,7 @@ def walked(web: Web, starts: IntArray, steps: int, rng: np.random.Generator, sta
 
 
 def trail_of(pages: npt.NDArray[np.int64], degree: FloatArray, on_topic: BoolArray | None = None) -> WalkTrace:
-    """Return the trace of walks that step by turns; degree and topic are by page."""
+    """Return the trace of walks that step in turn; degree and topic are indexed by page."""
     page = pages.T.ravel().astype(np.int32)
     walk = np.tile(np.arange(pages.shape[0], dtype=np.int32), pages.shape[1])
     topic = np.ones(page.size, np.bool_) if on_topic is None else on_topic[page]

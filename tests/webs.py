@@ -39,7 +39,7 @@ def clique_and_cycle(clique: int, ring: int) -> Graph:
 
 
 def stuck_and_pair() -> Graph:
-    """One dangling page beside two that link to each other: naive bounds fail here."""
+    """One dangling page and two pages that link to each other: naive bounds fail here."""
     return Graph.from_arrays(np.array([1, 2]), np.array([2, 1]), 3)
 
 

@@ -14,13 +14,13 @@ import surveyor as sv
 from ledger_histories import (
     Crawl,
     Event,
+    apply_event,
     check_accounts,
     check_closed,
     check_lives,
     lives,
     new_crawl,
     read,
-    tell,
 )
 from surveyor import Graph
 from surveyor.crawler.ledger import CoverageInterval, Ledger
@@ -66,7 +66,7 @@ def test_two_pages_that_link_to_each_other() -> None:
 
 def test_a_dead_seed_keeps_its_share_as_lost() -> None:
     crawl = new_crawl([0, 1], precision=1e-14)
-    tell(crawl.ledger, Event("gone", 0))
+    apply_event(crawl.ledger, Event("gone", 0))
     read(crawl.ledger, 1)
     now = crawl.ledger.coverage()
     assert now.captured == pytest.approx(0.5, abs=1e-12)
@@ -77,7 +77,7 @@ def test_a_dead_seed_keeps_its_share_as_lost() -> None:
 def test_links_to_both_names_of_a_page_count_twice() -> None:
     crawl = new_crawl([0])
     read(crawl.ledger, 0, 1, 2, 3)
-    tell(crawl.ledger, Event("redirected", 1, target=2))
+    apply_event(crawl.ledger, Event("redirected", 1, target=2))
     assert crawl.ledger.residual[[1, 2, 3]] == pytest.approx([0, 0.85 * 2 / 3, 0.85 / 3])
 
 
@@ -223,7 +223,7 @@ def test_a_pass_finds_pages_after_very_many_second_lives() -> None:
     read(crawl.ledger, 0, 1, 2, 3)
     crawl.ledger.sweep()
     for _ in range(accounts.RING // 2 + 1):
-        tell(crawl.ledger, Event("gone", 1))
+        apply_event(crawl.ledger, Event("gone", 1))
         read(crawl.ledger, 1, 3)
     read(crawl.ledger, 2, 3)
     crawl.ledger.close()
