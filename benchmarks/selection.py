@@ -35,7 +35,7 @@ def main() -> None:
 
 def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, Any]:
     from surveyor.crawler.frontier import Frontier
-    from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.ledger import Ledger, PushOptions
     from surveyor.crawler.loop import Crawl
     from surveyor.crawler.queues import HostQueues
     from surveyor.crawler.strategies import by_name
@@ -48,7 +48,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     rng = np.random.default_rng(7)
     urls, hosts, graph = Urls(), Hosts(0.0, finds=False), GrowingGraph()
     seeds = urls.ids([_url(0, count)])
-    ledger = Ledger(graph, seeds, effort=5_000.0, aliases=True)
+    ledger = Ledger(graph, seeds, push=PushOptions(effort=5_000.0), aliases=True)
     queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
     frontier = Frontier(ledger, queues=queues)
     state = Crawl(graph, ledger, by_name("rankmass"), frontier)

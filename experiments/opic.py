@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, read_only
-from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.sources.graph import ChangingWeb
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
 from surveyor.crawler.strategies.opic import Opic
@@ -183,7 +183,11 @@ def tracking_errors(history: list[Part]) -> list[float]:
 
     pages, first = history[0].dead.size, history[0].rows
     ledger = Ledger(
-        GrowingGraph(1), np.arange(pages, dtype=np.int32), damping=DAMPING, precision=PRECISION, pages=pages
+        GrowingGraph(1),
+        np.arange(pages, dtype=np.int32),
+        damping=DAMPING,
+        push=PushOptions(precision=PRECISION),
+        pages=pages,
     )
     end, targets = first.start.copy(), np.zeros_like(first.targets)
     seen = Seen(Rows(read_only(first.start), read_only(end), read_only(targets)), end, targets)

@@ -21,6 +21,7 @@ import numpy as np
 from surveyor.config import Settings
 from surveyor.crawler.replay import Derived
 from surveyor.crawler.session import Run, run
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import recover_journal, start
 from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
 from surveyor.fetch.politeness.hosts import Hosts
@@ -186,11 +187,8 @@ class Setting:
         with folder:
             hook(folder, before, after)
             self.hosts = Hosts(settings.delay, clock=self.clock, stored=folder.journal.robots)
-            work = run(
-                folder, settings, parse_rule(until), client=self.client, hosts=self.hosts, wait=self.client.wait,
-                watch=self._see, patience=0.0,
-            )  # fmt: skip
-            return asyncio.run(work)
+            connection = Connection(self.client, None, self.hosts, self.client.wait, 0.0)
+            return asyncio.run(run(folder, settings, parse_rule(until), connection=connection, watch=self._see))
 
     def _see(self, now: Run, _outcome: object) -> None:
         self.state = now.state

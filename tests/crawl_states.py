@@ -11,7 +11,7 @@ import numpy as np
 
 from surveyor import Outcome, Reorder
 from surveyor.crawler.frontier import Frontier
-from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl
 from surveyor.crawler.strategies import NAMES, by_name
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
@@ -70,7 +70,7 @@ MADE: dict[str, Callable[[], Any]] = {
 def fresh(strategy: Any, seeds: tuple[int, ...] = (0, 7), rng: int = 3, **options: Any) -> Crawl:
     graph = GrowingGraph(16, 32)
     rules = {name: getattr(strategy, name) for name in ("closure", "eager") if hasattr(strategy, name)}
-    ledger = Ledger(graph, list(seeds), pages=16, **rules)
+    ledger = Ledger(graph, list(seeds), pages=16, push=PushOptions(**rules))
     frontier = Frontier(ledger, rereads=getattr(strategy, "rereads", False), **options)
     state = Crawl(graph, ledger, strategy, frontier)
     state.begin(np.random.default_rng(rng))

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 from surveyor.config import Settings
 from surveyor.crawler.budgets import Rank
 from surveyor.crawler.session import Result, Watch, hosts_of, run
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.outcome import FetchResults, Outcome
@@ -155,12 +156,5 @@ def crawled(
     folder, chosen = begun(path, seeds, **given)
     with folder:
         hosts = hosts_of(folder, chosen, client.time)
-        given = {
-            "client": client,
-            "hosts": hosts,
-            "wait": client.time.wait,
-            "watch": watch,
-            "patience": 0.0,
-            "rank": rank,
-        }
-        return asyncio.run(run(folder, chosen, parse_rule(chosen.until), **given))
+        connection = Connection(client, None, hosts, client.time.wait, 0.0)
+        return asyncio.run(run(folder, chosen, parse_rule(chosen.until), connection=connection, watch=watch, rank=rank))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from oracles import Array, importance_from_each, merged_links
-from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass as accounts
 from surveyor.kernels import mass as closing
@@ -111,8 +111,9 @@ def read(ledger: Ledger, page: int, *links: int) -> None:
     apply_event(ledger, Event("fetched", page, links))
 
 
-def new_crawl(seeds: Sequence[int], **options: float) -> Crawl:
-    return Crawl(Ledger(GrowingGraph(), seeds, **options))  # type: ignore[arg-type]
+def new_crawl(seeds: Sequence[int], *, damping: float = 0.85, **options: float) -> Crawl:
+    push = PushOptions(**options)  # type: ignore[arg-type]
+    return Crawl(Ledger(GrowingGraph(), seeds, damping=damping, push=push))
 
 
 # --- invariants after every event ---
@@ -229,10 +230,12 @@ def lives(draw: st.DrawFn) -> tuple[int, Ledger, list[Event]]:
         seeds,
         weights,
         damping=draw(st.sampled_from([0.85, 0.05, 0.5, 0.95])),
-        closure=draw(st.sampled_from([0.1, 1.0, 0.01])),
-        eager=draw(st.booleans()),
-        effort=draw(st.sampled_from([math.inf, 3.0, 0.0])),
-        precision=draw(st.sampled_from([1e-4, 1e-10])),
+        push=PushOptions(
+            closure=draw(st.sampled_from([0.1, 1.0, 0.01])),
+            eager=draw(st.booleans()),
+            effort=draw(st.sampled_from([math.inf, 3.0, 0.0])),
+            precision=draw(st.sampled_from([1e-4, 1e-10])),
+        ),
     )
     events = []
     for what, where, found, target in draw(st.lists(st.tuples(kind, page, links, page), max_size=30)):

@@ -36,6 +36,7 @@ _HOME = {
     "GrowingGraph": "graph.growing",
     "InputError": "errors",
     "Ledger": "crawler.ledger",
+    "PushOptions": "crawler.ledger",
     "Minutes": "stopping",
     "MissingExtra": "errors",
     "Names": "graph.names",
@@ -131,6 +132,7 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Pages",
+    "PushOptions",
     "Race",
     "Random",
     "RankMass",
@@ -188,7 +190,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from surveyor.crawler.ledger import CoverageInterval, Ledger
+    from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
     from surveyor.crawler.preview import preview
     from surveyor.crawler.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
     from surveyor.crawler.seeds import read_seeds

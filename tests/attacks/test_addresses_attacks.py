@@ -19,6 +19,7 @@ import surveyor as sv
 from surveyor.config import Settings
 from surveyor.crawler.preview import fetch_preview
 from surveyor.crawler.session import run
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import allow_named_hosts, start
 from surveyor.errors import NothingFetched
 from surveyor.fetch import special_addresses as special
@@ -260,7 +261,7 @@ def crawl_local(tmp_path: Path, pages: dict[str, str], monkeypatch: pytest.Monke
                 chosen, origins = allow_named_hosts(Settings(**given), dict.fromkeys(given, "argument"), [f"{root}/"])
                 folder, chosen = start(tmp_path / "a.survey", [f"{root}/"], chosen, origins)
                 with folder:
-                    await run(folder, chosen, parse_rule("pages=50"), patience=0.0)
+                    await run(folder, chosen, parse_rule("pages=50"), connection=Connection(patience=0.0))
         result.update(other=other.asked, asked=here.asked, manifest=folder.manifest)
 
     result: dict[str, Any] = {}

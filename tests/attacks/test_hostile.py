@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from fake_web import CONTACT, Alone, Answers, Sites, Time, crawled, moved, page
 from surveyor.config import Settings
 from surveyor.crawler.seeds import MOST_LISTS, SeedLists, gather_seeds
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import politeness_policy
 from surveyor.fetch.http import Fetched, FetchRequest, Timings
 from surveyor.fetch.politeness.hosts import DAY, Hosts
@@ -55,7 +56,7 @@ def gather(client: Sites, *places: str, **given: Any) -> SeedLists:
     hosts = Hosts(policy=politeness_policy(chosen), clock=client.time)
     sites = () if places else (f"{A}/",)
     return asyncio.run(
-        gather_seeds(places, chosen, sitemaps_of=sites, client=client, hosts=hosts, wait=client.time.wait)
+        gather_seeds(places, chosen, sitemaps_of=sites, connection=Connection(client, None, hosts, client.time.wait))
     )
 
 

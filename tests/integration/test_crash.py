@@ -75,8 +75,8 @@ def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -
     assert len(images) > 55
     kinds = {row[2] for row in expected["visits"]}
     assert kinds == {"fetched", "gone", "redirected", "blocked"}
-    passing = {"retry", "wait"} if web is HERE else {"retry", "closed"}
-    assert {row[3] for row in expected["events"]} >= {"robots", *passing}
+    passing = {"retry", "backoff"} if web is HERE else {"retry", "settled"}
+    assert {row[3] for row in expected["events"]} >= {"robots_retry", *passing}
     for number, image in enumerate(images):
         setting.go_back(image)
         setting.crawl(image.folder, until)
@@ -210,7 +210,7 @@ def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
             folder.journal.check()
         found = rows(other)
         lengths.add(len(found["visits"]))
-        assert found["events"].pop()[3] == "rescue"
+        assert found["events"].pop()[3] == "recovery"
         for table in ("urls", "visits", "events"):
             assert found[table] == whole[table][: len(found[table])]
         assert set(found["robots"]) <= set(whole["robots"])

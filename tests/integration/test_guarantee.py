@@ -15,7 +15,7 @@ from experiments.witness import Moment, trespasses
 from surveyor import GrowingGraph, Ledger, Outcome
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.queues import Batch
-from surveyor.crawler.sources.live import LiveSource
+from surveyor.crawler.sources.live import FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.strategies import NAMES
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import Hosts
@@ -148,7 +148,9 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
         page = int(urls.ids(["http://a.example/"])[0])
         host = hosts.number("a.example")
         reader = Reader(urls, Scope("any", ()), [page])
-        source = LiveSource(Script(statuses), reader, hosts, lambda _: (urls[page], host), backoff=0.001)
+        source = LiveSource(
+            Script(statuses), reader, hosts, PageLookup(lambda _: (urls[page], host)), options=FetchOptions(0.001)
+        )
         if recall is not None:
             source.recall(page, recall[0], missing=recall[1])
         for count in range(1, len(statuses) + 1):

@@ -13,7 +13,7 @@ from attack import attack
 from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
 from surveyor.crawler.queues import Batch
 from surveyor.crawler.session import run
-from surveyor.crawler.sources.live import LONGEST_WAIT, LiveSource
+from surveyor.crawler.sources.live import LONGEST_WAIT, Connection, LiveSource, PageLookup
 from surveyor.crawler.start import _names
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import DAY, Hosts
@@ -95,7 +95,9 @@ def test_what_was_tried_before_a_restart_counts(path: Path) -> None:
 
     async def stopped(retries: int) -> None:
         time, hosts = client.time, Hosts(1.0, clock=client.time, stored=folder.journal.robots)
-        work = run(folder, settings, parse_rule("pages=100"), client=client, hosts=hosts, wait=time.wait, patience=0.0)
+        work = run(
+            folder, settings, parse_rule("pages=100"), connection=Connection(client, None, hosts, time.wait, 0.0)
+        )
         task = asyncio.ensure_future(work)
         while [event.kind for event in folder.journal.events()].count("retry") < retries:
             await asyncio.sleep(0)
@@ -275,7 +277,7 @@ def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Pa
     async def interrupted() -> None:
         hosts = Hosts(1.0, clock=client.time)
         work = run(
-            folder, settings, parse_rule("pages=9"), client=client, hosts=hosts, wait=client.time.wait, patience=0.0
+            folder, settings, parse_rule("pages=9"), connection=Connection(client, None, hosts, client.time.wait, 0.0)
         )
         task = asyncio.ensure_future(work)
         while not client.times(X):
@@ -301,7 +303,7 @@ def test_close_gives_up_what_is_under_way() -> None:
         hosts = Hosts(0.0, clock=time, finds=False)
         client = sites({}, seconds=1000.0)
         reader = Reader(urls, Scope("any", ()), seeds)
-        source = LiveSource(client, reader, hosts, lambda number: (urls[number], hosts.number("a.example")))
+        source = LiveSource(client, reader, hosts, PageLookup(lambda number: (urls[number], hosts.number("a.example"))))
         for _ in range(2):
             hosts.lease(hosts.number("a.example"), "page")
         source.begin(Batch(pages=seeds))
@@ -326,7 +328,7 @@ def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> No
 
     client.time.sleep = instant  # type: ignore[method-assign, assignment]
     with folder:
-        work = run(folder, settings, Minutes(0.2 / 60), client=client, patience=0.0)
+        work = run(folder, settings, Minutes(0.2 / 60), connection=Connection(client, patience=0.0))
         assert asyncio.run(asyncio.wait_for(work, 4 * LONGEST_WAIT + 5)) == "reached"
 
 

@@ -21,6 +21,7 @@ from protego import Protego
 
 from fake_web import Answers, Sites, Time, begun, moved, page
 from surveyor.crawler.session import hosts_of, run
+from surveyor.crawler.sources.live import Connection
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import DAY
 from surveyor.stopping import parse_rule
@@ -131,7 +132,7 @@ def logged(world: World, folder: Path) -> tuple[list[Request], list[float]]:
         opened, chosen = begun(folder, seeds, until=goal, **given)
         with opened:
             hosts = hosts_of(opened, chosen, time)
-            work = run(opened, chosen, parse_rule(goal), client=client, hosts=hosts, wait=time.wait, patience=0.0)
+            work = run(opened, chosen, parse_rule(goal), connection=Connection(client, None, hosts, time.wait, 0.0))
             resumes.append(time.now)
             asyncio.run(work)
         time.now += 0.1

@@ -16,6 +16,7 @@ from example_site import HOME, ROBOTS, site
 from fake_web import CONTACT, Alone, Sites, moved, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.preview import Preview, fetch_preview
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import politeness_policy
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
@@ -28,7 +29,7 @@ def preview(url: str, answers: dict[str, Any], **settings: Any) -> tuple[Preview
     given = Settings(contact=CONTACT, **{"delay": 2.0, **settings})
     client = Sites(Alone(), answers)
     hosts = Hosts(given.delay, clock=client.time)
-    found = asyncio.run(fetch_preview(url, given, client=client, hosts=hosts, wait=client.time.wait))
+    found = asyncio.run(fetch_preview(url, given, connection=Connection(client, None, hosts, client.time.wait)))
     return found, client
 
 
@@ -63,7 +64,9 @@ def test_an_owner_may_read_all_of_a_site() -> None:
     given = Settings(contact=CONTACT, permission={"a.example": "mine"}, delay=0)
     client = Sites(Alone(), {**site(), f"{HOME}private/x": page(f"{HOME}private/x")})
     hosts = Hosts(clock=client.time, policy=politeness_policy(given))
-    found = asyncio.run(fetch_preview(f"{HOME}private/x", given, client=client, hosts=hosts, wait=client.time.wait))
+    found = asyncio.run(
+        fetch_preview(f"{HOME}private/x", given, connection=Connection(client, None, hosts, client.time.wait))
+    )
     assert (found.kind, found.robots[0].permits) == ("fetched", True)
 
 

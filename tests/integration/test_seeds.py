@@ -19,6 +19,7 @@ from console import Said
 from fake_web import CONTACT, Alone, Answers, Sites, moved
 from surveyor.config import Settings
 from surveyor.crawler.seeds import SeedLists, gather_seeds
+from surveyor.crawler.sources.live import Connection
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
@@ -44,9 +45,8 @@ def answer(url: str, body: bytes) -> Fetched:
 
 
 def gather(client: Sites, *places: str, say: Any = lambda _: None, **options: Any) -> SeedLists:
-    time = client.time
-    options |= {"client": client, "hosts": Hosts(clock=time), "wait": time.wait, "say": say}
-    return asyncio.run(gather_seeds(places, Settings(contact=CONTACT), **options))
+    connection = Connection(client, None, Hosts(clock=client.time), client.time.wait)
+    return asyncio.run(gather_seeds(places, Settings(contact=CONTACT), connection=connection, say=say, **options))
 
 
 ANSWERS: Mapping[str, Answers] = {

@@ -14,7 +14,7 @@ from fake_web import MemoryJournal
 from oracles import paper_rankmass
 from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError, simulate
 from surveyor.crawler.frontier import Frontier
-from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, crawl, replay
 from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.strategies import NAMES, by_name
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_bytes(name: str) -> None:
 def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
     graph = GrowingGraph()
     made = by_name(strategy)
-    ledger = Ledger(graph, seeds, closure=getattr(made, "closure", 0.1), eager=getattr(made, "eager", True))
+    ledger = Ledger(graph, seeds, push=PushOptions(getattr(made, "closure", 0.1), getattr(made, "eager", True)))
     state = Crawl(graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False)))
     state.begin(np.random.default_rng(rng))
     return state

@@ -68,7 +68,9 @@ def test_the_ledger_brackets_the_truth(finite: EmbeddedWeb, explored: dict[str, 
     truth = finite.truth()
     for completion in (truth, finite.truth(crawler=PerfectCrawler(behind=True))):
         graph = sv.GrowingGraph()
-        ledger = sv.Ledger(graph, [truth.ids[url] for url in finite.seeds], precision=1e-9, pages=len(truth.urls))
+        ledger = sv.Ledger(
+            graph, [truth.ids[url] for url in finite.seeds], push=sv.PushOptions(precision=1e-9), pages=len(truth.urls)
+        )
         read: list[str] = []
         for count, (url, (status, links)) in enumerate(explored.items()):
             page, goals = truth.ids[url], np.array([truth.ids[link] for link in links], np.int32)

@@ -23,7 +23,7 @@ from ledger_histories import (
     read,
 )
 from surveyor import Graph
-from surveyor.crawler.ledger import CoverageInterval, Ledger
+from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
 from surveyor.errors import UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass as accounts
@@ -106,10 +106,12 @@ def test_room_changes_nothing(life: tuple[int, Ledger, list[Event]], spread: int
             names[model.seeds].astype(np.int32),
             model.teleport,
             damping=model.damping,
-            closure=float(rules[accounts.CLOSURE]),
-            eager=bool(rules[accounts.EAGER]),
-            effort=float(rules[accounts.EFFORT]),
-            precision=float(rules[accounts.PRECISION]),
+            push=PushOptions(
+                closure=float(rules[accounts.CLOSURE]),
+                eager=bool(rules[accounts.EAGER]),
+                effort=float(rules[accounts.EFFORT]),
+                precision=float(rules[accounts.PRECISION]),
+            ),
         )
         graph.size = 0
         crawl = Crawl(ledger)
@@ -203,7 +205,7 @@ def test_close_finds_pages_that_the_ring_had_no_room_for() -> None:
     all others to one page that waits.
     """
     few, many = 2_000, accounts.RING
-    ledger = Ledger(GrowingGraph(), [0], eager=False, closure=1e-9)
+    ledger = Ledger(GrowingGraph(), [0], push=PushOptions(eager=False, closure=1e-9))
     links = np.arange(few + 1, few + 1 + many, dtype=np.int32)
     ledger.observe(Outcome(0, "fetched", links), ledger.graph.put(0, links))
     ledger.sweep()
@@ -241,8 +243,8 @@ def test_refuses_a_damping_that_means_nothing(damping: float) -> None:
 
 @pytest.mark.parametrize("closure", [0.0, -1.0, math.nan])
 def test_refuses_a_closure_that_means_nothing(closure: float) -> None:
-    with pytest.raises(UsageError, match="closure is"):
-        Ledger(GrowingGraph(), [0], closure=closure)
+    with pytest.raises(UsageError, match="closure must be above 0"):
+        PushOptions(closure=closure)
 
 
 @pytest.mark.parametrize(
@@ -265,9 +267,9 @@ def test_refuses_seeds_that_cannot_be_trusted(seeds: list[int], weights: list[fl
 
 @pytest.mark.parametrize("precision", [0.0, -1.0, math.nan])
 def test_refuses_a_precision_that_is_never_reached(precision: float) -> None:
-    """FAILS: it is accepted, and closing then never ends, with the lock of the interpreter released."""
-    with pytest.raises(UsageError, match="precision"):
-        Ledger(GrowingGraph(), [0], precision=precision)
+    """With such a precision closure would never end."""
+    with pytest.raises(UsageError, match="precision must be above 0"):
+        PushOptions(precision=precision)
 
 
 def test_weights_of_a_seed_named_twice_add_up() -> None:

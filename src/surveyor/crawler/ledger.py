@@ -82,6 +82,26 @@ class CoverageInterval:
         return f"CoverageInterval({numbers})"
 
 
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """When and how far a ledger pushes mass that is moving."""
+
+    closure: float = 0.1  # pages above this part of the mean residual of queued pages are pushed
+    eager: bool = True  # push after each outcome; otherwise only in `close` and `sweep`
+    effort: float = math.inf  # link updates per page, on average
+    precision: float = 1e-4  # mass that may stay in motion when no page is queued
+
+    def __post_init__(self) -> None:
+        for name, value in (("closure", self.closure), ("precision", self.precision)):
+            if not value > 0:
+                raise UsageError(f"{name} must be above 0, got {value:g}", hint="such as 0.1")
+        if not self.effort >= 0:
+            raise UsageError(f"effort must be at least 0, got {self.effort:g}", hint="link updates per page, or inf")
+
+
+PUSH = PushOptions()
+
+
 class Ledger:
     """The accounts of one crawl."""
 
@@ -92,34 +112,23 @@ class Ledger:
         weights: Sequence[float] | FloatArray | None = None,
         *,
         damping: float = 0.85,
-        closure: float = 0.1,
-        eager: bool = True,
-        effort: float = math.inf,
-        precision: float = 1e-4,
+        push: PushOptions = PUSH,
         pages: int = 1024,
         aliases: bool = False,
     ) -> None:
-        """Put all mass on the seeds, by weight or evenly; when no page waits, closure leaves about `precision`.
+        """Put all mass on the seeds, by weight or evenly.
 
-        With `aliases`, any page without a response may be an alias of a page that was read; without, only pages
-        whose outcome says so are.
-
-        A ledger that is not `eager` pushes mass only in `close` and `sweep`. `pages` is the initial capacity; it grows
-        as needed.
+        With `aliases`, any page without a response may be an alias of a fetched page; without, only pages whose outcome
+        says so are. `pages` is the initial capacity, which grows as needed.
         """
         from surveyor.kernels.mass import new_mass
 
         check_damping(damping)
-        for name, value in (("closure", closure), ("precision", precision)):
-            if not value > 0:
-                raise UsageError(f"{name} is {value:g}", hint="give a number above 0")
-        if not effort >= 0:
-            raise UsageError(f"the effort is {effort:g}", hint="give the link updates per page, or inf")
         self.graph = graph
         self.damping, self.aliases = damping, aliases
         self.seeds, self.teleport = _trusted(seeds, weights)
         self._pages = max(pages, int(self.seeds.max()) + 1, graph.size)
-        rules = damping, closure, precision, effort, float(eager)
+        rules = damping, push.closure, push.precision, push.effort, float(push.eager)
         self._summary = np.empty(7)
         self.mass = new_mass(self._pages, self.seeds, self.teleport, rules, TOUCHED)
 

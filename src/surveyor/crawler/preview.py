@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
 from surveyor.crawler.replay import scope_of
+from surveyor.crawler.sources.live import REAL, Connection, Wait
 from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings, politeness_policy
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
 from surveyor.fetch.parser import Parser
@@ -32,7 +33,6 @@ from surveyor.web.sitemaps import Listing, read_listing
 from surveyor.web.urls import Urls, domain, host, normalise_all, origin
 
 if TYPE_CHECKING:
-    from surveyor.crawler.sources.live import Wait
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
 
@@ -122,23 +122,20 @@ def preview(
     **settings: Any,
 ) -> Preview:
     """Fetch one page without a crawl; settings are those of `crawl` (contact, scope, delay, allow, …)."""
-    return run_sync(fetch_preview(url, Settings(**settings), client=client, resolver=resolver, say=say))
+    return run_sync(fetch_preview(url, Settings(**settings), connection=Connection(client, resolver), say=say))
 
 
 async def fetch_preview(
     url: str,
     settings: Settings,
     *,
-    client: Client | None = None,
-    resolver: Resolver | None = None,
-    hosts: Hosts | None = None,
-    wait: Wait | None = None,
+    connection: Connection = REAL,
     say: Callable[[str], None] = lambda _: None,
 ) -> Preview:
     """Fetch one page; long waits are reported to `say`."""
     seed = clean_seeds(url)[0]
     settings, _ = allow_named_hosts(settings, {}, [seed])
-    async with visiting(settings, client=client, resolver=resolver, hosts=hosts, wait=wait, say=say) as fetcher:
+    async with polite_client(settings, connection, say) as fetcher:
         return await _PreviewFetch(fetcher, settings, seed).run()
 
 
@@ -365,23 +362,19 @@ class PoliteClient:
 
 
 @asynccontextmanager
-async def visiting(
-    settings: Settings,
-    *,
-    client: Client | None = None,
-    resolver: Resolver | None = None,
-    hosts: Hosts | None = None,
-    wait: Wait | None = None,
-    say: Say = lambda _: None,
+async def polite_client(
+    settings: Settings, connection: Connection = REAL, say: Say = lambda _: None
 ) -> AsyncIterator[PoliteClient]:
     """Open a client with these settings; long waits are reported to `say`."""
     http = http_settings(settings)
-    hosts = Hosts(policy=politeness_policy(settings), finds=not settings.proxy) if hosts is None else hosts
+    hosts, client, wait = connection.hosts, connection.client, connection.wait
+    if hosts is None:  # an empty table is false
+        hosts = Hosts(policy=politeness_policy(settings), finds=not settings.proxy)
     async with AsyncExitStack() as stack:
         if client is None:
             from surveyor.fetch.client import HttpClient
 
-            client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
+            client = await stack.enter_async_context(HttpClient(http, resolver=connection.resolver, clock=hosts.clock))
         parser = Parser() if wait is None else None
         if parser is not None:
             stack.push_async_callback(parser.close)

@@ -27,7 +27,7 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.config import names_code
 from surveyor.crawler.budgets import REASON, opened
 from surveyor.crawler.frontier import Frontier
-from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
 from surveyor.crawler.queues import HostQueues, OneQueue
 from surveyor.crawler.strategies import by_name
@@ -213,9 +213,7 @@ def _begun(
         graph,
         known if seeds is None else seeds,
         damping=settings.get("damping", 0.85),
-        closure=getattr(strategy, "closure", 0.1),
-        eager=getattr(strategy, "eager", True),
-        effort=EFFORT,
+        push=PushOptions(getattr(strategy, "closure", 0.1), getattr(strategy, "eager", True), EFFORT),
         pages=max(1024, len(urls)),
         aliases=True,
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
-from surveyor.crawler.preview import PoliteClient, Say, visiting
+from surveyor.crawler.preview import PoliteClient, Say, polite_client
+from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import REDIRECTS, run_sync
 from surveyor.fetch.responses import judge
@@ -22,10 +23,8 @@ from surveyor.web.sitemaps import Kind, Listing, read_listing
 from surveyor.web.urls import domain, host, normalise, origin
 
 if TYPE_CHECKING:
-    from surveyor.crawler.sources.live import Wait
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
-    from surveyor.fetch.politeness.hosts import Hosts
 
 MOST_LISTS = 1_000  # per site, or per index including nested ones
 MOST_HOPS = 5
@@ -56,7 +55,8 @@ def read_seeds(
     Settings are those of `crawl`: contact, delay, allow, …
     """
     given = [places] if isinstance(places, str) else list(places)
-    work = gather_seeds(given, Settings(**settings), sitemaps_of=sitemaps_of, resolver=resolver, client=client, say=say)
+    connection = Connection(client, resolver)
+    work = gather_seeds(given, Settings(**settings), sitemaps_of=sitemaps_of, connection=connection, say=say)
     return list(run_sync(work).urls)
 
 
@@ -65,10 +65,7 @@ async def gather_seeds(
     settings: Settings,
     *,
     sitemaps_of: Sequence[str] = (),
-    resolver: Resolver | None = None,
-    client: Client | None = None,
-    hosts: Hosts | None = None,
-    wait: Wait | None = None,
+    connection: Connection = REAL,
     say: Say = lambda _: None,
 ) -> SeedLists:
     """Read lists; only lists on the web need a contact."""
@@ -80,7 +77,7 @@ async def gather_seeds(
         _take(found, listing, "")
         ahead += listing.lists
     if ahead or sitemaps_of:
-        async with visiting(settings, resolver=resolver, client=client, hosts=hosts, wait=wait, say=say) as fetcher:
+        async with polite_client(settings, connection, say) as fetcher:
             for place in ahead:
                 await _read(fetcher, found, [place], say, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):

@@ -27,7 +27,7 @@ from surveyor.crawler.loop import Ending, crawl, take_in
 from surveyor.crawler.pending import Forecast, Waiting, forecast
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
-from surveyor.crawler.sources.live import LiveSource, Wait
+from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings, politeness_policy
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
@@ -44,14 +44,12 @@ from surveyor.web.urls import host as host_of
 if TYPE_CHECKING:
     from surveyor.config import Settings
     from surveyor.crawler.frontier import Frontier
-    from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
     from surveyor.stopping import Rule
     from surveyor.store.directory import SurveyFolder
     from surveyor.store.journal import Journal
     from surveyor.web.urls import Urls
 
-PATIENCE = 5.0  # seconds for requests in progress to finish when a run ends
 STOPPED = 0.3  # seconds if the user stops it
 MANY = 100_000  # URLs above which a checkpoint may take longer than a user waits
 SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, at least this many times the duration of one
@@ -86,12 +84,8 @@ async def run(
     settings: Settings,
     until: Rule,
     *,
-    client: Client | None = None,
-    resolver: Resolver | None = None,
-    hosts: Hosts | None = None,
-    wait: Wait | None = None,
+    connection: Connection = REAL,
     watch: Watch = lambda _run, _outcome: None,
-    patience: float = PATIENCE,
     rank: Rank | None = None,
     make: Make | None = None,
 ) -> Result:
@@ -102,8 +96,8 @@ async def run(
     default those with most supporters. `make` replaces the strategy named in the survey (see `derive`).
     """
     http = http_settings(settings)
-    if hosts is None:  # an empty Hosts is false
-        hosts = hosts_of(folder, settings)
+    hosts = hosts_of(folder, settings) if connection.hosts is None else connection.hosts
+    client = connection.client
     budgeting = Budgeting(folder, settings, rank or BestDomains(), hosts.clock)
     if folder.journal.url_count:
         hosts.resumed()
@@ -115,8 +109,10 @@ async def run(
             if client is None:
                 from surveyor.fetch.client import HttpClient
 
-                client = await stack.enter_async_context(HttpClient(http, resolver=resolver, clock=hosts.clock))
-            ending = await _leg(now, settings, client, budgeting, wait=wait, watch=watch, patience=patience)
+                client = await stack.enter_async_context(
+                    HttpClient(http, resolver=connection.resolver, clock=hosts.clock)
+                )
+            ending = await _leg(now, settings, budgeting, connection, client, watch)
             if ending is not None:
                 return ending
             hosts = hosts_of(folder, settings, hosts.clock)  # as after a stop: each host waits its full delay first
@@ -150,14 +146,7 @@ def _begun(
 
 
 async def _leg(
-    now: Run,
-    settings: Settings,
-    client: Client,
-    budgeting: Budgeting,
-    *,
-    wait: Wait | None,
-    watch: Watch,
-    patience: float,
+    now: Run, settings: Settings, budgeting: Budgeting, connection: Connection, client: Client, watch: Watch
 ) -> Result | None:
     """Crawl until the rule is met; return None if domains were opened, to resume from the journal."""
     folder, state, queues = now.folder, now.state, now.queues
@@ -174,19 +163,18 @@ async def _leg(
         def last_visit(page: int) -> Visit | None:
             return folder.journal.last_visit(page, "fetched") if state.crawl.graph.has(page) else None
 
-        parser = Parser() if wait is None else None  # a simulated clock cannot wait for a process
+        parser = Parser() if connection.wait is None else None  # a simulated clock cannot wait for a process
         if parser is not None:
             stack.push_async_callback(parser.close)
         source = LiveSource(
             client,
             state.reader,
             now.hosts,
-            place_of,
-            backoff=settings.backoff,
-            last_visit=last_visit,
-            is_readable=partial(_is_readable, state.crawl.ledger),
-            fetches_canonicals=not settings.budget,  # which only the frontier spends
-            wait=wait,
+            PageLookup(place_of, last_visit, partial(_is_readable, state.crawl.ledger)),
+            options=FetchOptions(
+                settings.backoff, fetches_canonicals=not settings.budget
+            ),  # only the frontier spends it
+            wait=connection.wait,
             parser=parser,
         )
         stack.push_async_callback(source.close)
@@ -207,7 +195,7 @@ async def _leg(
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         stopped = ending == "interrupted"
-        await _wind_up(state, source, keeper, min(patience, STOPPED) if stopped else patience)
+        await _wind_up(state, source, keeper, min(connection.patience, STOPPED) if stopped else connection.patience)
         if ending is not None and not (stopped and keeper.is_slow):
             keeper.save()
     return ending

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.crawler.ledger import CoverageInterval, Ledger
+from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
 from surveyor.crawler.loop import Ending
 from surveyor.crawler.strategies.strategy import Strategy, name_of
 from surveyor.errors import StrategyError
@@ -52,8 +52,7 @@ class Course:
             graph,
             self.scenario.seeds,
             damping=self.scenario.damping,
-            closure=closure,
-            eager=eager,
+            push=PushOptions(closure, eager),
             pages=self.scenario.graph.pages,
         )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings
 from surveyor.crawler.session import Watch, run
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import (
     allow_named_hosts,
     check_default,
@@ -28,7 +30,18 @@ from surveyor.web.urls import host
 if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
-    from surveyor.survey.survey import Survey
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of `crawl` that are not settings of the survey."""
+
+    fresh: bool = False  # create a new survey even if the folder exists
+    add_seeds: bool = False  # allow new seeds in an existing survey
+    again: bool = False  # retry blocked pages
+    from_last_good: bool = False  # truncate a damaged journal to the commits before the damage; the files are kept
+    client: Client | None = None
+    resolver: Resolver | None = None
 
 
 def crawl(
@@ -36,44 +49,41 @@ def crawl(
     *,
     until: Rule | str | None = None,
     out: Path | str | None = None,
-    fresh: bool = False,
-    add_seeds: bool = False,
-    again: bool = False,
-    from_last_good: bool = False,
-    resolver: Resolver | None = None,
-    client: Client | None = None,
     watch: Watch = lambda _run, _outcome: None,
-    **settings: Any,
+    **options: Any,
 ) -> Survey:
     """Crawl from seeds in order of importance until a rule is met, and open the survey.
 
-    The settings are those of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
-    concurrency, allow, archive, … (docs/reference/settings.md). If the folder holds a survey, it is resumed; `seeds`
-    may also be that folder, and seeds that are new in it need `add_seeds`. With `again`, blocked pages are retried.
-    With `from_last_good`, a damaged journal is first truncated to the commits before the damage; the damaged files are
-    kept beside it.
+    The options are the settings of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
+    concurrency, allow, archive, … (docs/reference/settings.md), and those of `RunOptions`: fresh, add_seeds, again,
+    from_last_good, client, resolver. If the folder holds a survey, it is resumed; `seeds` may also be that folder, and
+    seeds that are new in it need `add_seeds=True`.
 
     `survey.goal_reached` is whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
-    unreachable (too much mass is blocked), or empty (no page is left). If nothing was fetched in the whole survey,
-    `NothingFetched` is raised; its folder remains.
+    unreachable (too much mass is blocked), exhausted (no page is left) or fruitless. If nothing was fetched in the
+    whole survey, `NothingFetched` is raised; its folder remains.
     """
+    names = {field.name for field in fields(RunOptions)}
+    run_options = RunOptions(**{name: value for name, value in options.items() if name in names})
+    settings = {name: value for name, value in options.items() if name not in names}
     asked = None if until is None else as_rule(until)
     if isinstance(until, str):
         settings["until"] = until
-    existing = None if fresh else survey_named(seeds, out)
+    existing = None if run_options.fresh else survey_named(seeds, out)
     start_at = [] if existing else clean_seeds(seeds)
     chosen, origins = allow_named_hosts(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
-    path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=fresh)
-    if existing is None and out is None and not add_seeds:
+    path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=run_options.fresh)
+    if existing is None and out is None and not run_options.add_seeds:
         check_default(path, start_at, chosen, origins)
-    if from_last_good:
+    if run_options.from_last_good:
         recover_journal(path)
-    folder, chosen = start(path, start_at, chosen, origins, again=again, add_seeds=add_seeds)
+    folder, chosen = start(path, start_at, chosen, origins, again=run_options.again, add_seeds=run_options.add_seeds)
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
+    connection = Connection(run_options.client, run_options.resolver)
     with folder:
         rule = parse_rule(chosen.until) if asked is None else asked
-        ending = run_sync(run(folder, chosen, rule, client=client, resolver=resolver, watch=watch))
+        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=watch))
     survey = Survey(path)
     survey.ending, survey.goal = ending, rule
     if ending != "interrupted" and not survey.pages_fetched:

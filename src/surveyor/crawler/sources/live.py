@@ -15,8 +15,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.crawler.queues import Batch, HostTask
 from surveyor.crawler.sources.canonicals import Canonicals
@@ -29,12 +29,47 @@ from surveyor.web.boundary import failed, guarded
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
 
+if TYPE_CHECKING:
+    from surveyor.fetch.addresses import Resolver
+
 SILENT = frozenset({"dns", "timeout-connect", "offline"})  # a refused connection is an answer
 MANY_LINKS = 5_000  # of new outcomes: to number them takes some milliseconds
 LONGEST_WAIT = 1.0  # seconds without a look at whether the crawl is done: there are goals in minutes
 LONGEST_BATCH = 0.02  # seconds of parsing after which other tasks run
 TURNED_AWAY = 0.2  # of a failure: one page may well be forbidden, fifty in a row are a wish
+PATIENCE = 5.0  # seconds for requests in progress to finish when a run ends
 Wait = Callable[[asyncio.Event, float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How a run reaches the web: by default the real network and clock, parts of which a caller may replace."""
+
+    client: Client | None = None  # HttpClient by default
+    resolver: Resolver | None = None  # of that client
+    hosts: Hosts | None = None  # with their clock
+    wait: Wait | None = None  # waits for an event until a time of that clock
+    patience: float = PATIENCE
+
+
+REAL = Connection()
+
+
+@dataclass(frozen=True, slots=True)
+class PageLookup:
+    """What a crawl knows of pages, as functions of the page id."""
+
+    place_of: Callable[[int], tuple[str, int]]  # URL and host number
+    last_visit: Callable[[int], Visit | None] = lambda _: None
+    is_readable: Callable[[int], bool | None] = lambda _: None  # None: not fetched yet
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """Options of a live source."""
+
+    backoff: float = FIRST_BACKOFF  # seconds before the first retry
+    fetches_canonicals: bool = True  # fetch canonical pages before the pages that name them are reported
 
 
 class Hop(NamedTuple):
@@ -54,26 +89,17 @@ class LiveSource:
         client: Client,
         reader: Reader,
         hosts: Hosts,
-        place_of: Callable[[int], tuple[str, int]],
+        lookup: PageLookup,
         *,
-        backoff: float = FIRST_BACKOFF,
-        last_visit: Callable[[int], Visit | None] = lambda _: None,
-        is_readable: Callable[[int], bool | None] = lambda _: None,
-        fetches_canonicals: bool = True,
+        options: FetchOptions | None = None,
         wait: Wait | None = None,
         parser: Parser | None = None,
     ) -> None:
-        """Fetch with a client; `place_of` gives the URL and the host of a page, `last_visit` what is known of it.
-
-        `is_readable` returns whether a page could be read, None for one that was not fetched yet. With
-        `fetches_canonicals`, pages that are named as canonical are fetched before those that name them are reported.
-        The first retry comes after `backoff` seconds. `wait` waits for an event until some time. Pages that may take
-        long to parse go to a `parser`; without one they are parsed here.
-        """
-        self._client, self._reader, self._hosts, self._place_of = client, reader, hosts, place_of
-        self._backoff, self._last_visit, self._wait = backoff, last_visit, wait or self._wait_for
-        self._parser = parser
-        self._canonicals = Canonicals(reader, is_readable, fetches=fetches_canonicals)
+        """Fetch with a client. Pages that may take long to parse go to `parser`; without one they are parsed here."""
+        self._client, self._reader, self._hosts, self._lookup = client, reader, hosts, lookup
+        options = options or FetchOptions()
+        self._backoff, self._wait, self._parser = options.backoff, wait or self._wait_for, parser
+        self._canonicals = Canonicals(reader, lookup.is_readable, fetches=options.fetches_canonicals)
         self._fetching: set[str] = set()  # URLs of pages under way, until they are reported or held
         self._leased: set[str] = set()  # those that the frontier leased
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,7 +134,7 @@ class LiveSource:
         for task in batch.tasks:
             self._find_out(task)
         for page in batch.pages:
-            url, host = self._place_of(page)
+            url, host = self._lookup.place_of(page)
             self._leased.add(url)
             if url in self._fetching or self._canonicals.lease(url):  # another page names it as canonical
                 self._hosts.answered(host, asked=False)
@@ -228,7 +254,7 @@ class LiveSource:
 
     async def _fetch(self, page: int | None, url: str, host: int) -> None:
         """Fetch a page; a canonical page may have no number yet, and gets one if there is something to report."""
-        known = None if page is None else self._last_visit(page)
+        known = None if page is None else self._lookup.last_visit(page)
         request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
         at = self._hosts.clock()
         try:

@@ -15,6 +15,7 @@ import numpy as np
 from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.crawler import session as live
 from surveyor.crawler.replay import Derived, derive
+from surveyor.crawler.sources.live import PATIENCE, Connection
 from surveyor.crawler.strategies.rounds import Rounds, is_still
 from surveyor.estimate.community.beginning import Community, Terms
 from surveyor.estimate.community.known_graph import Expanded, Round
@@ -81,7 +82,7 @@ async def run(
     hosts: Hosts | None = None,
     wait: Wait | None = None,
     watch: live.Watch = lambda _run, _outcome: None,
-    patience: float = live.PATIENCE,
+    patience: float = PATIENCE,
 ) -> Crawled:
     """Ask for the extra pages that are still to be asked for; cancel it to stop in good order."""
     folder, terms = community.folder, community.terms
@@ -93,10 +94,9 @@ async def run(
         latest[:] = [now]
         watch(now, outcome)
 
-    ending = await live.run(
-        folder, community.settings, parse_rule(community.settings.until), client=client, resolver=resolver, hosts=hosts,
-        wait=wait, watch=both, patience=patience,
-    )  # fmt: skip
+    connection = Connection(client, resolver, hosts, wait, patience)
+    rule = parse_rule(community.settings.until)
+    ending = await live.run(folder, community.settings, rule, connection=connection, watch=both)
     state = latest[-1].state
     if ending == "interrupted":
         return _crawled(community, state, ending)

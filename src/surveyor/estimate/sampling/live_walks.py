@@ -18,6 +18,7 @@ import numpy as np
 
 from surveyor.crawler import session
 from surveyor.crawler.replay import scope_of
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.estimate.sampling.in_link_coverage import LinkObservations
 from surveyor.estimate.sampling.in_link_sources import NoInLinks, query, source_name
@@ -166,7 +167,9 @@ async def walk_live(
     def on_outcome(run: session.Run, outcome: Outcome | None) -> None:
         watch(latest[0].scheduler, run, outcome)
 
-    await session.run(sample.folder, sample.settings, ENDLESS, watch=on_outcome, make=make, **connection)
+    await session.run(
+        sample.folder, sample.settings, ENDLESS, watch=on_outcome, make=make, connection=Connection(**connection)
+    )
     scheduler, pages = latest[0].scheduler, latest[0].pages
     pages.close()
     in_links = source_name(sample.in_links) or "the walks themselves"
