@@ -9,7 +9,7 @@ from surveyor.arrays import IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.goodness_of_fit import goodness_of_fit
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walk_webs import communities, many_trails, trail_of
+from walk_webs import communities, many_traces, trace_of
 
 WEB = communities(np.random.default_rng(1))
 CATEGORY = np.random.default_rng(2).choice(5, WEB.pages, p=[0.4, 0.3, 0.15, 0.1, 0.05])
@@ -19,7 +19,7 @@ TRUTH = dict(enumerate((np.bincount(CATEGORY) / WEB.pages).tolist()))
 
 def independent(rng: np.random.Generator, rows: int, probabilities: list[float]) -> tuple[WalkTrace, IntArray]:
     """Return an unweighted sample with independent rows, and a category for each row."""
-    sample = trail_of(np.arange(rows).reshape(rows // 20, 20), np.ones(rows))
+    sample = trace_of(np.arange(rows).reshape(rows // 20, 20), np.ones(rows))
     return sample, rng.choice(len(probabilities), rows, p=probabilities)
 
 
@@ -35,7 +35,7 @@ def test_independent_rows_give_the_pearson_statistic() -> None:
 
 
 def test_rejection_rate_is_nominal_for_the_true_distribution_and_high_for_a_wrong_one() -> None:
-    samples = many_trails(WEB, 300, 8, 300, np.random.default_rng(4))
+    samples = many_traces(WEB, 300, 8, 300, np.random.default_rng(4))
     wrong = TRUTH | {0: TRUTH[0] + 0.15}
     right = [goodness_of_fit(sample, CATEGORY[sample.page], TRUTH) for sample in samples]
     rejected = np.mean([one.p_value < 0.05 for one in right])

@@ -16,10 +16,10 @@ from surveyor.estimate.sampling.distributions import normal_scores
 from surveyor.estimate.sampling.estimates import mean, share
 from surveyor.estimate.sampling.standard_errors import split_into_blocks, variance_of_sum
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walk_webs import communities, many_trails, trail_of, walked
+from walk_webs import communities, lazy_walks, many_traces, trace_of
 
 WEB = communities(np.random.default_rng(1))
-SAMPLE = many_trails(WEB, 1, 8, 500, np.random.default_rng(3))[0]
+SAMPLE = many_traces(WEB, 1, 8, 500, np.random.default_rng(3))[0]
 
 
 def rhat_by_loops(walks: list[list[float]]) -> float:
@@ -67,10 +67,10 @@ def test_ess_of_independent_pages_is_their_number_and_repeated_steps_add_nothing
     pages = rng.integers(0, 1000, (8, 500))
     ones = np.ones(1000)
     values = (pages.T.ravel() % 3).astype(np.float64)
-    assert mean(trail_of(pages, ones), values, burn_in=0.0).ess == pytest.approx(4000, rel=0.15)
+    assert mean(trace_of(pages, ones), values, burn_in=0.0).ess == pytest.approx(4000, rel=0.15)
     thrice = np.repeat(pages, 3, axis=1)
     values = (thrice.T.ravel() % 3).astype(np.float64)
-    assert mean(trail_of(thrice, ones), values, burn_in=0.0).ess == pytest.approx(4000, rel=0.2)
+    assert mean(trace_of(thrice, ones), values, burn_in=0.0).ess == pytest.approx(4000, rel=0.2)
 
 
 def test_unequal_weights_reduce_the_ess() -> None:
@@ -78,14 +78,14 @@ def test_unequal_weights_reduce_the_ess() -> None:
     degree = np.array([1.0, 10.0])
     # The stationary distribution is proportional to the degree.
     pages = (rng.random((8, 500)) < 10 / 11).astype(np.int64)
-    found = mean(trail_of(pages, degree), pages.T.ravel(), burn_in=0.0).ess
+    found = mean(trace_of(pages, degree), pages.T.ravel(), burn_in=0.0).ess
     # Var of the ratio is Σ π w² (f − R)² / (n (Σ π w)²) with w = 1/d: ESS / n = (2/11)² · ¼ / (¼ (1 + 1/10) / 11).
     assert found / 4000 == pytest.approx((2 / 11) ** 2 / (1.1 / 11), rel=0.15)
 
 
 def test_ess_of_disagreeing_walks_is_about_their_number() -> None:
     pages = np.repeat(np.arange(8) % 2, 400).reshape(8, 400) * 2 + np.random.default_rng(6).integers(0, 2, (8, 400))
-    sample = trail_of(pages, np.array([3.0, 4.0, 3.0, 4.0]))
+    sample = trace_of(pages, np.array([3.0, 4.0, 3.0, 4.0]))
     camp = (sample.page >= 2).astype(np.float64)
     assert mean(sample, camp).ess < 12
     diagnostics = diagnose(sample, {"camp": camp})
@@ -100,7 +100,7 @@ def test_rhat_detects_small_permanent_differences_between_walks() -> None:
     degree = np.array([20.0, 1.0, 20.0, 1.0])
     hub = rng.random((8, steps)) < 0.5
     pages = np.where(hub, 0, 1) + 2 * (np.arange(8) % 2)[:, None]
-    sample = trail_of(pages, degree)
+    sample = trace_of(pages, degree)
     flags = np.isin(sample.page, (0, 3)).astype(np.float64)
     by_walk = [flags[sample.walk == walk].mean() for walk in range(8)]
     assert max(by_walk) - min(by_walk) < 0.02
@@ -111,7 +111,7 @@ def test_rhat_detects_small_permanent_differences_between_walks() -> None:
     assert found.ess < 12
     # If a quarter of the steps change the part, the walks agree.
     mixed = np.where(hub, 0, 1) + 2 * (np.cumsum(rng.random((8, steps)) < 0.25, axis=1) % 2)
-    sample = trail_of(mixed, degree)
+    sample = trace_of(mixed, degree)
     flags = np.isin(sample.page, (0, 3)).astype(np.float64)
     assert diagnose(sample, {"flags": flags}).rhat["flags"] < 1.01
     assert share(sample, flags).ess > 2000
@@ -137,7 +137,7 @@ def test_a_converged_sample_has_no_warnings() -> None:
     diagnostics = diagnose(SAMPLE, {"even": SAMPLE.page % 2}, host=SAMPLE.page % 7)
     (few,) = diagnostics.warnings
     assert re.match(r"effective sample size 1\d\d \(even\) is below 400", few)
-    long = many_trails(WEB, 1, 8, 2500, np.random.default_rng(3))[0]
+    long = many_traces(WEB, 1, 8, 2500, np.random.default_rng(3))[0]
     assert diagnose(long, {"even": long.page % 2}).warnings == ()
     assert set(diagnostics.ess) == set(diagnostics.rhat) == set(diagnostics.geweke) == {LOG_DEGREE, "even"}
     assert diagnostics.ess[LOG_DEGREE] == pytest.approx(mean(SAMPLE, np.log(SAMPLE.degree)).ess)
@@ -160,9 +160,9 @@ def test_mean_degree_is_larger_over_steps_than_over_pages() -> None:
 
 def test_stuck_walks_single_walks_single_hosts_and_jumps_are_reported() -> None:
     rng = np.random.default_rng(7)
-    pages = walked(WEB, rng.integers(0, WEB.pages, 4), 400, rng)
+    pages = lazy_walks(WEB, rng.integers(0, WEB.pages, 4), 400, rng)
     pages[2] = pages[2, 0]
-    sample = trail_of(pages, WEB.degree)
+    sample = trace_of(pages, WEB.degree)
     segment = np.where((sample.walk == 1) & (np.arange(len(sample)) > 800), 2, 0).astype(np.int32)
     jumping = WalkTrace(sample.walk, segment, sample.page, sample.on_topic, sample.degree, sample.fetches)
     diagnostics = diagnose(jumping, host=np.zeros(len(sample), np.int64))
@@ -189,7 +189,7 @@ def test_geweke_detects_drift_only() -> None:
     assert geweke_z(blocks, blocks.sums(np.ones(walk.size)), totals) == 0
     assert geweke_z(blocks, blocks.sums((drift < 0.3).astype(np.float64)), totals) == math.inf
     diagnostics = diagnose(
-        trail_of(np.tile(np.arange(200), (4, 1)), np.full(200, 2.0)), {"place": np.repeat(np.arange(200), 4)}
+        trace_of(np.tile(np.arange(200), (4, 1)), np.full(200, 2.0)), {"place": np.repeat(np.arange(200), 4)}
     )
     assert any(text.startswith("Geweke") and "walk longer" in text for text in diagnostics.warnings)
 
@@ -202,7 +202,7 @@ def test_a_property_without_values_raises() -> None:
 
 
 def test_two_steps_have_diagnostics() -> None:
-    diagnostics = diagnose(trail_of(np.array([[0, 1]]), np.array([1.0, 2.0])))
+    diagnostics = diagnose(trace_of(np.array([[0, 1]]), np.array([1.0, 2.0])))
     assert math.isnan(diagnostics.rhat[LOG_DEGREE])
     json.dumps(diagnostics.to_dict(), allow_nan=False)
     assert any(text.startswith("effective sample size") for text in diagnostics.warnings)

@@ -25,7 +25,7 @@ from surveyor.estimate.sampling.estimates import (
 )
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walk_webs import Web, communities, many_trails, trail_of, walked
+from walk_webs import Web, communities, lazy_walks, many_traces, trace_of
 
 WEB = communities(np.random.default_rng(1))
 PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)
@@ -34,7 +34,7 @@ VALUES = np.array([0.5, -1.0, 3.0, 2.0, 2.0, 10.0])
 
 
 def make_trace(pages: list[list[int]]) -> WalkTrace:
-    return trail_of(np.array(pages), DEGREES)
+    return trace_of(np.array(pages), DEGREES)
 
 
 # --- hand-computed values ---
@@ -54,7 +54,7 @@ def test_weights_are_inverse_degrees() -> None:
 
 def test_pages_off_topic_and_unknown_values_are_ignored() -> None:
     pages = np.array([[0, 1, 2, 3, 4, 5] * 4, [5, 4, 3, 2, 1, 0] * 4])
-    sample = trail_of(pages, DEGREES, np.array([True, True, True, True, False, False]))
+    sample = trace_of(pages, DEGREES, np.array([True, True, True, True, False, False]))
     values = np.where(sample.page == 3, np.nan, VALUES[sample.page])
     found = mean(sample, values, burn_in=0.0)
     weights = 1 / DEGREES[:3]
@@ -69,7 +69,7 @@ def test_estimates_do_not_depend_on_the_scale_of_degrees_or_the_order_of_walks(
     plain = make_trace(pages)
     shuffled = pages.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    scaled = trail_of(np.array(shuffled), DEGREES * scale)
+    scaled = trace_of(np.array(shuffled), DEGREES * scale)
     one = mean(plain, VALUES[plain.page], burn_in=0.0)
     other = mean(scaled, VALUES[scaled.page], burn_in=0.0)
     assert other.value == pytest.approx(one.value)
@@ -93,7 +93,7 @@ def test_distribution_shares_equal_single_shares_and_sum_to_one(pages: list[list
 
 
 def test_distribution_accepts_missing_labels_and_sorts_by_share() -> None:
-    sample = many_trails(WEB, 1, 8, 300, np.random.default_rng(2))[0]
+    sample = many_traces(WEB, 1, 8, 300, np.random.default_rng(2))[0]
     words = np.array(["de", None, "en", "en"], object)[sample.page % 4]
     found = distribution(sample, words)
     assert found.labels == ("en", "de")
@@ -130,7 +130,7 @@ def test_quantiles_are_weighted() -> None:
 
 
 def test_an_unobserved_property_has_a_positive_upper_bound() -> None:
-    sample = many_trails(WEB, 1, 4, 300, np.random.default_rng(4))[0]
+    sample = many_traces(WEB, 1, 4, 300, np.random.default_rng(4))[0]
     none, every = share(sample, np.zeros(len(sample))), share(sample, np.ones(len(sample)))
     assert (none.value, none.low) == (0, 0)
     assert 3 / len(sample) < none.high < 0.2
@@ -149,7 +149,7 @@ def test_one_row_gives_an_uninformative_interval() -> None:
 
 
 def test_mean_of_a_constant_has_no_standard_error() -> None:
-    sample = many_trails(WEB, 1, 4, 100, np.random.default_rng(5))[0]
+    sample = many_traces(WEB, 1, 4, 100, np.random.default_rng(5))[0]
     found = mean(sample, np.full(len(sample), 0.1))
     assert found.value == pytest.approx(0.1)
     assert found.standard_error == 0
@@ -174,14 +174,14 @@ def test_invalid_arguments_raise(call: Callable[[WalkTrace], object], message: s
 
 
 def test_samples_without_steps_on_topic_raise() -> None:
-    lost = trail_of(np.array([[0, 1, 2]]), DEGREES, np.zeros(6, np.bool_))
+    lost = trace_of(np.array([[0, 1, 2]]), DEGREES, np.zeros(6, np.bool_))
     for sample in (lost, lost.rows(slice(0, 0))):
         with pytest.raises(UsageError, match="no step on a topic page"):
             mean(sample, np.ones(len(sample)))
 
 
 def test_values_known_only_during_the_burn_in_raise() -> None:
-    sample = trail_of(np.tile(np.arange(6), (2, 50)), DEGREES)
+    sample = trace_of(np.tile(np.arange(6), (2, 50)), DEGREES)
     early = np.where(np.arange(len(sample)) < 20, 1.0, np.nan)
     estimators: list[Callable[[WalkTrace, FloatArray], object]] = [mean_or_share, mean, share, quantile, distribution]
     estimators.append(lambda trace, values: histogram(trace, values, [0, 1, 2]))
@@ -199,7 +199,7 @@ def test_lower_bounds_of_means_of_counts_are_not_negative() -> None:
 
 
 def test_values_of_zero_and_one_give_a_share() -> None:
-    sample = many_trails(WEB, 1, 8, 300, np.random.default_rng(6))[0]
+    sample = many_traces(WEB, 1, 8, 300, np.random.default_rng(6))[0]
     found = mean_or_share(sample, sample.page % 2)
     assert found.is_share
     assert found == share(sample, sample.page % 2)
@@ -213,7 +213,7 @@ def test_values_of_zero_and_one_give_a_share() -> None:
 
 def test_burn_in_is_a_tenth_of_each_walk_and_fifty_steps_after_a_jump() -> None:
     pages = np.tile(np.arange(6), (2, 50))
-    sample = trail_of(pages, DEGREES)
+    sample = trace_of(pages, DEGREES)
     segment = np.zeros_like(sample.walk)
     steps = np.arange(len(sample)) // 2
     segment[(sample.walk == 1) & (steps >= 100)] = 1
@@ -227,7 +227,7 @@ def test_burn_in_is_a_tenth_of_each_walk_and_fifty_steps_after_a_jump() -> None:
 
 def test_all_estimates_use_the_same_steps() -> None:
     rng = np.random.default_rng(8)
-    sample = trail_of(rng.integers(0, 6, (8, 400)), DEGREES)
+    sample = trace_of(rng.integers(0, 6, (8, 400)), DEGREES)
     assert after_burn_in(sample).size == 8 * 360
     flags, numbers = sample.page % 2, np.where(sample.page == 3, np.nan, sample.page)
     assert share(sample, flags).steps == mean(sample, sample.page).steps == 8 * 360
@@ -241,8 +241,8 @@ def test_all_estimates_use_the_same_steps() -> None:
 
 
 def test_draws_are_uniform_and_reproducible() -> None:
-    web = communities(np.random.default_rng(9), 60, parts=1)
-    sample = trail_of(walked(web, np.arange(50), 2000, np.random.default_rng(10)), web.degree)
+    web = communities(np.random.default_rng(9), 60, count=1)
+    sample = trace_of(lazy_walks(web, np.arange(50), 2000, np.random.default_rng(10)), web.degree)
     drawn = uniform_draws(sample, 3000, 7)
     assert drawn.tolist() == uniform_draws(sample, 3000, 7).tolist()
     assert drawn.tolist() != uniform_draws(sample, 3000, 8).tolist()
@@ -276,7 +276,7 @@ def test_intervals_have_nominal_coverage_and_length(name: str, walks: int, steps
     found, truth = [], float(values.mean())
     if name == "quantile":
         truth = float(np.quantile(values, 0.7, method="inverted_cdf"))
-    for sample in many_trails(WEB, RUNS, walks, steps, np.random.default_rng([walks, steps])):
+    for sample in many_traces(WEB, RUNS, walks, steps, np.random.default_rng([walks, steps])):
         row_values = values[sample.page]
         found.append(quantile(sample, row_values, 0.7) if name == "quantile" else mean_or_share(sample, row_values))
     coverage = np.mean([one.low <= truth <= one.high for one in found])

@@ -20,7 +20,7 @@ from surveyor.estimate.sampling.standard_errors import (
     variance_of_sum,
 )
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walk_webs import trail_of
+from walk_webs import trace_of
 
 PAGES = st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=5)
 DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
@@ -28,7 +28,7 @@ VALUES = np.array([0.5, -1.0, 3.0, 2.0, 2.0, 10.0])
 
 
 def make_trace(pages: list[list[int]]) -> WalkTrace:
-    return trail_of(np.array(pages), DEGREES)
+    return trace_of(np.array(pages), DEGREES)
 
 
 def variance_by_loops(walks: IntArray, influence: FloatArray) -> float:
@@ -110,7 +110,7 @@ def test_skewness_of_the_total_of_batches() -> None:
 
 def test_effective_sample_size_of_alternating_steps_is_limited() -> None:
     """On two alternating pages, blocks of two rows have no variance."""
-    sample = trail_of(np.tile([0, 1], (4, 5000)), np.ones(2))
+    sample = trace_of(np.tile([0, 1], (4, 5000)), np.ones(2))
     flags = np.array([1.0, 0.0])[sample.page]
     by_mean = mean(sample, flags, burn_in=0)
     assert by_mean.ess == pytest.approx(20 * 40_000, rel=0.01)
@@ -134,7 +134,7 @@ def test_hall_quantile_inverts_halls_polynomial(quantile: float, skew: float) ->
 
 def test_intervals_of_skewed_means_are_balanced() -> None:
     """Independent log-normal values; plain t intervals miss below in 5 % of samples and above in 0.2 %."""
-    truth, sample = math.exp(0.5), trail_of(np.arange(200).reshape(4, 50), np.ones(200))
+    truth, sample = math.exp(0.5), trace_of(np.arange(200).reshape(4, 50), np.ones(200))
     found = [mean(sample, values, burn_in=0) for values in np.random.default_rng(5).lognormal(0, 1, (1000, 200))]
     assert 0.02 <= np.mean([one.high < truth for one in found]) <= 0.045
     assert 0.005 <= np.mean([one.low > truth for one in found]) <= 0.02
@@ -146,7 +146,7 @@ def test_intervals_do_not_depend_on_the_numbering_of_walks() -> None:
     pages = np.arange(480).reshape(8, 60)
     found = []
     for first in range(8):
-        sample = trail_of(np.roll(pages, first, axis=0), np.ones(480))
+        sample = trace_of(np.roll(pages, first, axis=0), np.ones(480))
         estimate = mean(sample, values.ravel()[sample.page], burn_in=0)
         found.append((estimate.low, estimate.high))
     np.testing.assert_allclose(found, np.tile(found[0], (8, 1)))

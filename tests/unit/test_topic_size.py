@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.sizes import relative_topic_size, topic_size
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from walk_webs import communities, many_trails, trail_of, walked
+from walk_webs import communities, lazy_walks, many_traces, trace_of
 
 DEGREES = np.array([1.0, 2.0, 4.0, 1.0, 3.0, 7.0])
 WEB = communities(np.random.default_rng(1))
@@ -50,7 +50,7 @@ def test_topic_size_equals_the_pairwise_collision_estimator_for_walks_of_any_len
 
 
 def test_without_collisions_the_lower_bound_is_the_size_with_three_expected_collisions() -> None:
-    sample = trail_of(np.arange(400).reshape(4, 100), np.full(400, 5.0))
+    sample = trace_of(np.arange(400).reshape(4, 100), np.full(400, 5.0))
     found = topic_size(sample, burn_in=0.0)
     assert found.low == pytest.approx(6 * 100 * 100 / 3, rel=0.01)
     assert found.high == math.inf
@@ -61,7 +61,7 @@ def test_without_collisions_the_lower_bound_is_the_size_with_three_expected_coll
 def test_one_collision_gives_a_wide_interval() -> None:
     pages = np.arange(400).reshape(4, 100)
     pages[1, 50] = pages[0, 50]
-    found = topic_size(trail_of(pages, np.full(400, 5.0)), burn_in=0.0)
+    found = topic_size(trace_of(pages, np.full(400, 5.0)), burn_in=0.0)
     assert found.value == pytest.approx(60_000)
     assert found.low < 15_000
     assert found.high > 1_000_000
@@ -69,12 +69,12 @@ def test_one_collision_gives_a_wide_interval() -> None:
 
 def test_one_walk_raises() -> None:
     with pytest.raises(UsageError, match=r"topic size .* 2 walks, got 1"):
-        topic_size(trail_of(np.array([[0, 1, 2, 1]]), DEGREES))
+        topic_size(trace_of(np.array([[0, 1, 2, 1]]), DEGREES))
 
 
 def test_walks_beyond_the_maximum_number_of_batches_are_grouped() -> None:
     rng = np.random.default_rng(2)
-    sample = trail_of(walked(WEB, rng.integers(0, WEB.pages, 500), 40, rng), WEB.degree)
+    sample = trace_of(lazy_walks(WEB, rng.integers(0, WEB.pages, 500), 40, rng), WEB.degree)
     found = topic_size(sample)
     assert found.low <= WEB.pages <= found.high
     assert found.high / found.low < 1.3
@@ -83,7 +83,7 @@ def test_walks_beyond_the_maximum_number_of_batches_are_grouped() -> None:
 
 @pytest.mark.parametrize(("walks", "steps"), [(4, 500), (16, 150)])
 def test_size_intervals_have_nominal_coverage_and_length(walks: int, steps: int) -> None:
-    samples = many_trails(WEB, 200, walks, steps, np.random.default_rng([walks, steps]))
+    samples = many_traces(WEB, 200, walks, steps, np.random.default_rng([walks, steps]))
     estimates = [topic_size(sample) for sample in samples]
     coverage = np.mean([estimate.low <= WEB.pages <= estimate.high for estimate in estimates])
     length = np.median([math.log(estimate.high / estimate.low) / 2 for estimate in estimates])
@@ -96,7 +96,7 @@ def test_size_intervals_have_nominal_coverage_and_length(walks: int, steps: int)
 def test_relative_topic_size_includes_pages_off_topic() -> None:
     topic = WEB.community == 2
     rng = np.random.default_rng(3)
-    sample = trail_of(walked(WEB, rng.integers(0, WEB.pages, 8), 2000, rng), WEB.degree, topic)
+    sample = trace_of(lazy_walks(WEB, rng.integers(0, WEB.pages, 8), 2000, rng), WEB.degree, topic)
     found = relative_topic_size(sample)
     assert found.low <= 0.25 <= found.high
     assert found.margin < 0.06

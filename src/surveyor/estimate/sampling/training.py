@@ -259,8 +259,9 @@ class Labels:
         return labels
 
     def _add(self, page: str | Path, *, is_positive: bool) -> None:
-        known = self.files if isinstance(page, Path) else self.urls
-        if known.setdefault(page, is_positive) != is_positive:  # type: ignore[arg-type]  # each has its own type of key
+        label = is_positive
+        known = self.files.setdefault(page, label) if isinstance(page, Path) else self.urls.setdefault(page, label)
+        if known != label:
             raise UsageError(f"{page} is labelled both on topic and off topic", hint="remove one of the labels")
 
     def label(self, page: SampledPage) -> bool | None:
