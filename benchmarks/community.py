@@ -188,15 +188,15 @@ def make(folder: Path, pages: int) -> Row:
 def grow(folder: Path, size: int) -> Row:
     """Let local pages grow, then score the frontier once, and rank the pages read from nothing."""
     from surveyor import Graph
-    from surveyor.estimate.community.known_graph import Plan, expand
+    from surveyor.estimate.community.known_graph import ExpansionPlan, expand
 
     graph = Graph.open(folder / "graph", verify=False)
     graph.indices.sum()  # into memory
     local = local_pages(np.load(folder / "first.npy"), size)
-    _timed(*_grown(graph, local[:200], Plan(100)))  # compile
+    _timed(*_grown(graph, local[:200], ExpansionPlan(100)))  # compile
     memory.forget_peak()
     began = time.perf_counter()
-    grown = expand(graph, local, Plan(TIMES * local.size, batch=-(-TIMES * local.size // ROUNDS)))
+    grown = expand(graph, local, ExpansionPlan(TIMES * local.size, batch=-(-TIMES * local.size // ROUNDS)))
     seconds = time.perf_counter() - began
     peak = memory.peak()
     known = grown.known

@@ -30,9 +30,9 @@ import numpy as np
 
 from surveyor.arrays import FloatArray
 from surveyor.config import Settings
-from surveyor.estimate.community.beginning import begin
-from surveyor.estimate.community.community import of_crawled
-from surveyor.estimate.community.live import run
+from surveyor.estimate.community.community import rank_crawled
+from surveyor.estimate.community.community_options import CommunityOptions
+from surveyor.estimate.community.community_survey import crawl_community, open_community_survey
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.shapes import WebShape
@@ -52,17 +52,17 @@ METHODS = ("local", "crawled", "frontier", "auto")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What came of one community."""
+    """The measurements of one community."""
 
     host: str
-    pages: int  # that are local
-    asked: int  # outside
-    read: int
-    refused: int  # that a robots.txt forbids, so that they were not asked for
-    requests: int  # that the server saw, with robots.txt files and second tries
-    forbidden: int  # of these, those that a robots.txt forbids
-    soonest: float  # seconds between two requests to one host, at least
-    l1: Mapping[str, float]  # distance from the truth, by method
+    pages: int  # local
+    requested: int  # outside
+    fetched: int
+    blocked: int  # by robots.txt, so that they were not requested
+    requests: int  # received by the server, with robots.txt files and retries
+    forbidden: int  # of these, those that robots.txt disallows
+    shortest_gap: float  # seconds between two requests to one host
+    l1: Mapping[str, float]  # distance from the true rank, by method
 
 
 def true_ranks(web: EmbeddedWeb) -> dict[str, float]:
@@ -80,32 +80,38 @@ def true_ranks(web: EmbeddedWeb) -> dict[str, float]:
 
 
 def measure(web: EmbeddedWeb, host: str, truth: Mapping[str, float], folder: Path, *, rng: int = 7) -> Figures:
-    """Crawl a host, then read around it; compare with the truth."""
+    """Crawl a host, then a community around it; compare with the true rank."""
     given: dict[str, Any] = {
-        "contact": "me@example.org", "proxy": f"http://127.0.0.1:{web.port}", "delay": DELAY, "domain_delay": 0.0,
-        "backoff": 0.1, "archive": False, "rng": rng,
-    }  # fmt: skip
+        "contact": "me@example.org",
+        "proxy": f"http://127.0.0.1:{web.port}",
+        "delay": DELAY,
+        "domain_delay": 0.0,
+        "backoff": 0.1,
+        "archive": False,
+        "rng": rng,
+    }
     base = folder / f"{host}.survey"
     crawl(web.pages.url(f"{host}/"), until="pages=1000000", scope="host", out=base, **given).close()
     web.log.clear()
     where = dict.fromkeys(given, "argument")
-    with begin(base, f"host:{host}", extra="2n", settings=Settings(**given), origins=where) as community:
-        done = run_sync(run(community))
-        outcomes = list(community.folder.journal.outcomes(community.terms.start))
-        found = of_crawled(done, "auto", rng)
+    options, settings = CommunityOptions(extra="2n"), Settings(**given)
+    with open_community_survey(base, f"host:{host}", options, settings=settings, origins=where) as community:
+        done = run_sync(crawl_community(community))
+        outcomes = list(community.folder.journal.outcomes(community.record.start))
+        found = rank_crawled(done, options, rng)
     true = np.array([truth[found.name(page)] for page in found.pages.tolist()])
-    scores: dict[str, FloatArray] = {"local": found.local}
+    scores: dict[str, FloatArray] = {"local": found.local_scores}
     scores |= {name: estimate.scores for name, estimate in found.estimates.items()}
     log = list(web.log)
     return Figures(
         host=host,
         pages=int(found.pages.size),
-        asked=int(done.asked.size),
-        read=int(done.read.size),
-        refused=sum(outcome.reason.startswith("robots") for outcome in outcomes),
+        requested=int(done.requested.size),
+        fetched=int(done.fetched.size),
+        blocked=sum(outcome.reason.startswith("robots") for outcome in outcomes),
         requests=len(log),
         forbidden=sum(_is_forbidden(web, one) for one in log),
-        soonest=_soonest(log),
+        shortest_gap=_shortest_gap(log),
         l1={name: float(np.abs(scores[name] - true / true.sum()).sum()) for name in METHODS},
     )
 
@@ -114,7 +120,7 @@ def _is_forbidden(web: EmbeddedWeb, request: Request) -> bool:
     return request.path != "/robots.txt" and not web.plan.robots_of(request.host).allows("surveyor", request.path)
 
 
-def _soonest(log: Iterable[Request]) -> float:
+def _shortest_gap(log: Iterable[Request]) -> float:
     times: dict[str, list[float]] = {}
     for request in log:
         times.setdefault(request.host, []).append(request.time)
@@ -134,19 +140,19 @@ def communities(web: WebSettings, count: int) -> list[Figures]:
 def table(figures: Sequence[Figures]) -> list[str]:
     """Return the figures as lines, with medians and ranges."""
     lines = [
-        "community              pages  asked   read  refused  requests  forbidden  soonest"
+        "community              pages   req.   read  blocked  requests  forbidden  gap (s)"
         "   L1: local  crawled  frontier     auto"
     ]
     for one in figures:
-        shown = f"{one.host:20} {one.pages:7,} {one.asked:6,} {one.read:6,} {one.refused:8,} {one.requests:9,}"
+        shown = f"{one.host:20} {one.pages:7,} {one.requested:6,} {one.fetched:6,} {one.blocked:8,} {one.requests:9,}"
         distances = "".join(f"{one.l1[name]:{10 if name == 'frontier' else 9}.4f}" for name in METHODS)
-        lines.append(f"{shown} {one.forbidden:10,} {one.soonest:8.3f}   {distances}")
+        lines.append(f"{shown} {one.forbidden:10,} {one.shortest_gap:8.3f}   {distances}")
     for name in METHODS:
         values = [one.l1[name] for one in figures]
         lines.append(f"{name:8}  L1 median {median(values):.4f}, from {min(values):.4f} to {max(values):.4f}")
     ratios = [one.l1["auto"] / one.l1["local"] for one in figures]
-    told = f"{median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}"
-    lines.append(f"auto / local  median {told}; better in {sum(ratio < 1 for ratio in ratios)} of {len(ratios)}")
+    summary = f"{median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}"
+    lines.append(f"auto / local  median {summary}; better in {sum(ratio < 1 for ratio in ratios)} of {len(ratios)}")
     return lines
 
 

@@ -20,7 +20,7 @@ from experiments.chosen_domains import DAMPING, Web
 from experiments.local_domains import Domain
 from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.estimate.community.estimators import Method, estimate
-from surveyor.estimate.community.known_graph import Plan, Round, expand, rows_of
+from surveyor.estimate.community.known_graph import ExpansionPlan, Round, expand, rows_of
 from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.kernels.crawled_graph import build_crawled_graph as known_of
 from surveyor.rank.comparison import kendall_a, l1, l_inf
@@ -95,7 +95,7 @@ class _Watch:
 def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002  # a pool passes it by place
     """Let a local domain grow, and measure on the way; `draws` measures more often."""
     local = domain.pages.size
-    plan = Plan(extra=int(AT[-1] * local), select=select, damping=DAMPING, seed=seed)
+    plan = ExpansionPlan(extra=int(AT[-1] * local), select=select, damping=DAMPING, seed=seed)
     last = -(-plan.extra // plan.size(local))
     ends = [min(round(at * local / plan.size(local)), last) for at in AT]
     watch = _Watch(web, domain, ends, CURVE if draws else ())
@@ -129,7 +129,7 @@ def back_links(web: Web, domain: Domain, seed: int) -> dict[str, list[tuple[floa
     outside = np.unique(np.concatenate([into.indices[into.indptr[page] : into.indptr[page + 1]] for page in local]))
     linking = np.random.default_rng(seed).permutation(np.setdiff1d(outside, local))
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ESTIMATORS}
-    grown = [expand(graph, local, Plan(extra, damping=DAMPING, seed=seed)) for extra in (0, local.size)]
+    grown = [expand(graph, local, ExpansionPlan(extra, damping=DAMPING, seed=seed)) for extra in (0, local.size)]
     for share in SHARES:
         given, errors = linking[: round(share * linking.size)], dict[str, list[float]]()
         for one in grown:

@@ -27,7 +27,7 @@ import numpy as np
 from experiments.local_domains import Domain, Web, made_up, real
 from surveyor.arrays import FloatArray, IdArray
 from surveyor.estimate.community.estimators import Method, estimate
-from surveyor.estimate.community.known_graph import Plan, expand, rows_of
+from surveyor.estimate.community.known_graph import ExpansionPlan, expand, rows_of
 from surveyor.graph.csr import Graph
 from surveyor.kernels.crawled_graph import build_crawled_graph
 from surveyor.rank.pagerank import pagerank
@@ -44,7 +44,7 @@ Found = dict[tuple[float, float], Errors]  # by extra pages and share of back-li
 def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[float] = (0.0,)) -> Found | None:
     """Return the errors on one domain; None where no link leaves it."""
     local, rows = domain.pages, rows_of(graph)
-    done = expand(graph, local, Plan(round(max(STEPS) * local.size)))
+    done = expand(graph, local, ExpansionPlan(round(max(STEPS) * local.size)))
     if not done.extra.size:
         return None
     batch_of = done.batch_of[np.searchsorted(done.known.pages, done.extra)]
@@ -69,7 +69,7 @@ def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[fl
 
 
 def _last_batch(step: float, pages: int) -> int:
-    return round(step * pages / Plan(0).size(pages))
+    return round(step * pages / ExpansionPlan(0).size(pages))
 
 
 def _linking(graph: Graph, local: IdArray) -> IdArray:

@@ -21,7 +21,7 @@ import numpy as np
 from experiments.chosen_domains import Web, kind_of, made, real
 from experiments.impact import impact
 from experiments.local_domains import Domain
-from surveyor.estimate.community.known_graph import Plan, expand
+from surveyor.estimate.community.known_graph import ExpansionPlan, expand
 from surveyor.rank.comparison import l1
 from surveyor.rank.expansion import Select
 
@@ -35,7 +35,7 @@ def measure(web: Web, domain: Domain, seeds: int) -> list[tuple[float, float]]:
     times = 2 if kind_of(domain) == "site" else 1
     found = []
     for choice in CHOICES:
-        plans = [Plan(times * domain.pages.size, choice, seed=seed) for seed in range(7, 7 + seeds)]
+        plans = [ExpansionPlan(times * domain.pages.size, choice, seed=seed) for seed in range(7, 7 + seeds)]
         done = [expand(web.graph, domain.pages, plan) for plan in plans]
         shares = [inflow[one.extra].sum() / max(inflow.sum(), 1e-300) for one in done]
         errors = [l1(one.expansion.local_ranks(), truth) for one in done]

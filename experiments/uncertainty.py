@@ -43,8 +43,8 @@ def measure(webs: Iterable[Web], most: int) -> dict[str, list[Seen]]:
             done = community(graph, domain.pages, extra="n", truth=True)
             if not done.extra.size:
                 continue  # no link leaves it
-            last = sum(one.moved for one in done.rounds[-3:])
-            seen = Seen(done.compared().l1, done.unsettled or 0.0, done.disagreement, last)
+            last = sum(one.change for one in done.rounds[-3:])
+            seen = Seen(done.compare().l1, done.total_standard_error or 0.0, done.disagreement, last)
             found[f"{name.split()[0]}, {domain.family}"].append(seen)
             sys.stderr.write(f"{domain.name}: {seen}\n")
     return found

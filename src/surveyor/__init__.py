@@ -22,9 +22,9 @@ _HOME = {
     "Bytes": "stopping",
     "ChangeRate": "crawler.revisits",
     "Cho": "crawler.strategies.cho",
-    "CommunityRank": "estimate.community.result",
+    "CommunityRank": "estimate.community.community_rank",
     "Comparison": "rank.comparison",
-    "Condensed": "graph.condense",
+    "CondensedGraph": "graph.condense",
     "Coverage": "stopping",
     "CoverageInterval": "crawler.ledger",
     "Domain": "rank.domains.scores",
@@ -111,7 +111,7 @@ __all__ = [
     "Cho",
     "CommunityRank",
     "Comparison",
-    "Condensed",
+    "CondensedGraph",
     "Coverage",
     "CoverageInterval",
     "Domain",
@@ -216,12 +216,12 @@ if TYPE_CHECKING:
         UsageError,
     )
     from surveyor.estimate.community.community import community
-    from surveyor.estimate.community.result import CommunityRank
+    from surveyor.estimate.community.community_rank import CommunityRank
     from surveyor.estimate.sampling.sample import sample
     from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.estimate.sampling.sampled_page import SampledPage
     from surveyor.estimate.sampling.topics import Topic
-    from surveyor.graph.condense import Condensed, condense
+    from surveyor.graph.condense import CondensedGraph, condense
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph
     from surveyor.graph.growing import GrowingGraph

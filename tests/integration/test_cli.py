@@ -257,7 +257,7 @@ def test_build_counts_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFix
     said = Said(capsys, "graph", "build", str(source), str(dest))
     assert said.code == 0, said.err
     assert "self-links dropped  1" in said.out
-    assert "repeats merged      1" in said.out
+    assert "duplicates merged   1" in said.out
     assert f"{source.name}:6: rubbish" in said.err
     assert f"surveyor rank {dest}" in said.err
     assert Said(capsys, "graph", "build", str(source), str(dest)).code == 2
@@ -278,10 +278,10 @@ def test_build_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_options_of_files_are_refused_for_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--nodes", "9"], ["--format", "tsv"], ["--strict"]):
+    for words in (["--nodes", "9"], ["--input-format", "tsv"], ["--strict"]):
         said = Said(capsys, "graph", "build", "synthetic:small", str(tmp_path / "web.graph"), *words)
         assert said.code == 2
-        assert "are for files of links" in said.err
+        assert "apply to files of links" in said.err
 
 
 def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +308,7 @@ def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.Ca
 
 def test_info(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = Said(capsys, "graph", "info", folder, "--verify", "--json").json()
-    assert (told["pages"], told["links"], told["pages_without_links"], told["max_in_links"]) == (5, 6, 1, 3)
+    assert (told["pages"], told["links"], told["pages_without_out_links"], told["max_in_links"]) == (5, 6, 1, 3)
     said = Said(capsys, "graph", "info", folder)
     assert "1 (20.0 %)" in said.out
 
@@ -324,15 +324,14 @@ def test_convert_there_and_back(folder: str, tmp_path: Path, capsys: pytest.Capt
 def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     strange = tmp_path / "strange"
     strange.write_bytes(bytes(99))
-    assert "with --format-out" in Said(capsys, "graph", "convert", folder, str(tmp_path / "x")).err
-    assert "--format-in" in Said(capsys, "graph", "convert", str(strange), str(tmp_path / "x.csv")).err
+    assert "with --format:" in Said(capsys, "graph", "convert", folder, str(tmp_path / "x")).err
+    assert "with --input-format:" in Said(capsys, "graph", "convert", str(strange), str(tmp_path / "x.csv")).err
     for words in (["rank"], ["graph", "info"]):
-        assert "graph build --format`" in Said(capsys, *words, str(strange)).err
-    as_is = ("with --format-out", "with `graph build --format`")
-    for hint, told in (("with --format", "with --format-in"), *zip(as_is, as_is, strict=True)):
-        with pytest.raises(InputError) as refused, options.format_means("--format-in"):
+        assert "graph build --input-format`" in Said(capsys, *words, str(strange)).err
+    for hint in ("with --format", "with `graph build --input-format`"):
+        with pytest.raises(InputError) as rejected, options.format_means("--other"):
             raise InputError("no", hint=hint)
-        assert refused.value.hint == told
+        assert rejected.value.hint == hint
 
 
 def test_scores_agree_with_the_library(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

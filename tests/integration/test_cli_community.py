@@ -1,4 +1,4 @@
-"""`surveyor community`: every option, against the library and against a web that can be thought through."""
+"""`surveyor community`: every option, compared with the library and with a small web computed by hand."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture
     said = Said(capsys, "community", path, "--local", HOST)
     assert said.code == 0
     lines = said.out.splitlines()
-    assert lines[0].split() == ["local", "moved", "share", "spread", "page", "of", f"https://{HOST}"]
+    assert lines[0].split() == ["local", "change", "share", "std.", "error", "page", "of", f"https://{HOST}"]
     for line, row in zip(lines[1:6], found.top(5), strict=True):
         cells = line.split()
-        moved = row["moved"]
-        arrow = ["▲" if moved > 0 else "▼", str(abs(moved))] if moved else []
+        change = row["change"]
+        arrow = ["▲" if change > 0 else "▼", str(abs(change))] if change else []
         assert cells[:2] == [str(row["position"]), str(row["local_position"])]
         assert cells[2 : 2 + len(arrow)] == arrow
         assert f"https://{HOST}{cells[-1]}" == row["name"]
     d = next(line for line in lines if line.endswith("/d"))
-    assert "▲ 3" in d  # which the far pages favour
+    assert "▲ 3" in d  # the far pages link to it
     assert next(line.split()[-1] for line in lines if line.endswith("example.net/")) == found.name(
         found.movers(count=1)[0].page
     )
-    assert f"5 local pages ({RULE}); 5 pages outside asked for in 5 rounds by complement, all of them read" in said.out
-    assert "; ended early, as no page was left to ask for" in said.out  # FAR[4] is linked from nowhere
-    assert "the estimate lies " in said.out
-    assert "It is no bound: pages that were not read may move ranks further" in said.out
+    assert f"5 local pages ({RULE}); 5 pages outside requested in 5 rounds by complement, all fetched" in said.out
+    assert "; stopped early because no page was left to request" in said.out  # no page links to FAR[4]
+    assert "L1 distance of the estimate from the local rank: " in said.out
+    assert "It is not a bound: pages that were not fetched may change ranks further" in said.out
     assert f"surveyor community {path} --local {HOST} --explain {SITE[4]}\n" in said.err
     assert f"surveyor community {path} --local {HOST} --report community.html\n" in said.err
     quiet = Said(capsys, "community", path, "--local", HOST, "-q")
@@ -78,16 +78,17 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
     assert (told["command"], told["source"], told["local"]) == ("community", path, RULE)
     assert [page["name"] for page in told["pages"]] == [row["name"] for row in found.top(2)]
     assert set(told["pages"][0]) == {
-        "page", "name", "position", "share", "local_position", "local_share", "moved", "spread", "true_share",
-    }  # fmt: skip
-    assert (told["local_pages"], told["asked"], told["read"], told["rng"]) == (5, 5, 5, 3)
+        *("page", "name", "position", "share", "local_position", "local_share", "change"),
+        *("standard_error", "true_share"),
+    }
+    assert (told["local_pages"], told["requested"], told["fetched"], told["rng"]) == (5, 5, 5, 3)
     assert (told["select"], told["damping"], told["ending"]) == ("complement", 0.85, "exhausted")
-    assert told["estimator_asked"] == "auto"
-    assert set(told["compared"]) == {"local", "crawled", "frontier", "auto"}
-    assert told["compared"]["auto"]["l1"] == pytest.approx(found.compared("auto").l1, abs=1e-6)
+    assert told["estimator_requested"] == "auto"
+    assert set(told["comparison"]) == {"local", "crawled", "frontier", "auto"}
+    assert told["comparison"]["auto"]["l1"] == pytest.approx(found.compare("auto").l1, abs=1e-6)
     assert len(told["rounds"]) == len(told["errors"]) == len(found.rounds)
     assert [mover["page"] for mover in told["movers"]] == [mover.page for mover in found.movers()]
-    assert set(told["movers"][0]) == {"page", "name", "flow", "moves", "error"}
+    assert set(told["movers"][0]) == {"page", "name", "flow", "change", "error"}
     assert "explained" not in told
     one = Said(capsys, "community", path, "--local", RULE, "--json", "--explain", "/d").json()["explained"]
     assert one["name"] == SITE[4]
@@ -117,7 +118,7 @@ def test_all_local_pages_as_a_file(capsys: pytest.CaptureFixture[str], path: str
     import pyarrow.parquet
 
     place = tmp_path / name
-    said = Said(capsys, "community", path, "--local", RULE, "--top", "1", "--out", str(place))
+    said = Said(capsys, "community", path, "--local", RULE, "--top", "1", "--save", str(place))
     assert said.code == 0
     assert f"local pages written to {place}\n" in said.err
     found = sv.community(web(), RULE)
@@ -143,10 +144,10 @@ def test_truth(capsys: pytest.CaptureFixture[str], path: str) -> None:
     methods = ("local", "crawled")
     rows = {name: line for line in said.out.splitlines() for name in methods if f" {name}: " in line}
     for name in methods:
-        assert rows[name].split()[0] == f"{found.compared(name).l1:.4f}"
-    assert rows["crawled"].endswith("(this one)")
+        assert rows[name].split()[0] == f"{found.compare(name).l1:.4f}"
+    assert rows["crawled"].endswith("(shown)")
     assert "true share" in said.out
-    assert found.compared().l1 < found.compared("local").l1
+    assert found.compare().l1 < found.compare("local").l1
 
 
 def test_one_page_is_explained(capsys: pytest.CaptureFixture[str], path: str) -> None:
@@ -154,7 +155,7 @@ def test_one_page_is_explained(capsys: pytest.CaptureFixture[str], path: str) ->
     found = sv.community(web(), RULE)
     row = next(row for row in found.top(5) if row["name"] == SITE[4])
     assert f"estimated global rank: position {row['position']} of 5, share " in said.out
-    assert f"by local links alone: position {row['local_position']}, share " in said.out
+    assert f"local rank: position {row['local_position']}, share " in said.out
     assert "1 local page links to it\n" in said.out
     shown = [line.split()[-1] for line in said.out.splitlines() if line.endswith("example.net/")]
     assert shown == [found.name(mover.page) for mover in found.movers(SITE[4])]
@@ -171,11 +172,16 @@ def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_
     assert said.code == 0
     drawn = plot.read_text("utf-8")
     assert drawn.count("<svg") == 3  # a frame, and two figures
-    assert "estimated share, times that" in drawn
-    assert "distance from the truth" in drawn
+    assert "estimated share / local share" in drawn
+    assert "distance from the true rank" in drawn
     page = report.read_text("utf-8")
     assert "<h1>Global rank of www.example.org</h1>" in page
-    for words in ("no bound is stated", "Beside the truth", "Pages outside that matter most", "What moved most"):
+    for words in (
+        "no bound is stated",
+        "Comparison with the true rank",
+        "Outside pages with the largest effect",
+        "Largest changes",
+    ):
         assert words in page
     assert f"<pre>surveyor community {path} --local {RULE} --truth " in page
     assert page.count("<svg") == 2
@@ -184,17 +190,17 @@ def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_
 def test_a_plot_needs_no_rounds(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     said = Said(capsys, "community", path, "--local", RULE, "--extra", "0", "--plot", str(tmp_path / "p.svg"))
     assert said.code == 0
-    assert "no page was asked for: the estimate is from links that are known" in said.err
-    assert "no page outside was asked for" in said.out
+    assert "no page was requested: the estimate uses known links only" in said.err
+    assert "no page outside was requested" in said.out
     assert (tmp_path / "p.svg").read_text().count("<svg") == 2
-    assert "spread" not in said.out.splitlines()[0]
+    assert "error" not in said.out.splitlines()[0]
 
 
 def test_names_cannot_drive_a_terminal_or_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bad = f"https://{HOST}/<script>\x1b[31m\nsecond $x^2$"
     other = "https://far.example.net/<b>\x1b]0;\n"
     path = str(sv.Graph.from_edges([*links(), (SITE[0], bad), (bad, other), (other, bad)]).save(tmp_path / "g"))
-    files = ["--out", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "p.svg"), "--report", str(tmp_path / "r.html")]
+    files = ["--save", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "p.svg"), "--report", str(tmp_path / "r.html")]
     said = Said(capsys, "community", path, "--local", RULE, *files)
     assert said.code == 0
     assert "\x1b" not in said.out + said.err
@@ -222,22 +228,22 @@ def test_a_list_that_names_pages_that_are_not_there(
     (tmp_path / "pages.txt").write_text("\n".join([*SITE[:3], "https://nowhere.example/"]))
     said = Said(capsys, "community", path, "--local", f"file:{tmp_path / 'pages.txt'}")
     assert said.code == 0
-    assert f"! 1 page that file:{tmp_path / 'pages.txt'} names is not in {path}\n" in said.err
+    assert f"! 1 page of file:{tmp_path / 'pages.txt'} is not in {path}\n" in said.err
     assert {line.split()[-1] for line in said.out.splitlines()[1:4]} == {"/", "/a", "/b"}
 
 
-def test_back_links_and_ranks_that_stand_still(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
+def test_back_links_and_stable_ranks(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
     more = ["--local", RULE, "--json", "--extra", "0"]
     plain = Said(capsys, "community", path, *more).json()
     told = Said(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
     shares = [{page["name"]: page["share"] for page in one["pages"]} for one in (plain, told)]
     assert shares[1][SITE[2]] > shares[0][SITE[2]]
-    assert told["notes"] == ["1 page that was not read is known to link to local ones"]
+    assert told["notes"] == ["1 page that was not fetched links to local pages, according to the back-links"]
     assert [mover["name"] for mover in told["movers"]] == ["https://other.example.com/"]
-    still = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
-    assert still["ending"] == "still"
-    assert still["asked"] < plain["local_pages"] * 2
+    stable = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
+    assert stable["ending"] == "stable"
+    assert stable["requested"] < plain["local_pages"] * 2
 
 
 # A survey
@@ -262,26 +268,26 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
     crawl = Said(capsys, "crawl", seed, *polite(served), "--scope", "host", "--until", "pages=30", "--out", "s.survey")
     assert crawl.code in (0, 3)
     before = Path("s.survey/journal.sqlite").read_bytes()
-    words = ["community", "s.survey", "--local", host, "--into", "c.survey", *polite(served)]
+    words = ["community", "s.survey", "--local", host, "--out", "c.survey", *polite(served)]
     said = Said(capsys, *words, "--extra", "12", "--json")
     told = said.json()
     assert said.code == 0
-    assert (told["local_pages"], told["asked"]) == (30, 12)
+    assert (told["local_pages"], told["requested"]) == (30, 12)
     assert "saving to c.survey" in said.err
     assert "robots.txt obeyed, delay 0 s" in said.err
     more = Said(capsys, *words, "--extra", "20", "--json").json()
-    assert more["asked"] == 20
+    assert more["requested"] == 20
     assert more["rounds"][: len(told["rounds"]) - 1] == told["rounds"][:-1]  # what was read stays
     again = Said(capsys, "community", "c.survey", "--top", "3", "--report", "r.html", "--explain", "/")
     assert again.code == 0
-    assert "20 pages outside asked for before, none to fetch" in again.err
+    assert "20 pages outside requested before, none left to request" in again.err
     assert "surveyor c.survey\n" in again.err
     assert Path("s.survey/journal.sqlite").read_bytes() == before
-    assert "learnt from" in Path("r.html").read_text("utf-8")
+    assert "pages fetched into c.survey" in Path("r.html").read_text("utf-8")
     replayed = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--json", "--extra", "8").json()
-    assert replayed["asked"] == 8
+    assert replayed["requested"] == 8
     whole = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--start", "all", "--json").json()
-    assert whole["asked"] == 0
+    assert whole["requested"] == 0
     assert whole["local_pages"] >= 30  # pages of the host may have been fetched, too
     json.dumps(whole, allow_nan=False)
 
@@ -290,7 +296,7 @@ def test_a_signal_stops_it_and_it_goes_on(served: EmbeddedWeb, capsys: pytest.Ca
     seed = served.seeds[0]
     crawl = ["crawl", seed, *polite(served), "--scope", "host", "--until", "pages=20", "--out", "s.survey", "-q"]
     assert Said(capsys, *crawl).code == 0
-    words = ["community", "s.survey", "--local", "all", "--into", "c.survey", "--extra", "60", *polite(served)]
+    words = ["community", "s.survey", "--local", "all", "--out", "c.survey", "--extra", "60", *polite(served)]
     started = subprocess.Popen(
         [sys.executable, "-m", "surveyor", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -298,9 +304,9 @@ def test_a_signal_stops_it_and_it_goes_on(served: EmbeddedWeb, capsys: pytest.Ca
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, ""), err
-    assert re.search(r"Stopped\. \d+ of 60 pages outside were asked for; all is kept in c\.survey\.", err)
+    assert re.search(r"Stopped\. \d+ of 60 pages outside were requested; all are saved in c\.survey\.", err)
     assert f"surveyor {shlex.join(words)}\n" in err
-    assert Said(capsys, *words, "--json").json()["asked"] == 60
+    assert Said(capsys, *words, "--json").json()["requested"] == 60
 
 
 def test_a_site_that_leads_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,8 +314,8 @@ def test_a_site_that_leads_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), pages)
     said = Said(capsys, "community", "s.survey", "--local", "all")
     assert said.code == 3
-    assert "no page of all links to a page that is not read: there is nothing outside to learn from" in said.out
+    assert "no page of all links to a page that was not fetched" in said.out
     assert said.out.splitlines()[1].split()[-1] == "/"
     replayed = Said(capsys, "community", "s.survey", "--local", "all", "--replay")
     assert (replayed.code, replayed.out) == (2, "")
-    assert "there is nothing outside to learn from" in replayed.err
+    assert "no page is left outside" in replayed.err

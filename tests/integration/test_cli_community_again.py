@@ -59,11 +59,11 @@ def test_next_steps_give_the_same_numbers(capsys: pytest.CaptureFixture[str], tm
     more += ["--back-links", "back.tsv", "--damping", "0.5", "--rng", "0"]
     said = Said(capsys, "community", "web.graph", "--local", HOST, *more)
     steps = suggested(said)
-    assert set(steps) == {"--explain", "--out", "--report"}
+    assert set(steps) == {"--explain", "--save", "--report"}
     for words in steps.values():
         assert words[:-2] == ["community", "web.graph", "--local", HOST, *more]
     first = Said(capsys, "community", "web.graph", "--local", HOST, *more, "--json").json()
-    again = Said(capsys, *steps["--out"], "--json").json()
+    again = Said(capsys, *steps["--save"], "--json").json()
     assert again["pages"] == first["pages"]
     assert again["pages"] != Said(capsys, "community", "web.graph", "--local", HOST, "--json").json()["pages"]
 
@@ -72,10 +72,10 @@ def test_next_steps_of_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), site(), scope="any")
     words = ["community", "s.survey", "--local", "host:a.example", "--start", "all", "--replay"]
     said = Said(capsys, *words)
-    assert (said.code, "not used" in said.err) == (0, False)
-    assert suggested(said)["--out"] == [*words, "--out", "global.csv"]
+    assert (said.code, "ignored" in said.err) == (0, False)
+    assert suggested(said)["--save"] == [*words, "--save", "global.csv"]
     late = Said(capsys, *words, "--extra", "5", "--rounds", "2")
-    assert "! not used: --extra, --rounds; a replay with --start all asks for no page" in late.err
+    assert "! --extra, --rounds ignored: a replay with --start all requests no page" in late.err
     assert late.out == said.out
 
 
@@ -84,15 +84,18 @@ def test_a_page_to_explain_is_looked_for_before_the_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
     def worked(*_: object, **__: object) -> None:
-        raise AssertionError("it was refused too late")
+        raise AssertionError("the work started")
 
     survey_of(Path("s.survey"), site(), scope="any")
-    for place in ("surveyor.estimate.community.beginning.begin", "surveyor.estimate.community.community.expand"):
+    for place in (
+        "surveyor.estimate.community.community_survey.open_community_survey",
+        "surveyor.estimate.community.community.expand",
+    ):
         monkeypatch.setattr(place, worked)
     for wrong in ("/nope", "https://a.example/nope", B, "#2"):
         said = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--explain", wrong, *more)
         assert (said.code, said.out) == (2, "")
-        assert said.err.startswith(f"{wrong} is no local page\n")
+        assert said.err.startswith(f"{wrong} is not a local page\n")
     unread = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--back-links", "none.tsv", *more)
     assert (unread.code, unread.err.splitlines()[0][:33]) == (2, "the back-links in none.tsv cannot")
     several = Said(capsys, "community", "s.survey", "--local", "all", "--explain", "/", *more)
@@ -102,7 +105,7 @@ def test_a_page_to_explain_is_looked_for_before_the_work(
 
 def test_a_page_to_explain_is_found_however_it_is_spelt(capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), site(), scope="any")
-    words = ["community", "s.survey", "--local", "host:a.example", "--extra", "0", "--into", "c.survey"]
+    words = ["community", "s.survey", "--local", "host:a.example", "--extra", "0", "--out", "c.survey"]
     for text, name in (
         ("/docs", HOME + "docs/"),
         (HOME + "docs", HOME + "docs/"),
@@ -111,8 +114,8 @@ def test_a_page_to_explain_is_found_however_it_is_spelt(capsys: pytest.CaptureFi
         ("/", HOME),
     ):
         assert Said(capsys, *words, "--explain", text, "--json").json()["explained"]["name"] == name
-    refused = Said(capsys, *words, "--explain", "/nope")  # by what was begun before
-    assert (refused.code, refused.err.splitlines()[0]) == (2, "/nope is no local page")
+    refused = Said(capsys, *words, "--explain", "/nope")  # checked against the existing community
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "/nope is not a local page")
 
 
 def test_what_was_known_before_counts_where_nothing_can_be_fetched(
@@ -120,27 +123,27 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
 ) -> None:
     survey_of(Path("s.survey"), site(OUT), scope="any")
     words = ["community", "s.survey", "--local", "host:a.example", *polite(served)]
-    told = "! the page outside that was asked for could not be read: "
-    said = Said(capsys, *words, "--into", "all.survey")
+    told = "! the requested page outside could not be fetched"
+    said = Said(capsys, *words, "--out", "all.survey")
     assert said.code == 0
-    assert f"{told}the estimate is from 1 page outside known before\n" in said.err
-    assert "1 page outside asked for in 1 round by complement, which was not read; ended early" in said.out
-    lone = Said(capsys, *words, "--into", "local.survey", "--start", "local")
+    assert f"{told}; the estimate uses 1 page outside known before\n" in said.err
+    assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in said.out
+    lone = Said(capsys, *words, "--out", "local.survey", "--start", "local")
     assert lone.code == 3
-    assert f"{told}nothing was learnt\n" in lone.err
+    assert f"{told}\n" in lone.err
 
 
-def test_wishes_that_come_too_late(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ignored_options_of_an_existing_community(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), site(OUT), scope="any")
-    words = ["community", "s.survey", "--local", "host:a.example", *polite(served), "--into"]
+    words = ["community", "s.survey", "--local", "host:a.example", *polite(served), "--out"]
     less, start = (
-        "! 1 page outside was asked for before, and --extra takes none back\n",
-        "! --start local comes too late",
+        "! --extra 0 ignored: 1 page was requested before\n",
+        "! --start local ignored",
     )
     first = Said(capsys, *words, "all.survey", "--extra", "1")
     again = Said(capsys, *words, "all.survey", "--extra", "0", "--start", "local")
     assert (less in first.err, less in again.err, start in again.err) == (False, True, True)
     assert again.out == first.out
-    for _ in range(2):  # as it was begun
+    for _ in range(2):  # unchanged options
         same = Said(capsys, *words, "local.survey", "--start", "local", "--extra", "1")
-        assert ("too late" in same.err, "takes none back" in same.err) == (False, False)
+        assert "ignored" not in same.err

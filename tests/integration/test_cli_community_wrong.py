@@ -1,4 +1,4 @@
-"""`surveyor community` when sense, links or the disk run out: one sentence, and nothing left behind."""
+"""`surveyor community` with invalid arguments, without links, or with a full disk: one message, and no file left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> str:
 
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def worked(*_: object, **__: object) -> None:
-        raise AssertionError("it was refused too late")
+        raise AssertionError("the work started")
 
     monkeypatch.setattr("surveyor.estimate.community.community.expand", worked)
 
@@ -32,16 +32,16 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ([], "nothing says which pages are local"),
-        (["--local", "host:nowhere.example"], "no page of web.graph is local by host:nowhere.example"),
-        (["--local", "all"], "all 11 pages of web.graph are local by all: there is nothing outside to learn from"),
-        (["--local", "ids:0-10"], "all 11 pages of web.graph are local by ids:0-10"),
-        (["--local", "ids:9-3"], "'9-3' in 'ids:9-3' is no run of pages"),
-        (["--local", "hots:www.example.org"], "is neither a rule for local pages, nor a file, nor a host"),
+        ([], "the local pages are not specified"),
+        (["--local", "host:nowhere.example"], "no page of web.graph matches local host:nowhere.example"),
+        (["--local", "all"], "all 11 pages of web.graph match local all"),
+        (["--local", "ids:0-10"], "all 11 pages of web.graph match local ids:0-10"),
+        (["--local", "ids:9-3"], "'9-3' in 'ids:9-3' is not a range of ids"),
+        (["--local", "hots:www.example.org"], "is not a rule for local pages, a file or a host"),
         (["--local", "file:none.txt"], "the local pages in none.txt cannot be read: No such file"),
-        (["--local", "file:empty.txt"], "empty.txt names no pages"),
-        (["--local", RULE, "--extra", "-5"], "'-5' is no number of extra pages"),
-        (["--local", RULE, "--extra", "many"], "'many' is no number of extra pages"),
+        (["--local", "file:empty.txt"], "empty.txt contains no pages"),
+        (["--local", RULE, "--extra", "-5"], "extra must be a number of pages or a multiple of n, got '-5'"),
+        (["--local", RULE, "--extra", "many"], "a multiple of n, got 'many'"),
         (["--local", RULE, "--select", "best"], "'best' is not one of 'complement', 'flow', 'cho'"),
         (["--local", RULE, "--estimator", "best"], "'best' is not one of 'auto', 'crawled', 'frontier'"),
         (["--local", RULE, "--rounds", "0"], "0 is below 1."),
@@ -50,24 +50,27 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", RULE, "--until", "pages=5"], "there is no stopping rule 'pages'; write stable=0.001"),
         (["--local", RULE, "--until", "stable=none"], "stable=none is not a number of stable"),
         (["--local", RULE, "--until", "stable=3"], "stable must be above 0 and below 2, got 3"),
-        (["--local", RULE, "--damping", "1"], "damping 1 is not between 0 and 1"),
-        (["--local", RULE, "--damping", "0"], "damping 0 is not between 0 and 1"),
-        (["--local", RULE, "--damping", "nan"], "damping nan is not between 0 and 1"),
-        (["--local", RULE, "--explain", "/a", "--csv"], "--csv has no room for --explain"),
-        (["--local", RULE, "--explain", FAR[0]], f"{FAR[0]} is no local page"),
-        (["--local", RULE, "--explain", "/nothing"], "/nothing is no local page"),
-        (["--local", RULE, "--explain", "#77"], "#77 is no local page"),
-        (["--local", RULE, "--out", "ranks.txt"], "the name ranks.txt tells no format"),
-        (["--local", RULE, "--out", "no/ranks.csv"], "no/ranks.csv cannot be written: there is no folder no"),
+        (["--local", RULE, "--damping", "1"], "damping must be between 0 and 1, got 1"),
+        (["--local", RULE, "--damping", "0"], "damping must be between 0 and 1, got 0"),
+        (["--local", RULE, "--damping", "nan"], "damping must be between 0 and 1, got nan"),
+        (["--local", RULE, "--explain", "/a", "--csv"], "--csv and --explain exclude each other"),
+        (["--local", RULE, "--explain", FAR[0]], f"{FAR[0]} is not a local page"),
+        (["--local", RULE, "--explain", "/nothing"], "/nothing is not a local page"),
+        (["--local", RULE, "--explain", "#77"], "#77 is not a local page"),
+        (["--local", RULE, "--save", "ranks.txt"], "the name ranks.txt tells no format"),
+        (["--local", RULE, "--save", "no/ranks.csv"], "no/ranks.csv cannot be written: there is no folder no"),
         (["--local", RULE, "--plot", "no/p.svg"], "no/p.svg cannot be written: there is no folder no"),
         (["--local", RULE, "--report", "web.graph"], "web.graph is a folder"),
-        (["--local", RULE, "--out", "a.csv", "--report", "./a.csv"], "--out and --report name the same file, ./a.csv"),
+        (
+            ["--local", RULE, "--save", "a.csv", "--report", "./a.csv"],
+            "--save and --report name the same file, ./a.csv",
+        ),
         (["--local", RULE, "--plot", "a", "--report", "a"], "--plot and --report name the same file, a"),
-        (["--local", RULE, "--out", "a.csv", "--back-links", "a.csv"], "--out and --back-links name the same file"),
-        (["--local", RULE, "--replay"], "web.graph is no survey"),
-        (["--local", RULE, "--start", "all"], "web.graph is no survey"),
-        (["--local", RULE, "--into", "d"], "--into is for pages that are fetched, and a graph fetches none"),
-        (["--local", RULE, "--max-delay", "9"], "--max-delay is for pages that are fetched, and a graph fetches none"),
+        (["--local", RULE, "--save", "a.csv", "--back-links", "a.csv"], "--save and --back-links name the same file"),
+        (["--local", RULE, "--replay"], "web.graph is not a survey"),
+        (["--local", RULE, "--start", "all"], "web.graph is not a survey"),
+        (["--local", RULE, "--out", "d"], "--out applies to fetched pages, and a graph fetches none"),
+        (["--local", RULE, "--max-delay", "9"], "--max-delay applies to fetched pages, and a graph fetches none"),
         (["--local", RULE, "--json", "--csv"], "--json and --csv exclude each other."),
     ],
 )
@@ -96,26 +99,26 @@ def test_graphs_and_surveys_that_are_none(capsys: pytest.CaptureFixture[str], pa
 def test_back_links_that_tell_nothing(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     for text, problem in (
         (None, "the back-links in back.tsv cannot be read: No such file"),
-        ("one word\n", "line 1 of back.tsv is no link"),
+        ("one word\n", "line 1 of back.tsv is not a link"),
     ):
         if text is not None:
             (tmp_path / "back.tsv").write_text(text)
         said = Said(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
         assert (said.code, said.out) == (2, "")
         assert problem in said.err
-    (tmp_path / "back.tsv").write_text(f"{SITE[1]}\t{SITE[2]}\n")  # from a page that is read anyway
+    (tmp_path / "back.tsv").write_text(f"{SITE[1]}\t{SITE[2]}\n")  # from a fetched page
     said = Said(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
-    assert (said.code, "note: no back-link is new: " in said.out) == (0, True)
+    assert (said.code, "note: the back-links add no page: " in said.out) == (0, True)
 
 
 def test_no_link_leads_outside(capsys: pytest.CaptureFixture[str]) -> None:
     sv.Graph.from_edges([(SITE[0], SITE[1]), (SITE[1], SITE[0]), (FAR[0], SITE[0])]).save(Path("island"))
     said = Said(capsys, "community", "island", "--local", RULE)
     assert said.code == 3
-    assert f"! no page of {RULE} links to a page outside that can be read: there is nothing to learn from" in said.err
-    assert "no page outside was asked for" in said.out
-    assert said.out.splitlines()[1].endswith("   /")  # what is known is told all the same
-    assert Said(capsys, "community", "island", "--local", RULE, "--json").json()["ending"] == "nothing"
+    assert f"! no page of {RULE} links to a page outside that can be fetched" in said.err
+    assert "no page outside was requested" in said.out
+    assert said.out.splitlines()[1].endswith("   /")  # the local rank is printed
+    assert Said(capsys, "community", "island", "--local", RULE, "--json").json()["ending"] == "no_frontier"
     asked_for_none = Said(capsys, "community", "island", "--local", RULE, "--extra", "0")
     assert asked_for_none.code == 0
 
@@ -124,15 +127,15 @@ def test_what_is_for_surveys_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
     Path("s.survey").mkdir()
     Path("s.survey/survey.toml").write_text("")
     for more, problem in (
-        (["--truth"], "nobody knows the true rank of the pages of a survey"),
-        (["--replay", "--delay", "3"], "--delay is for pages that are fetched, and a replay fetches none"),
-        (["--replay", "--into", "d"], "--into is for pages that are fetched, and a replay fetches none"),
+        (["--truth"], "--truth needs the whole graph"),
+        (["--replay", "--delay", "3"], "--delay applies to fetched pages, and a replay fetches none"),
+        (["--replay", "--out", "d"], "--out applies to fetched pages, and a replay fetches none"),
     ):
         said = Said(capsys, "community", "s.survey", "--local", RULE, *more)
         assert (said.code, said.out) == (2, "")
         assert problem in said.err
     said = Said(capsys, "community", "s.survey", "--replay")
-    assert (said.code, "nothing says which pages are local" in said.err) == (2, True)
+    assert (said.code, "the local pages are not specified" in said.err) == (2, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
@@ -146,7 +149,7 @@ def test_what_is_for_surveys_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
 )
 def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: str) -> None:
     (tmp_path / option).write_text("as before")
-    flag = {"plot.svg": "--plot", "report.html": "--report"}.get(option, "--out")
+    flag = {"plot.svg": "--plot", "report.html": "--report"}.get(option, "--save")
     limit = {"plot.svg": "9000", "report.html": "9000"}.get(option, "60")
     args = (limit, "community", path, "-q", "--csv", "--top", "1", "--local", RULE, flag, option)
     done = process("-c", FULL, *args, env=NO_KERNELS, cwd=tmp_path)
@@ -159,7 +162,7 @@ def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: 
 
 
 @pytest.mark.parametrize(
-    "place", ["surveyor.estimate.community.community.jackknife", "surveyor.report.community_files._batches"]
+    "place", ["surveyor.estimate.community.community.jackknife", "surveyor.report.communities._batches"]
 )
 def test_an_interrupt_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -168,6 +171,6 @@ def test_an_interrupt_leaves_nothing_behind(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(place, interrupted)
-    said = Said(capsys, "community", path, "--local", RULE, "--out", "all.csv")
+    said = Said(capsys, "community", path, "--local", RULE, "--save", "all.csv")
     assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]

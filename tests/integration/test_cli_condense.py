@@ -34,9 +34,9 @@ def test_pages_become_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert names_of(tmp_path / "d") == ["db.intern", "github.io", "a.org", "b.co.uk"]
     assert "domains               4, of 7 pages\n" in said.out
     assert "links within domains  1\n" in said.out
-    assert "repeats merged        1\n" in said.out
-    assert "! 1 page has a name that is no URL and no host, and was left out\n" in said.err
-    assert "! 1 host is under no suffix that the list knows, and counts as a domain of its own\n" in said.err
+    assert "duplicates merged     1\n" in said.out
+    assert "! 1 page whose name is neither a URL nor a host is omitted\n" in said.err
+    assert "! 1 host without a known public suffix is counted as a domain\n" in said.err
     assert f"surveyor domains {tmp_path / 'd'}\n" in said.err
     info = Said(capsys, "graph", "info", str(tmp_path / "d")).out
     assert "Public Suffix List of " in info
@@ -44,9 +44,9 @@ def test_pages_become_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
-    told = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--to", "hosts", "--json").json()
+    told = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--level", "hosts", "--json").json()
     assert told["command"] == "graph condense"
-    assert (told["to"], told["hosts"], told["links"], told["pages"]) == ("hosts", 6, 5, 7)
+    assert (told["level"], told["hosts"], told["links"], told["pages"]) == ("hosts", 6, 5, 7)
     assert (told["without_host"], told["without_suffix"]) == (1, 0)
     assert names_of(tmp_path / "d") == ["db.intern", "joe.github.io", "a.org", "www.a.org", "b.co.uk", "www.b.co.uk"]
 
@@ -67,9 +67,9 @@ def test_lists_of_suffixes(capsys: pytest.CaptureFixture[str], tmp_path: Path, p
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (["--to", "hosts", "--private-suffixes"], "hosts need no suffixes"),
-        (["--nofollow"], "is no survey, and a graph does not tell nofollow links"),
-        (["--to", "pages"], "'pages' is not one of 'domains', 'hosts'"),
+        (["--level", "hosts", "--private-suffixes"], "--level hosts uses no public suffixes"),
+        (["--nofollow"], "--nofollow applies to surveys"),
+        (["--level", "pages"], "'pages' is not one of 'domains', 'hosts'"),
     ],
 )
 def test_options_that_make_no_sense(
@@ -85,7 +85,7 @@ def test_graphs_that_cannot_be_condensed(capsys: pytest.CaptureFixture[str], tmp
     (tmp_path / "links.txt").write_text("0 1\n1 2\n")
     said = Said(capsys, "graph", "condense", str(tmp_path / "links.txt"), str(tmp_path / "d"))
     assert (said.code, said.err.splitlines()[0]) == (
-        2, f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are not known",
+        2, f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are unknown",
     )  # fmt: skip
     said = Said(capsys, "graph", "condense", pages, pages)
     assert (said.code, said.err.splitlines()[0]) == (2, f"{pages} exists already")

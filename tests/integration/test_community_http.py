@@ -1,4 +1,4 @@
-"""Communities over real HTTP: as polite as any crawl, and not to be killed."""
+"""Communities over real HTTP: politeness, and resume after SIGKILL."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from experiments.communities_live import DELAY, main
 import surveyor as sv
 from community_crawls import ROUGH, SHAPE
 from surveyor.config import Settings
-from surveyor.estimate.community.beginning import begin
-from surveyor.estimate.community.live import Crawled, run
+from surveyor.estimate.community.community_options import CommunityOptions
+from surveyor.estimate.community.community_survey import CrawledCommunity, crawl_community, open_community_survey
 from surveyor.fetch.http import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import host
 
-# nothing that is tried again: the order of pages would depend on the clock
+# no retries: the order of pages would depend on the clock
 STEADY = WebSettings.plain(rng=4, web=replace(SHAPE, dead=0.0), seeds=3, moved=0.1, robots_rules=0.4)
 CHILD = """
 import os, signal, sys
-from surveyor.estimate.community.beginning import begin
-from surveyor.estimate.community.copied import Copy
-from surveyor.estimate.community.live import run
+from surveyor.estimate.community.community_options import CommunityOptions
+from surveyor.estimate.community.community_survey import crawl_community, open_community_survey
+from surveyor.survey.derived_survey import CopiedOutcomes
 from surveyor.config import Settings
 from surveyor.fetch.http import run_sync
 from experiments.communities_live import DELAY, main
 base, out, proxy, early = sys.argv[1:]
 if early:
-    Copy._waits = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    CopiedOutcomes._waits = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 given = {"proxy": proxy, "concurrency": 1, "contact": "me@example.org", "delay": 0.0}
-with begin(base, "all", out=out, extra="2n", settings=Settings(**given), origins=dict.fromkeys(given, "test")) as ours:
-    run_sync(run(ours))
+options, origins = CommunityOptions(extra="2n", out=out), dict.fromkeys(given, "test")
+with open_community_survey(base, "all", options, settings=Settings(**given), origins=origins) as community:
+    run_sync(crawl_community(community))
 """
 
 
@@ -53,11 +54,12 @@ def based(web: EmbeddedWeb, path: Path, **more: Any) -> Path:
     return path
 
 
-def crawled(web: EmbeddedWeb, base: Path, out: Path, extra: str, **more: Any) -> Crawled:
+def crawled(web: EmbeddedWeb, base: Path, out: Path, extra: str, **more: Any) -> CrawledCommunity:
     chosen = given(web, **more)
     where = dict.fromkeys(chosen, "test")
-    with begin(base, "all", out=out, extra=extra, settings=Settings(**chosen), origins=where) as community:
-        return run_sync(run(community))
+    options = CommunityOptions(extra=extra, out=out)
+    with open_community_survey(base, "all", options, settings=Settings(**chosen), origins=where) as community:
+        return run_sync(crawl_community(community))
 
 
 def visits(path: Path) -> list[tuple[int, str]]:
@@ -65,19 +67,19 @@ def visits(path: Path) -> list[tuple[int, str]]:
         return [(outcome.page, outcome.kind) for outcome in folder.journal.outcomes()]
 
 
-def test_failures_are_replaced_and_wishes_kept(tmp_path: Path) -> None:
+def test_failures_are_replaced_and_robots_obeyed(tmp_path: Path) -> None:
     with running(replace(ROUGH, port=0)) as web:
         base = based(web, tmp_path / "base.survey")
         before = len(web.log)
         done = crawled(web, base, tmp_path / "around.survey", "2n", archive=True)
         log = list(web.log)[before:]
         with SurveyFolder.open(tmp_path / "around.survey", write=False) as folder:
-            found = list(folder.journal.visits(done.terms.start))
+            found = list(folder.journal.visits(done.record.start))
             urls = list(folder.journal.urls())
             bodies = [folder.archive.read(visit.warc) for visit in found if visit.warc is not None]
     asked = {visit.page for visit in found if visit.kind != "blocked" or visit.fetched_at}
-    assert (done.ending, done.asked.size) == ("spent", 2 * done.terms.local)
-    assert asked == set(done.asked.tolist())
+    assert (done.ending, done.requested.size) == ("complete", 2 * done.record.local)
+    assert asked == set(done.requested.tolist())
     refused = [visit for visit in found if visit.page not in asked]
     assert any(visit.reason.startswith("robots") for visit in refused)
     assert {visit.kind for visit in found} == {"fetched", "gone", "redirected", "blocked"}
@@ -86,10 +88,10 @@ def test_failures_are_replaced_and_wishes_kept(tmp_path: Path) -> None:
     assert [one for one in forbidden if one.path != "/robots.txt"] == []
     assert "/robots.txt" not in {one.path for one in log if one.host == host(web.seeds[0])}  # known from the base
     assert all(kept.url in urls for kept in bodies)
-    assert len(bodies) >= done.read.size
+    assert len(bodies) >= done.fetched.size
     expanded = done.expanded()
-    assert set(done.read.tolist()) <= set(expanded.known.pages.tolist())
-    assert expanded.rounds[-1].asked == done.asked.size
+    assert set(done.fetched.tolist()) <= set(expanded.known.pages.tolist())
+    assert expanded.rounds[-1].requested == done.requested.size
 
 
 @pytest.fixture
@@ -100,14 +102,14 @@ def web() -> Iterator[EmbeddedWeb]:
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
 @pytest.mark.slow
-def test_killed_by_the_system(tmp_path: Path, web: EmbeddedWeb) -> None:
+def test_resume_after_sigkill(tmp_path: Path, web: EmbeddedWeb) -> None:
     base, out = based(web, tmp_path / "base.survey"), tmp_path / "killed.survey"
     kept = (base / "journal.sqlite").read_bytes()
     whole = crawled(web, base, tmp_path / "whole.survey", "2n", concurrency=1)
     command = [sys.executable, "-c", CHILD, str(base), str(out), f"http://127.0.0.1:{web.port}"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([*command, "early"], env=environment, check=False).returncode < 0
-    assert not out.exists()  # it was killed before it had a name
+    assert not out.exists()  # killed before the folder was renamed
     done = 0
     for pages in (20, 30):
         child, seen = subprocess.Popen([*command, ""], env=environment), len(web.log)
@@ -121,7 +123,7 @@ def test_killed_by_the_system(tmp_path: Path, web: EmbeddedWeb) -> None:
         done = len(there)
     last = crawled(web, base, out, "2n", concurrency=1)
     assert visits(out) == visits(tmp_path / "whole.survey")
-    assert last.asked.tolist() == whole.asked.tolist()
+    assert last.requested.tolist() == whole.requested.tolist()
     assert (base / "journal.sqlite").read_bytes() == kept
 
 
@@ -130,10 +132,10 @@ def test_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     figures = main(["--quick"])
     for one in figures:
         assert one.forbidden == 0
-        assert one.soonest >= DELAY
-        assert 0 < one.read <= one.asked == 2 * one.pages
+        assert one.shortest_gap >= DELAY
+        assert 0 < one.fetched <= one.requested == 2 * one.pages
         assert one.l1["auto"] < one.l1["local"] < 2
-    assert sum(one.refused for one in figures) > 0
+    assert sum(one.blocked for one in figures) > 0
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in told[1:3]] == [one.host for one in figures]
     assert told[-2].endswith("better in 2 of 2")

@@ -18,9 +18,9 @@ from surveyor.crawler import domain_graph
 from surveyor.crawler.domain_graph import DomainGraph
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import LEFT
-from surveyor.graph.condense import Condensed, condense
+from surveyor.graph.condense import CondensedGraph, condense
 from surveyor.graph.csr import Graph
-from surveyor.graph.places import Level
+from surveyor.graph.hosts_and_domains import Level
 from surveyor.outcome import Visit
 from surveyor.store.journal import Journal
 from surveyor.survey.survey import Survey
@@ -42,7 +42,7 @@ def ends_at(number: int, moves: dict[int, int]) -> int:
     return here
 
 
-def from_scratch(urls: Sequence[str], visits: Sequence[Visit], to: str, *, nofollow: bool) -> Condensed:
+def from_scratch(urls: Sequence[str], visits: Sequence[Visit], to: str, *, nofollow: bool) -> CondensedGraph:
     """Make the whole page graph, each page where it lies now, and condense it."""
     last: dict[int, Visit] = {}
     for visit in visits:
@@ -62,15 +62,15 @@ def from_scratch(urls: Sequence[str], visits: Sequence[Visit], to: str, *, nofol
     ends = np.array([(number[a], number[b]) for a, b in sorted(links)], np.int64).reshape(-1, 2)
     graph = Graph.from_arrays(ends[:, 0], ends[:, 1], len(kept), [urls[old] for old in kept])
     made = condense(graph, "hosts" if to == "hosts" else "domains", suffixes=SUFFIXES)
-    of = made.of[[number[old] for old in final]]
-    return Condensed(made.graph, of, np.bincount(of, minlength=made.graph.pages), made.to, made.without_suffix)
+    of = made.site_of[[number[old] for old in final]]
+    return CondensedGraph(made.graph, of, np.bincount(of, minlength=made.graph.pages), made.level, made.without_suffix)
 
 
-def same(one: Condensed, two: Condensed) -> None:
+def same(one: CondensedGraph, two: CondensedGraph) -> None:
     assert one.graph == two.graph
-    assert one.of.tolist() == two.of.tolist()
+    assert one.site_of.tolist() == two.site_of.tolist()
     assert one.sizes.tolist() == two.sizes.tolist()
-    assert (one.to, one.without_host, one.without_suffix) == (two.to, two.without_host, two.without_suffix)
+    assert (one.level, one.without_host, one.without_suffix) == (two.level, two.without_host, two.without_suffix)
 
 
 def ids(*pages: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -172,7 +172,7 @@ def test_links_follow_pages_that_move_later() -> None:
     assert kept.snapshot().graph.links == 0
     kept.observe(Visit(1, "blocked", reason=LEFT, out_of_scope=ids(2)))
     now = kept.snapshot()
-    assert now.of.tolist() == [0, 1, 1]
+    assert now.site_of.tolist() == [0, 1, 1]
     assert now.graph.links_of(0).tolist() == [1]
     kept.observe(Visit(0, "redirected", target=2), Visit(0, "fetched", ids(1)))
     now = kept.snapshot()  # nothing is left on a.org
@@ -190,4 +190,4 @@ def test_what_a_page_linked_to_before_must_be_told() -> None:
 
 
 def test_before_anything_is_known() -> None:
-    assert repr(DomainGraph("hosts").snapshot()) == "Condensed(0 hosts of 0 pages, 0 links)"
+    assert repr(DomainGraph("hosts").snapshot()) == "CondensedGraph(0 hosts of 0 pages, 0 links)"

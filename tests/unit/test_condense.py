@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
 from surveyor.graph import condense as condensing
-from surveyor.graph.condense import Condensed, condense
+from surveyor.graph.condense import CondensedGraph, condense
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, write_graph
+from surveyor.graph.hosts_and_domains import Level
 from surveyor.graph.names import Names
-from surveyor.graph.places import Level
 from surveyor.web.suffixes import Suffixes, spelt
 
 SUFFIXES = Suffixes()
@@ -58,12 +58,12 @@ def read_from_the_right(name: str) -> bytes:
     return ".".join(reversed(name.split("."))).encode()
 
 
-def check(made: Condensed, names: list[str], links: set[tuple[int, int]], to: str) -> None:
+def check(made: CondensedGraph, names: list[str], links: set[tuple[int, int]], to: str) -> None:
     places = [place_of(name, to) for name in names]
     assert made.graph.names is not None
     known = list(made.graph.names)
     assert known == sorted({place for place in places if place}, key=read_from_the_right)
-    assert [known[at] if at >= 0 else "" for at in made.of.tolist()] == places
+    assert [known[at] if at >= 0 else "" for at in made.site_of.tolist()] == places
     expected = {(places[a], places[b]) for a, b in links if places[a] and places[b] and places[a] != places[b]}
     found = [(known[at], known[to]) for at in range(len(known)) for to in made.graph.links_of(at).tolist()]
     assert len(found) == len(set(found))
@@ -112,7 +112,7 @@ def test_from_pages_to_hosts_to_domains_is_from_pages_to_domains(web: tuple[list
     by_hosts = condense(hosts.graph, suffixes=SUFFIXES)
     at_once = condense(graph_of(*web), suffixes=SUFFIXES)
     assert by_hosts.graph == at_once.graph
-    assert np.append(by_hosts.of, -1)[hosts.of].tolist() == at_once.of.tolist()
+    assert np.append(by_hosts.site_of, -1)[hosts.site_of].tolist() == at_once.site_of.tolist()
     assert by_hosts.without_suffix == at_once.without_suffix
     assert by_hosts.without_host == 0
 
@@ -140,7 +140,7 @@ def test_in_bounded_memory_it_is_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(dict.fromkeys(told)) == ["finding hosts", "reading links", "merging", "turning round"]
     assert small.graph == whole.graph == Graph.open(tmp_path / "domains")
     assert dict(small.graph.provenance) == dict(whole.graph.provenance)
-    assert np.array_equal(small.of, whole.of)
+    assert np.array_equal(small.site_of, whole.site_of)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["domains", "pages"]
 
 
@@ -174,16 +174,16 @@ def test_mirrors_count_as_one() -> None:
 
 def test_what_cannot_be_condensed_is_said_in_a_sentence() -> None:
     nameless = Graph.from_arrays(np.array([0]), np.array([1]))
-    with pytest.raises(UsageError, match="this graph has no names, so the hosts of its pages are not known"):
+    with pytest.raises(UsageError, match="the graph has no names, so the hosts of its pages are unknown"):
         condense(nameless)
-    with pytest.raises(UsageError, match="no graph of 'pages'"):
+    with pytest.raises(UsageError, match="unknown level 'pages'"):
         condense(many(), "pages")  # type: ignore[arg-type]
 
 
 def test_an_empty_graph() -> None:
     made = condense(Graph(np.zeros(1, np.int64), np.empty(0, np.int32), names=Names.of([])))
-    assert (made.graph.pages, made.graph.links, made.of.size) == (0, 0, 0)
-    assert repr(made) == "Condensed(0 domains of 0 pages, 0 links)"
+    assert (made.graph.pages, made.graph.links, made.site_of.size) == (0, 0, 0)
+    assert repr(made) == "CondensedGraph(0 domains of 0 pages, 0 links)"
 
 
 @given(st.lists(st.binary(max_size=20) | st.text("ab", max_size=30).map(str.encode), max_size=40))

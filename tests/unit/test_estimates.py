@@ -97,7 +97,7 @@ def test_against_dense_systems(number: int) -> None:
     got = estimate(found, local, batch_of, "auto", tolerance=1e-12)
     # What leaves is known to 1e-6 only, and is squared.
     assert np.abs(got.scores - (1 - share) * copying - share * crawled).sum() <= 1e-5
-    assert list(got.returns.values()) == pytest.approx(list(factors), abs=1e-5)
+    assert list(got.return_factors.values()) == pytest.approx(list(factors), abs=1e-5)
     assert got.weights == {"copying": 1 - share, "crawled": share}
     assert got.scores.sum() == pytest.approx(1)
 
@@ -125,9 +125,10 @@ def test_returns_by_hand() -> None:
     # of 2. Of what is assumed, the second and third are 1, and the first is the square of the part that leaves.
     ranks = stationary(links & np.array([[1], [1], [1], [0], [0]], bool), np.full(5, 0.2))
     leaves = ranks[1] / 2 / (ranks[0] + ranks[1])
-    assert got.returns == pytest.approx({"local": (0.5 + leaves**2) / 1.5, "extra": 1.0, "unread": 1.0}, abs=1e-5)
+    expected = {"local": (0.5 + leaves**2) / 1.5, "extra": 1.0, "unfetched": 1.0}
+    assert got.return_factors == pytest.approx(expected, abs=1e-5)
     assert got.weights == {"copying": 0.0, "crawled": 1.0}
-    assert "1 pages read in 1 batches" in got.why
+    assert "1 pages fetched in 1 batches" in got.explanation
 
 
 def test_without_a_frontier_all_agree() -> None:
@@ -156,5 +157,5 @@ def test_nothing_local_and_a_wrong_name() -> None:
     found = build_crawled_graph(rows_of(np.zeros((2, 2), np.bool_)), np.array([0], np.int32))
     assert estimate(found, np.empty(0, np.int32), np.zeros(1, np.int64)).scores.size == 0
     assert estimate(found, np.zeros(1, np.int32), np.zeros(1, np.int64)).scores.tolist() == [1.0]
-    with pytest.raises(UsageError, match="no estimator 'best'"):
+    with pytest.raises(UsageError, match="unknown estimator 'best'"):
         estimate(found, np.zeros(1, np.int32), np.zeros(1, np.int64), "best")  # type: ignore[arg-type]

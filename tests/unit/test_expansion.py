@@ -10,7 +10,7 @@ import pytest
 import surveyor as sv
 from oracles import dense_pagerank
 from surveyor import Graph, UsageError
-from surveyor.estimate.community.known_graph import Plan, expand, rows_of
+from surveyor.estimate.community.known_graph import ExpansionPlan, expand, rows_of
 from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.rank.expansion import Expansion
@@ -41,7 +41,7 @@ def test_updated_ranks_are_those_recomputed_within_the_bound(select: str, tolera
         inside = truth[np.searchsorted(found.pages, LOCAL)]
         assert np.abs(expansion.local_ranks() - inside / inside.sum()).sum() <= 2 * expansion.error / inside.sum()
 
-    expand(WEB.graph, LOCAL, Plan(300, select, 60, tolerance=tolerance), watch=watch)  # type: ignore[arg-type]
+    expand(WEB.graph, LOCAL, ExpansionPlan(300, select, 60, tolerance=tolerance), watch=watch)  # type: ignore[arg-type]
     assert len(errors) == 6
     assert max(errors) > 0
 
@@ -51,7 +51,7 @@ def test_the_bound_holds_for_any_damping(damping: float) -> None:
     def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         assert np.abs(expansion.ranks(found) - recomputed(found, damping)).sum() <= expansion.error <= 1e-6
 
-    expand(WEB.graph, LOCAL, Plan(90, batch=30, damping=damping, tolerance=1e-6), watch=watch)
+    expand(WEB.graph, LOCAL, ExpansionPlan(90, batch=30, damping=damping, tolerance=1e-6), watch=watch)
 
 
 def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
@@ -59,7 +59,7 @@ def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
         truth = recomputed(found, 0.9999)
         assert np.abs(expansion.ranks(found) - truth).sum() <= expansion.error
 
-    done = expand(WEB.graph, LOCAL, Plan(40, batch=20, damping=0.9999), watch=watch)
+    done = expand(WEB.graph, LOCAL, ExpansionPlan(40, batch=20, damping=0.9999), watch=watch)
     assert max(one.error for one in done.rounds) > 1e-5  # more than was asked for, and it says so
 
 
@@ -69,7 +69,7 @@ def test_what_is_read_is_what_scores_say() -> None:
     def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         seen.append((found, expansion.scores(found)))
 
-    found = expand(WEB.graph, LOCAL, Plan(100, "flow", 25), watch=watch)
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(100, "flow", 25), watch=watch)
     assert found.extra.size == np.unique(found.extra).size == 100
     for step, (before, scores) in enumerate(seen[:-1]):
         chosen = found.extra[25 * step : 25 * step + 25]
@@ -81,7 +81,7 @@ def test_what_is_read_is_what_scores_say() -> None:
 
 
 def test_when_all_is_read_the_rank_is_the_global_one() -> None:
-    found = expand(WEB.graph, LOCAL, Plan(10**6, tolerance=1e-9))
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(10**6, tolerance=1e-9))
     reached = found.known.pages.size
     truth = sv.pagerank(Graph(found.known.indptr, found.known.indices), tolerance=1e-12).scores
     local = truth[np.searchsorted(found.known.pages, LOCAL)]
@@ -91,9 +91,10 @@ def test_when_all_is_read_the_rank_is_the_global_one() -> None:
 
 
 def test_seeds_change_ties_alone() -> None:
-    one, same, other = (expand(WEB.graph, LOCAL, Plan(60, "outlinks", 20, seed=seed)).extra for seed in (1, 1, 2))
+    plans = [ExpansionPlan(60, "outlinks", 20, seed=seed) for seed in (1, 1, 2)]
+    one, same, other = (expand(WEB.graph, LOCAL, plan).extra for plan in plans)
     assert one.tolist() == same.tolist() != other.tolist()
-    luck = [expand(WEB.graph, LOCAL, Plan(60, "random", 20, seed=seed)).extra.tolist() for seed in range(3)]
+    luck = [expand(WEB.graph, LOCAL, ExpansionPlan(60, "random", 20, seed=seed)).extra.tolist() for seed in range(3)]
     assert luck[0] != luck[1] != luck[2]
 
 
@@ -105,47 +106,47 @@ def test_each_round_draws_anew_and_passes_no_page_over_for_good() -> None:
     graph = Graph.from_arrays(ends[:, 0], ends[:, 1], 1101)
     first = 0
     for seed in range(40):  # with 50 of the first hundred and 500 others to draw from in the second round
-        found = expand(graph, np.array([0], np.int32), Plan(100, "random", 50, seed=seed))
+        found = expand(graph, np.array([0], np.int32), ExpansionPlan(100, "random", 50, seed=seed))
         first += int((found.extra[50:] <= 100).sum())
     assert 130 < first < 240  # 50 × 50/550 a seed on average, 182 in all, with a spread of 12
 
 
 def test_pages_gone_are_replaced_and_counted() -> None:
     gone = np.zeros(WEB.graph.pages, np.bool_)
-    plain = expand(WEB.graph, LOCAL, Plan(40, batch=20))
+    plain = expand(WEB.graph, LOCAL, ExpansionPlan(40, batch=20))
     gone[plain.extra[:7]] = True
-    found = expand(WEB.graph, LOCAL, Plan(100, batch=20), gone=gone)
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(100, batch=20), gone=gone)
     assert found.extra[:20].tolist() == plain.extra[:20].tolist()
-    assert [one.asked for one in found.rounds[:2]] == [0, 27]
-    assert [one.read for one in found.rounds[:2]] == [0, 20]
+    assert [one.requested for one in found.rounds[:2]] == [0, 27]
+    assert [one.fetched for one in found.rounds[:2]] == [0, 20]
     assert found.extra.size == 100
-    assert found.rounds[-1].read == 93
+    assert found.rounds[-1].fetched == 93
 
 
-def test_pages_that_are_shut_are_never_asked_for() -> None:
-    plain = expand(WEB.graph, LOCAL, Plan(40, batch=20))
-    shut = np.zeros(WEB.graph.pages, np.bool_)
-    shut[plain.extra] = True
-    found = expand(WEB.graph, LOCAL, Plan(40, batch=20), shut=shut)
+def test_blocked_pages_are_never_requested() -> None:
+    plain = expand(WEB.graph, LOCAL, ExpansionPlan(40, batch=20))
+    blocked = np.zeros(WEB.graph.pages, np.bool_)
+    blocked[plain.extra] = True
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(40, batch=20), blocked=blocked)
     assert not np.isin(found.extra, plain.extra).any()
 
 
 def test_ranks_that_stand_still_end_it() -> None:
-    found = expand(WEB.graph, LOCAL, Plan(10**6, batch=5, still=3.0))
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(10**6, batch=5, stable=3.0))
     assert len(found.rounds) == 4  # the start and three that moved less
-    assert expand(WEB.graph, LOCAL, Plan(100, batch=20, still=0.0)).extra.size == 100
+    assert expand(WEB.graph, LOCAL, ExpansionPlan(100, batch=20, stable=0.0)).extra.size == 100
 
 
 def test_pages_read_before_cost_nothing() -> None:
-    before = expand(WEB.graph, LOCAL, Plan(40, batch=20)).extra
-    found = expand(WEB.graph, LOCAL, Plan(20, batch=20), start=before)
+    before = expand(WEB.graph, LOCAL, ExpansionPlan(40, batch=20)).extra
+    found = expand(WEB.graph, LOCAL, ExpansionPlan(20, batch=20), start=before)
     assert found.known.pages.size == LOCAL.size + 60
     assert (found.batch_of > 0).sum() == 20
     assert not np.isin(found.extra, before).any()
 
 
-def test_unknown_selection_is_told() -> None:
-    with pytest.raises(UsageError, match="no selection 'best'"):
+def test_unknown_selection() -> None:
+    with pytest.raises(UsageError, match="unknown select 'best'"):
         Expansion(LOCAL, "best")  # type: ignore[arg-type]
 
 

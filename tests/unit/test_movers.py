@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Method = Literal["crawled", "frontier"]
 
 
-def told_by(graph: Graph, read: Array | Any) -> CrawledGraph:
+def known_links(graph: Graph, read: Array | Any) -> CrawledGraph:
     return build_crawled_graph(
         Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices), np.flatnonzero(read).astype(np.int32)
     )
@@ -61,7 +61,7 @@ def domains(draw: st.DrawFn) -> tuple[CrawledGraph, Array, Array]:
     kinds[draw(st.integers(0, graph.pages - 1))] = "local"
     read = np.array([kind != "not read" for kind in kinds])
     inside = np.array([kind == "local" for kind in kinds])[read]
-    found = told_by(graph, read)
+    found = known_links(graph, read)
     return found, inside, found.leaving.astype(np.float64)
 
 
@@ -80,15 +80,15 @@ def test_movers_are_those_of_a_dense_solve(
     flow = damping * ranks * links[:, target].sum(axis=1) / np.maximum(links.sum(axis=1) + leaving, 1)
     flow[inside] = 0
     told = movers(found, ranks, local, page, 100, damping=damping, method=method)
-    assert {mover.place for mover in told} == set(np.flatnonzero(flow).tolist())
+    assert {mover.index for mover in told} == set(np.flatnonzero(flow).tolist())
     assert [mover.flow for mover in told] == sorted((mover.flow for mover in told), reverse=True)
     shares = ranks[inside] / ranks[inside].sum()
     for mover in told:
-        assert mover.page == found.pages[mover.place]
-        assert mover.flow == pytest.approx(flow[mover.place], rel=1e-12)
-        change = shares_without(links, leaving, damping, inside, mover.place) - shares
+        assert mover.page == found.pages[mover.index]
+        assert mover.flow == pytest.approx(flow[mover.index], rel=1e-12)
+        change = shares_without(links, leaving, damping, inside, mover.index) - shares
         truth = np.abs(change).sum() / 2 if page is None else change[local.tolist().index(page)]
-        assert abs(mover.moves - truth) <= mover.error + 1e-12
+        assert abs(mover.change - truth) <= mover.error + 1e-12
         assert mover.error <= 1e-4 * mover.flow / ranks[inside].sum() + 1e-9
 
 
@@ -96,7 +96,7 @@ def test_ranks_are_those_of_the_solver_without_the_links() -> None:
     """The same as ranking the pages read again, whole, with every page without links going anywhere."""
     graph = random_web(600, 5000, 3)
     read = np.random.default_rng(1).random(600) < 0.7
-    found = told_by(graph, read)
+    found = known_links(graph, read)
     inside = np.zeros(found.pages.size, np.bool_)
     inside[:120] = True
     ranks = pagerank(Graph(found.indptr, found.indices), tolerance=1e-13).scores
@@ -105,24 +105,24 @@ def test_ranks_are_those_of_the_solver_without_the_links() -> None:
     assert len(told) == 5
     for mover in told:
         owners = np.repeat(np.arange(found.pages.size), found.degrees)
-        stays = ~((owners == mover.place) & inside[found.indices])
+        stays = ~((owners == mover.index) & inside[found.indices])
         fewer = Graph.from_arrays(owners[stays], found.indices[stays], found.pages.size)
         again = pagerank(fewer, tolerance=1e-13).scores
         change = again[page] / again[inside].sum() - ranks[page] / ranks[inside].sum()
-        assert abs(mover.moves - change) <= mover.error + 1e-11
+        assert abs(mover.change - change) <= mover.error + 1e-11
         assert abs(change) > 10 * mover.error  # it says something
 
 
 def test_a_page_outside_that_all_rank_comes_from() -> None:
     """0 and 1 are local, 2 is outside and links to 0 alone: without it both are alike."""
-    found = told_by(Graph.from_arrays(np.array([2]), np.array([0]), 3), np.ones(3, np.bool_))
+    found = known_links(Graph.from_arrays(np.array([2]), np.array([0]), 3), np.ones(3, np.bool_))
     ranks = np.array([1.85, 1, 1]) / 3.85
     (mover,) = movers(found, ranks, np.array([0, 1]), 0)
-    assert (mover.page, mover.place) == (2, 2)
+    assert (mover.page, mover.index) == (2, 2)
     assert mover.flow == pytest.approx(0.85 / 3.85)
-    assert mover.moves == pytest.approx(0.5 - 1.85 / 2.85)
+    assert mover.change == pytest.approx(0.5 - 1.85 / 2.85)
     (of_all,) = movers(found, ranks, np.array([0, 1]))
-    assert of_all.moves == pytest.approx(1.85 / 2.85 - 0.5)
+    assert of_all.change == pytest.approx(1.85 / 2.85 - 0.5)
     assert movers(found, ranks, np.array([0, 1]), 1) == []
     assert movers(found, ranks, np.array([0, 1]), count=0) == []
     assert movers(found, ranks, np.arange(3)) == []
@@ -131,21 +131,21 @@ def test_a_page_outside_that_all_rank_comes_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("options", "message"),
     [
-        ({"ranks": [0.5, 0.5]}, "ranks of shape"),
+        ({"ranks": [0.5, 0.5]}, "ranks must have one entry per fetched page"),
         ({"ranks": [0.5, math.nan, 0.5]}, "finite"),
-        ({"ranks": [0.5, 0.0, 0.5]}, "above 0"),
-        ({"local": np.array([], np.int64)}, "no page is local"),
+        ({"ranks": [0.5, 0.0, 0.5]}, "greater than 0"),
+        ({"local": np.array([], np.int64)}, "local names no page"),
         ({"local": np.array([3])}, "no page 3"),
-        ({"page": 2}, "place 2 is not that of a local page"),
-        ({"page": -3}, "place -3"),
+        ({"page": 2}, "page 2 is not the index of a local page"),
+        ({"page": -3}, "page -3"),
         ({"damping": 1.0}, "damping is 1"),
-        ({"count": -1}, "-1 pages cannot be listed"),
+        ({"count": -1}, "count must be at least 0, got -1"),
         ({"method": "auto"}, "choose crawled or frontier"),
     ],
 )
-def test_wrong_input_is_refused(settings: dict[str, Any], said: str) -> None:
-    found = told_by(Graph.from_arrays(np.array([2]), np.array([0]), 3), np.ones(3, np.bool_))
-    with pytest.raises(UsageError, match=said):
-        movers(**({"known": found, "ranks": [0.4, 0.3, 0.3], "local": np.array([0, 1])} | settings))
+def test_invalid_options(options: dict[str, Any], message: str) -> None:
+    found = known_links(Graph.from_arrays(np.array([2]), np.array([0]), 3), np.ones(3, np.bool_))
+    with pytest.raises(UsageError, match=message):
+        movers(**({"known": found, "ranks": [0.4, 0.3, 0.3], "local": np.array([0, 1])} | options))

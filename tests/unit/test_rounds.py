@@ -13,7 +13,7 @@ from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl
 from surveyor.crawler.strategies import by_name
-from surveyor.estimate.community.known_graph import Plan, expand
+from surveyor.estimate.community.known_graph import ExpansionPlan, expand
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.outcome import Outcome
@@ -66,12 +66,12 @@ def test_the_loop_reads_what_the_simulation_reads(strategy: str) -> None:
     name, _, rest = strategy.partition(":")
     crawl, asked = crawled(f"{name}:{NUMBERS}{',' * bool(rest)}{rest}")
     select = rest.partition("=")[2] or name
-    plan = Plan(90, select, 20, seed=SEED)  # type: ignore[arg-type]
+    plan = ExpansionPlan(90, select, 20, seed=SEED)  # type: ignore[arg-type]
     found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), plan)
     assert asked == found.extra.tolist()
     told = crawl.strategy.rounds  # type: ignore[attr-defined]
-    assert [(one.read, one.asked) for one in found.rounds] == [one[:2] for one in told]
-    assert [one.moved for one in found.rounds] == pytest.approx([one[2] for one in told], rel=1e-9)
+    assert [(one.fetched, one.requested) for one in found.rounds] == [one[:2] for one in told]
+    assert [one.change for one in found.rounds] == pytest.approx([one[2] for one in told], rel=1e-9)
 
 
 def test_the_order_of_answers_does_not_matter() -> None:
@@ -89,9 +89,9 @@ def test_a_page_that_is_gone_is_replaced_and_counts(order: int) -> None:
     gone = np.zeros(GRAPH.pages, np.bool_)
     gone[[*plain[:5], *plain[30:33]]] = True
     crawl, asked = crawled(f"complement:{NUMBERS}", frozenset(np.flatnonzero(gone).tolist()), order)
-    found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), Plan(90, batch=20, seed=SEED), gone=gone)
+    found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), ExpansionPlan(90, batch=20, seed=SEED), gone=gone)
     told = crawl.strategy.rounds  # type: ignore[attr-defined]
-    assert [one[:2] for one in told] == [(one.read, one.asked) for one in found.rounds]
+    assert [one[:2] for one in told] == [(one.fetched, one.requested) for one in found.rounds]
     ends = [one[1] for one in told]
     for begin, end in pairwise(ends):
         assert sorted(asked[begin:end]) == sorted(found.extra[begin:end].tolist())
@@ -148,10 +148,10 @@ def test_frozen_in_the_middle_of_a_round_it_goes_on_the_same() -> None:
     [
         ("complement:local=x", "must be a whole number"),
         ("complement:locals=3", "which means nothing"),
-        ("rounds:best", "no selection 'best'"),
+        ("rounds:best", "unknown select 'best'"),
         ("complement:local=5,start=3", "do not fit"),
         ("flow:batch=-1", "do not fit"),
-        ("complement:still=nan", "do not fit"),
+        ("complement:stable=nan", "do not fit"),
     ],
 )
 def test_wrong_numbers_are_told(text: str, told: str) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor import Graph, explain, pagerank
+from surveyor.graph.hosts_and_domains import hosts_of
 from surveyor.graph.names import Names
-from surveyor.graph.sites import hosts_of
 from surveyor.rank.explain import Explanation, Template, find_templates
 from webs import random_web
 

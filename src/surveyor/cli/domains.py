@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surveyor.arrays import IntArray
     from surveyor.cli.output import Output
     from surveyor.crawler.budgets import Plan
-    from surveyor.graph.condense import Condensed
+    from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.csr import Graph
     from surveyor.graph.names import Names
     from surveyor.rank.spam import Labels
@@ -258,7 +258,7 @@ def _open_source(output: Output, path: str, stack: ExitStack, memory: int | None
     from surveyor.graph.formats import build_graph
 
     folder = _temporary_folder(stack) / "graph"
-    with output.progress() as progress, options.format_means("`surveyor graph build --format`"):
+    with output.progress() as progress, options.format_means("`surveyor graph build --input-format`"):
         graph = build_graph(path, folder, memory=memory // 2, progress=progress)
     output.graph_notes(graph)
     return DomainSource(graph, str(folder))
@@ -273,14 +273,14 @@ def _has_urls(names: Names) -> bool:
     return any("://" in names[node] for node in range(0, len(names), max(1, len(names) // CHECKED_NAMES)))
 
 
-def _print_condensed(output: Output, condensed: Condensed) -> None:
-    from surveyor.report.graphs import condensed_with_care
+def _print_condensed(output: Output, condensed: CondensedGraph) -> None:
+    from surveyor.report.graphs import condensed_warnings
     from surveyor.report.numbers import counted
 
-    number = int(condensed.of.size)
+    number = int(condensed.site_of.size)
     verb = "is" if number == 1 else "are"
     output.info(f"{counted(number, 'name')} {verb} on {counted(condensed.graph.pages, 'domain')}")
-    for line in condensed_with_care(condensed):
+    for line in condensed_warnings(condensed):
         output.warn(line)
 
 

@@ -56,7 +56,7 @@ def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
     from surveyor.cli.options import format_means
     from surveyor.graph.formats import read_graph
 
-    with output.progress() as progress, format_means("`surveyor graph build --format`"):
+    with output.progress() as progress, format_means("`surveyor graph build --input-format`"):
         graph = read_graph(path, threads=threads, progress=progress)
     if not Path(path).is_dir():
         output.graph_notes(graph)

@@ -17,10 +17,10 @@ Table = dict[str, tuple[str, str]]  # name -> (module or module:function, one li
 
 GROUPS: dict[str, Table] = {  # commands that have commands
     "graph": {
-        "build": ("graph_build", "Turn a file of links, or a made-up web, into a graph folder."),
-        "info": ("graph_info", "Show what a graph holds and where it came from."),
-        "convert": ("graph_convert", "Write a graph in another format."),
-        "condense": ("graph_condense", "Turn a graph of pages, or a survey, into one of hosts or domains."),
+        "build": ("graph:build", "Build a graph folder from a file of links, a survey or a synthetic web."),
+        "info": ("graph:info", "Show pages, links, degrees, size and source of a graph."),
+        "convert": ("graph:convert", "Convert a graph to another format."),
+        "condense": ("graph:condense", "Condense a graph or survey to its hosts or domains."),
     },
     "topic": {
         "train": ("topic:train", "Train a topic classifier from pages on and off topic."),
@@ -42,7 +42,7 @@ COMMANDS: Table = {
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("top", "List the best pages."),
     "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
-    "community": ("community", "Estimate how the web around some pages ranks them, from few pages outside."),
+    "community": ("community", "Estimate the global rank of local pages from few pages around them."),
     "sample": ("sample", "Sample the pages on a topic by random walks, and estimate shares and means over them."),
     "topic": ("", "Train and test topic classifiers for samples."),
     "explain": ("explain", "Show where the score of a page comes from."),

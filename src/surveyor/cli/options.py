@@ -138,13 +138,13 @@ def format_option(name: str, what: str) -> Callable[[Function], Function]:
 
 @contextmanager
 def format_means(option: str) -> Iterator[None]:
-    """Let hints of the library, which say --format, name the option of this command."""
+    """Replace --input-format in hints of the library by the option of this command."""
     from surveyor.errors import SurveyorError
 
     try:
         yield
     except SurveyorError as error:
-        error.hint = re.sub(r"(?<!build )--format(?![-\w])", option, error.hint)
+        error.hint = re.sub(r"(?<!build )--input-format", option, error.hint)
         raise
 
 

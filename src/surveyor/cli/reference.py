@@ -72,7 +72,7 @@ and `command`.
 | `source` | `graph convert` | what was read |
 | `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and how long it took |
 | `named`, `provenance` | `graph build`, `graph info` | whether pages have names; where the graph came from |
-| `pages_without_links`, `pages_without_in_links` | `graph info` | counts |
+| `pages_without_out_links`, `pages_without_in_links` | `graph info` | counts |
 | `mean_links`, `max_links`, `max_in_links` | `graph info` | of one page |
 | `bytes`, `verified` | `graph info` | size on disk; whether checksums were compared |
 | `ranking` | `rank`, `top`, `explain` | an object: |
@@ -104,22 +104,23 @@ and `command`.
 | – `without` | | without the links of templates, ranked again: `links` (gone), `share`, `error` (proven), |
 | | | `position`, `best` and `worst` (proven); null if there are none |
 | – `origins`, `other_origins` | | where the readers who came here had started; they sum to 1 |
-| `source`, `local`, `local_pages`, `asked`, `read` | `community` | the graph or survey, the rule, local pages, pages |
-| | | outside asked for and read |
-| `ending`, `notes` | `community` | spent, still, exhausted or nothing; what else there is to say |
-| `select`, `damping`, `rng` | `community` | how pages were chosen |
-| `rounds` | `community` | a list; each has `read`, `asked`, `moved` (L1) and `seconds` |
-| `estimator_asked`, `estimator`, `why`, `weights` | `community` | the estimate, and how it came about |
-| `solver_error` | `community` | the proven error of the solving, which says nothing of the truth |
-| `moved`, `unsettled`, `disagreement` | `community` | L1: from the local rank; sum of the spread (no bound; null |
-| | | with less than two rounds); between `crawled` and `frontier` |
-| `pages` | `community` | each: `page`, `name`, `position`, `share`, `local_position`, `local_share`, `moved` (places |
-| | | gained), `spread`, `true_share` |
-| `movers` | `community` | pages outside: `page`, `name`, `flow` (rank sent), `moves`, `error` (of `moves`) |
+| `source`, `local`, `local_pages`, `requested`, `fetched` | `community` | the graph or survey, the rule, numbers of |
+| | | local pages, requested pages and fetched pages |
+| `ending` | `community` | complete, stable, exhausted, no_frontier or interrupted |
+| `notes` | `community` | remarks, such as missing local pages |
+| `select`, `damping`, `rng` | `community` | parameters |
+| `rounds` | `community` | a list; each has `fetched`, `requested`, `change` (L1) and `seconds` |
+| `estimator_requested`, `estimator`, `explanation`, `weights` | `community` | the estimate and its parts |
+| `solver_error` | `community` | the proven error of the solver; no bound is known for the estimate |
+| `distance`, `disagreement` | `community` | L1 distance from the local rank; of `crawled` from `frontier` |
+| `total_standard_error` | `community` | sum of the standard errors; null with fewer than two rounds |
+| `pages` | `community` | each: `page`, `name`, `position`, `share`, `local_position`, `local_share`, `change` |
+| | | (positions gained), `standard_error`, `true_share` |
+| `movers` | `community` | outside pages: `page`, `name`, `flow` (rank sent), `change`, `error` (of `change`) |
 | `explained` | `community --explain` | one of `pages`, with its `movers` and `local_links`: local `pages` that link |
-| | | to it, their `links`, and `leaving`: what local rank takes them to send, and goes out of the domain |
-| `compared` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
-| `errors` | `community --truth` | L1 distance of `crawled` from the truth as each round began |
+| | | to it, their `links`, and `leaving`, the share of the rank that leaves the domain instead |
+| `comparison` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
+| `errors` | `community --truth` | L1 distance of `crawled` from the true rank at the start of each round |
 | `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | where the model is, what it is, on how many pages it |
 | | | was trained, how many words count, what it decides by summed up |
 | `quality` | `topic train`, `topic test` | `hits`, `false`, `missed`, `passed`; `precision`, `recall`, `f1`, |

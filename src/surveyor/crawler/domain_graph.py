@@ -23,10 +23,10 @@ from surveyor.arrays import BoolArray, IdArray, IntArray, KeyArray
 from surveyor.crawler.replay import URL
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.responses import LEFT
-from surveyor.graph.condense import NAMES, Condensed, provenance, sizes_of
+from surveyor.graph.condense import NAMES, CondensedGraph, provenance, sizes_of
 from surveyor.graph.csr import Graph
+from surveyor.graph.hosts_and_domains import Level, SiteIndex
 from surveyor.graph.names import Names
-from surveyor.graph.places import Level, Places
 from surveyor.outcome import Visit
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.journal import Journal
@@ -46,13 +46,13 @@ Run = tuple[KeyArray, IntArray]  # sorted keys, and how many pages have each
 class DomainGraph:
     """Host or domain graph, built incrementally from visits in order."""
 
-    def __init__(self, to: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False) -> None:
-        self._to, self._suffixes, self._nofollow = to, suffixes, nofollow
+    def __init__(self, level: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False) -> None:
+        self._level, self._suffixes, self._nofollow = level, suffixes, nofollow
         self._begin()
 
     def _begin(self) -> None:
-        self._places = Places(self._to, self._suffixes)
-        self._suffixes = self._places.suffixes
+        self._sites = SiteIndex(self._level, self._suffixes)
+        self._suffixes = self._sites.suffixes
         self._at: IdArray = np.empty(0, np.int32)  # host or domain of each page
         self._moves: IdArray = np.empty(0, np.int32)  # where each page moved to, or itself
         self._read: BoolArray = np.empty(0, np.bool_)  # for each page, whether its links are counted
@@ -70,7 +70,7 @@ class DomainGraph:
                     f"some pages after {self._at.size:,} have no URLs", hint="restore the survey from a copy"
                 )
             first = self._at.size
-            self._at = np.concatenate([self._at, self._places.of(Names.of(some))])
+            self._at = np.concatenate([self._at, self._sites.sites_of(Names.of(some))])
             self._moves = np.concatenate([self._moves, np.arange(first, self._at.size, dtype=np.int32)])
             self._read = np.concatenate([self._read, np.zeros(len(some), np.bool_)])
 
@@ -102,25 +102,25 @@ class DomainGraph:
                 progress("reading visits", number, end, "visits")
         self.position = end
 
-    def snapshot(self, source: str = "") -> Condensed:
+    def snapshot(self, source: str = "") -> CondensedGraph:
         """Return the current graph; `source` is recorded in its provenance."""
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
         keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
         at = self._at[_settled(self._moves)]
         kept = np.unique(at[at >= 0]).astype(np.int64)
-        names, new = self._places.in_order(kept)
+        names, new = self._sites.in_order(kept)
         of: IdArray = new[at]
         sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
-        origin = provenance(self._places, of, {"source": source} if source else {})
-        strange = int(np.isin(kept, self._places.without_suffix).sum())
-        if self._to == "domains":
+        origin = provenance(self._sites, of, {"source": source} if source else {})
+        strange = int(np.isin(kept, self._sites.without_suffix).sum())
+        if self._level == "domains":
             origin["hosts_under_no_suffix"] = strange
         origin |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
         graph = Graph(made.indptr, made.indices, names=names, provenance=origin)
-        return Condensed(graph, of, sizes_of(of, len(names)), self._to, strange)
+        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, strange)
 
     def _put(self, visit: Visit, sign: int) -> None:
         lists = [visit.links, visit.out_of_scope, *([visit.nofollow] if self._nofollow else [])]

@@ -1,12 +1,12 @@
 """Condense a page graph to a graph of hosts or registrable domains.
 
-Place x links to place y ≠ x if some page of x links to some page of y; multiple links are merged into one. All places
-of the graph are kept, also those without links. Their ids follow their names in reversed label order (`org.example`),
-as in Common Crawl's graphs: ties of scores are broken by id.
+Site x links to site y ≠ x if some page of x links to some page of y; multiple links are merged into one. All sites
+(hosts or domains) are kept, also those without links. Their ids follow their names in reversed label order
+(`org.example`), as in Common Crawl's graphs: ties of scores are broken by id.
 
     >>> pages = Graph.from_edges([("https://www.a.example.org/1", "http://b.co.uk/"), ("http://b.co.uk/", "b.co.uk")])
     >>> domains = condense(pages)
-    >>> list(domains.graph.names), domains.graph.links_of(1).tolist(), domains.of.tolist()
+    >>> list(domains.graph.names), domains.graph.links_of(1).tolist(), domains.site_of.tolist()
     (['example.org', 'b.co.uk'], [], [0, 1, 1])
 
 Links are mapped in blocks and sorted as in `build`: with a folder, in bounded memory. In addition it takes 4 bytes per
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from surveyor.errors import UsageError
 from surveyor.graph.build import Builder
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder, check_free
+from surveyor.graph.hosts_and_domains import Level, SiteIndex
 from surveyor.graph.names import Names
-from surveyor.graph.places import Level, Places
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.web.suffixes import Suffixes
 
@@ -37,71 +37,81 @@ LINKS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Condensed:
+class CondensedGraph:
     """A graph of hosts or domains, and the host or domain of each page."""
 
     graph: Graph  # its pages are the hosts or domains
-    of: IdArray  # id of the host or domain of each page, -1 if it has none
+    site_of: IdArray  # id of the host or domain of each page, -1 if it has none
     sizes: IntArray  # number of pages of each host or domain
-    to: Level
+    level: Level
     without_suffix: int  # hosts under no known suffix; each is its own domain
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", read_only(self.of))
+        object.__setattr__(self, "site_of", read_only(self.site_of))
         object.__setattr__(self, "sizes", read_only(self.sizes))
 
     @property
     def without_host(self) -> int:
         """The number of pages whose names are neither URLs nor host names; they and their links are left out."""
-        return int(self.of.size - self.sizes.sum())
+        return int(self.site_of.size - self.sizes.sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values."""
         return {
-            self.to: self.graph.pages, "links": self.graph.links, "pages": int(self.of.size),
-            "without_host": self.without_host, "without_suffix": self.without_suffix,
+            self.level: self.graph.pages,
+            "links": self.graph.links,
+            "pages": int(self.site_of.size),
+            "without_host": self.without_host,
+            "without_suffix": self.without_suffix,
             "provenance": dict(self.graph.provenance),
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
-        return f"Condensed({self.graph.pages:,} {self.to} of {self.of.size:,} pages, {self.graph.links:,} links)"
+        sites = f"{self.graph.pages:,} {self.level} of {self.site_of.size:,} pages"
+        return f"CondensedGraph({sites}, {self.graph.links:,} links)"
+
+
+class CondenseOptions(TypedDict, total=False):
+    """Options of `condense`."""
+
+    suffixes: Suffixes | None  # public suffix list; by default the bundled one
+    aliases: Mapping[str, str] | None  # a host or domain, and the one it counts as, such as a mirror and its original
+    folder: Path | str | None  # write the graph there, in bounded memory
+    replace: bool  # an existing graph in that folder
+    memory: int | None  # bytes for links; default 1 GiB
 
 
 def condense(
     graph: Graph,
-    to: Level = "domains",
+    level: Level = "domains",
     *,
-    suffixes: Suffixes | None = None,
-    aliases: Mapping[str, str] | None = None,
-    folder: Path | str | None = None,
-    replace: bool = False,
-    memory: int | None = 1 << 30,
     progress: ProgressCallback = silent,
-) -> Condensed:
+    **options: Unpack[CondenseOptions],
+) -> CondensedGraph:
     """Build the graph of hosts or domains of a graph whose pages have URLs or host names as names.
 
-    `aliases` maps a host or domain to the one it counts as, such as a mirror to its original. With `folder` the graph
-    is written there, and about `memory` bytes are used for links.
+    Options: `suffixes`, `aliases`, `folder`, `replace`, `memory` (see `CondenseOptions`).
     """
     if graph.names is None:
         raise UsageError(
-            "this graph has no names, so the hosts of its pages are not known",
+            "the graph has no names, so the hosts of its pages are unknown",
             hint="build it from links between URLs or host names",
         )
+    folder, replace = options.get("folder"), options.get("replace", False)
     target = None if folder is None else Path(folder)
     if target is not None:
         check_free(target, replace=replace)
-    places = Places(to, suffixes, aliases)
-    of = np.empty(graph.pages, np.int32)
+    sites = SiteIndex(level, options.get("suffixes"), options.get("aliases"))
+    site_of = np.empty(graph.pages, np.int32)
     for first, some in blocks(graph.names):
-        of[first : first + len(some)] = places.of(some)
+        site_of[first : first + len(some)] = sites.sites_of(some)
         progress("finding hosts", first + len(some), graph.pages, "pages")
-    names, new = places.in_order()
-    of = new[of]
-    about = provenance(places, of, graph.provenance) | {"pages_read": graph.pages, "links_read": graph.links}
-    with Builder(memory=memory, scratch=None if target is None else target.parent) as builder:
+    names, new = sites.in_order()
+    site_of = new[site_of]
+    about = provenance(sites, site_of, graph.provenance) | {"pages_read": graph.pages, "links_read": graph.links}
+    with Builder(memory=options.get("memory", 1 << 30), scratch=None if target is None else target.parent) as builder:
         lost = 0
-        for done, sources, targets in _mapped(graph, of):
+        for done, sources, targets in _mapped(graph, site_of):
             known = (sources >= 0) & (targets >= 0)
             across = known & (sources != targets)
             lost += int(known.size - np.count_nonzero(known))
@@ -116,7 +126,8 @@ def condense(
             small = build_folder(
                 builder, target, nodes=len(names), names=names, provenance=about, replace=replace, progress=progress
             )
-    return Condensed(small, of, sizes_of(of, len(names)), to, int(about.get("hosts_under_no_suffix", 0)))
+    sizes, unlisted = sizes_of(site_of, len(names)), int(about.get("hosts_under_no_suffix", 0))
+    return CondensedGraph(small, site_of, sizes, level, unlisted)
 
 
 def blocks(names: Names) -> Iterator[tuple[int, Names]]:
@@ -126,25 +137,25 @@ def blocks(names: Names) -> Iterator[tuple[int, Names]]:
         yield first, Names(offsets - offsets[0], names.blob[offsets[0] : offsets[-1]])
 
 
-def sizes_of(of: IdArray, places: int) -> IntArray:
-    """Count the pages of each place."""
-    return np.bincount(of[of >= 0], minlength=places).astype(np.int64)
+def sizes_of(site_of: IdArray, sites: int) -> IntArray:
+    """Count the pages of each site."""
+    return np.bincount(site_of[site_of >= 0], minlength=sites).astype(np.int64)
 
 
-def provenance(places: Places, of: IdArray, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe how places were derived, and count the names and hosts for which there is none."""
+def provenance(sites: SiteIndex, site_of: IdArray, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe how sites were derived, and count the names without a host and the hosts without a known suffix."""
     about: dict[str, Any] = {name: before[name] for name in ("source", "synthetic", "rng", "notes") if name in before}
-    about |= {"condensed_to": places.to, "names_without_host": int(np.count_nonzero(of < 0))}
-    if places.suffixes is not None:
-        about |= {"suffixes": places.suffixes.about, "hosts_under_no_suffix": int(places.without_suffix.size)}
+    about |= {"condensed_to": sites.level, "names_without_host": int(np.count_nonzero(site_of < 0))}
+    if sites.suffixes is not None:
+        about |= {"suffixes": sites.suffixes.about, "hosts_under_no_suffix": int(sites.without_suffix.size)}
     return about
 
 
-def _mapped(graph: Graph, of: IdArray) -> Iterator[tuple[int, IdArray, IdArray]]:
-    """Yield the number of links read so far, and the places of both ends of the latest block."""
+def _mapped(graph: Graph, site_of: IdArray) -> Iterator[tuple[int, IdArray, IdArray]]:
+    """Yield the number of links read so far, and the sites of both ends of the latest block."""
     for start in range(0, graph.links, LINKS):
         stop = min(start + LINKS, graph.links)
         first = int(np.searchsorted(graph.indptr, start, "right")) - 1
         last = int(np.searchsorted(graph.indptr, stop))
         bounds: IntArray = np.clip(graph.indptr[first : last + 1], start, stop)
-        yield stop, np.repeat(of[first:last], bounds[1:] - bounds[:-1]), of[graph.indices[start:stop]]
+        yield stop, np.repeat(site_of[first:last], bounds[1:] - bounds[:-1]), site_of[graph.indices[start:stop]]

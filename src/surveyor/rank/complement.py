@@ -1,14 +1,14 @@
 """Score the pages of the frontier by their influence on local ranks: SC-SELECT of Davis and Dhillon, and others.
 
-Each score is one number per page of the frontier; pages with larger scores should be read first. All take time linear
-in the links of the pages read:
+Each score is one number per page of the frontier; pages with larger scores should be fetched first. All take time
+linear in the links of the fetched pages:
 
-- `complement`: how much reading the page would change the ranks of the local pages if its links were like the average
+- `complement`: how much fetching the page would change the ranks of the local pages if its links were like the average
   link (stochastic complementation). The paper's algorithm tests `x > 0` where x is never above 0, and leaves out
   dangling pages; both are fixed here, and the sum is exact where the paper uses the nearest entry of a table.
 - `flow`: the rank that would flow to it, Σ f / (links + 1) over the pages that link to it (PF-SELECT).
 - `cho`: the same without the additional link (Cho, Garcia-Molina and Page 1998).
-- `outlinks`: the number of read pages that link to it.
+- `outlinks`: the number of fetched pages that link to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.kernels.thread_pool import ThreadPool
 
-BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all pages read
+BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all fetched pages
 KEYS = 20061  # arbitrary seed of the random keys that distinguish sets of parents
 
 
@@ -37,9 +37,9 @@ def complement(
 
     Parameters
     ----------
-    ranks : PageRank of the pages read, by index, summing to 1; `local` marks the local ones.
-    teleport, newcomer : the teleport distribution over the pages read (uniform by default), and the teleport share of
-        a newly read page (the uniform share by default).
+    ranks : PageRank of the fetched pages, by index, summing to 1; `local` marks the local ones.
+    teleport, newcomer : the teleport distribution over the fetched pages (uniform by default), and the teleport share
+        of a newly fetched page (the uniform share by default).
     """
     from surveyor.kernels import crawled_graph as kernels
 
@@ -83,7 +83,7 @@ def flow(known: CrawledGraph, ranks: FloatArray, plus: float = 1.0) -> FloatArra
 
 
 def outlinks(known: CrawledGraph) -> FloatArray:
-    """Return the number of read pages that link to each page of the frontier."""
+    """Return the number of fetched pages that link to each page of the frontier."""
     return np.diff(known.parents_indptr).astype(np.float64)
 
 

@@ -1,9 +1,9 @@
-"""Ranks of a local domain that is expanded page by page into the surrounding web, and which pages to read next.
+"""Ranks of a local domain that is expanded page by page into the surrounding web, and the pages to fetch next.
 
-FindGlobalPR (Davis and Dhillon, KDD 2006) alternates between ranking the pages read and reading the pages of the
-frontier that matter most to the local ones. Each time only what changed is ranked again. The ranks solve a system that
-leaks at pages without links and in which every page gets 1 in addition to its links; new pages leave this 1 unchanged,
-so old ranks remain a good start. With ρ the residual, the change of one more update, and n pages,
+FindGlobalPR (Davis and Dhillon, KDD 2006) alternates between ranking the fetched pages and fetching the frontier pages
+that affect the local ranks most. Each time only changes are ranked again. The ranks solve a system that leaks at pages
+without links and in which every page gets 1 in addition to its links; new pages leave this 1 unchanged, so old ranks
+remain a good start. With ρ the residual, the change of one more update, and n pages,
 
     ‖ranks / Σ ranks − PageRank‖₁  ≤  Σ |ρ − Σρ/n| / ((1 − damping) · Σ ranks)
 
@@ -28,13 +28,13 @@ SELECTORS: tuple[str, ...] = get_args(Select)
 BITS = 36  # significant bits of a score: rounding errors below them must not decide
 FIRST, FINER = 4.0, 2.0  # the first push threshold, as a multiple of the final one, and the factor by which it falls
 SPREAD = 0x9E3779B97F4A7C15  # odd and large: makes the seeds of different rounds distinct
-TOLERANCE = 1e-5  # of ranks that only select what to read: twice what the paper's stopping rule proves
+TOLERANCE = 1e-5  # of ranks that only select pages: twice what the paper's stopping rule proves
 PASSES, PUSHES = 32, 64  # passes per push, and pushes in total: with a damping near 1 it would never end
 ROUNDING = 1e-13  # of residuals that were pushed many times
 
 
 class Expansion:
-    """The ranks of the pages read so far, and the scores of the frontier."""
+    """The ranks of the pages fetched so far, and the scores of the frontier."""
 
     def __init__(
         self,
@@ -48,27 +48,27 @@ class Expansion:
     ) -> None:
         """Start with local pages, by id; ties between scores are broken at random, determined by the seed."""
         if select not in SELECTORS:
-            raise UsageError(f"no selection {select!r}", hint=f"choose {', '.join(SELECTORS)}")
+            raise UsageError(f"unknown select {select!r}", hint=f"choose {', '.join(SELECTORS)}")
         self.local, self.select, self.damping, self.tolerance = local, select, damping, tolerance
         self._seed, self._threads = np.uint64(seed), threads
         self._ranks: FloatArray = np.ones(0)  # by id, of the leaky system
         self._scratch: IdArray = np.empty(0, np.int32)
         self._before: FloatArray = np.zeros(0)
-        self.error = 0.0  # proven, of the ranks of the pages read
-        self.moved = 0.0  # L1 distance between the last two rank vectors of the local pages
+        self.error = 0.0  # proven, of the ranks of the fetched pages
+        self.change = 0.0  # L1 distance between the last two rank vectors of the local pages
         self.followed = 0  # total number of links followed by pushes
 
-    def learn(self, rows: Rows, pages: IdArray, web: int, stands_for: IdArray | None = None) -> CrawledGraph:
-        """Rank the pages read so far (ascending ids, of `web` known ids); return the graph of what is known."""
-        if self._ranks.size < web:
-            self._ranks = np.append(self._ranks, np.ones(web - self._ranks.size))
-            self._scratch = np.full(web, -1, np.int32)
-        found = build_crawled_graph(rows, pages, stands_for, self._scratch)
+    def update(self, rows: Rows, pages: IdArray, ids: int, redirects: IdArray | None = None) -> CrawledGraph:
+        """Rank the pages fetched so far (ascending, of `ids` page ids); return the graph of known links."""
+        if self._ranks.size < ids:
+            self._ranks = np.append(self._ranks, np.ones(ids - self._ranks.size))
+            self._scratch = np.full(ids, -1, np.int32)
+        found = build_crawled_graph(rows, pages, redirects, self._scratch)
         ranks = self._ranks[found.pages]
         self.error = self._push(found, ranks)
         self._ranks[found.pages] = ranks
         now = self.local_ranks()
-        self.moved = float(np.abs(now - self._before).sum()) if self._before.size else 0.0
+        self.change = float(np.abs(now - self._before).sum()) if self._before.size else 0.0
         self._before = now
         return found
 
@@ -78,11 +78,11 @@ class Expansion:
         return np.asarray(ranks / ranks.sum())
 
     def ranks(self, found: CrawledGraph) -> FloatArray:
-        """Return the PageRank of the pages read, by index, summing to 1."""
+        """Return the PageRank of the fetched pages, by index, summing to 1."""
         ranks = self._ranks[found.pages]
         return np.asarray(ranks / ranks.sum())
 
-    def by_id(self, pages: IntArray) -> FloatArray:
+    def ranks_by_id(self, pages: IntArray) -> FloatArray:
         """Return the ranks of some pages by id, summing to 1; unranked pages count like one without in-links."""
         ranks = np.append(self._ranks, np.ones(max(0, int(pages.max(initial=-1)) + 1 - self._ranks.size)))[pages]
         return np.asarray(ranks / ranks.sum()) if pages.size else ranks
@@ -111,12 +111,12 @@ class Expansion:
         if count < pages.size:
             enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
             pages, values = pages[enough], values[enough]
-        luck = np.empty(pages.size)
-        random_units_of_pages(self._luck(found), pages, luck)
-        return pages[np.lexsort((luck, -values))[:count]]
+        ties = np.empty(pages.size)
+        random_units_of_pages(self._tie_seed(found), pages, ties)
+        return pages[np.lexsort((ties, -values))[:count]]
 
-    def _luck(self, found: CrawledGraph) -> np.uint64:
-        """Return the seed of a draw; each round of random selection draws anew, or skipped pages would stay skipped."""
+    def _tie_seed(self, found: CrawledGraph) -> np.uint64:
+        """Return the seed for ties; random selection draws anew in each round, or skipped pages would stay skipped."""
         again = found.pages.size if self.select == "random" else 0
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 

@@ -36,7 +36,7 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, FloatArray, IdArray, IntArray
 from surveyor.errors import NotConverged, UsageError
 from surveyor.graph.csr import Graph, Rows
-from surveyor.graph.sites import URL, hosts_of
+from surveyor.graph.hosts_and_domains import URL, hosts_of
 from surveyor.rank.pagerank import SMALLEST, Dangling, Ranking, pagerank
 
 BACKWARD_TOLERANCE = 1e-3  # origins are followed back until the remaining probability at a page is below this

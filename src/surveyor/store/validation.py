@@ -119,7 +119,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     },
     "community": {
         **dict.fromkeys(("base", "journal", "rule", "digest", "select"), _text),
-        **dict.fromkeys(("position", "rounds", "local", "start", "read", "outside"), _count),
+        **dict.fromkeys(("position", "rounds", "local", "start", "fetched", "frontier"), _count),
     },
     "sample": {
         **dict.fromkeys(("topic", "method"), _text),

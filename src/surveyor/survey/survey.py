@@ -34,8 +34,8 @@ from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.scope import IN_SCOPE
 
 if TYPE_CHECKING:
-    from surveyor.graph.condense import Condensed
-    from surveyor.graph.places import Level
+    from surveyor.graph.condense import CondensedGraph
+    from surveyor.graph.hosts_and_domains import Level
     from surveyor.survey.diff import Difference
     from surveyor.survey.sql import Engine, QueryResult
     from surveyor.survey.tables import Tables
@@ -153,16 +153,16 @@ class Survey:
 
     def domain_graph(
         self,
-        to: Level = "domains",
+        level: Level = "domains",
         suffixes: Suffixes | None = None,
         *,
         nofollow: bool = False,
         progress: ProgressCallback = silent,
-    ) -> Condensed:
-        """Return the host or domain graph, from links in and out of scope; `of` maps all known pages to its nodes."""
+    ) -> CondensedGraph:
+        """Return the host or domain graph, from links in and out of scope; `site_of` maps pages to its nodes."""
         from surveyor.crawler.domain_graph import DomainGraph
 
-        made = DomainGraph(to, suffixes, nofollow=nofollow)
+        made = DomainGraph(level, suffixes, nofollow=nofollow)
         made.catch_up(self._folder.journal, progress)
         return made.snapshot(source=str(self.folder))
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 PART = 0.04  # default batch, as a share of the pages read so far (of the local pages: fifty rounds for twice as many)
 SPARE = 4  # pages ranked per page of a round, to replace those that cannot be read
-CALM = 3  # stop after this many consecutive rounds that change the ranks by less than `still`
+CALM = 3  # stop after this many consecutive rounds that change the ranks by less than `stable`
 
 
 class Rounds:
     """The pages that affect local ranks most first, one batch at a time."""
 
     parameters: ClassVar[dict[str, Callable[[str], object]]] = {
-        "select": str, "local": int, "start": int, "batch": int, "extra": int, "still": float,
+        "select": str, "local": int, "start": int, "batch": int, "extra": int, "stable": float,
     }  # fmt: skip
 
     def __init__(
@@ -46,7 +46,7 @@ class Rounds:
         start: int = 0,
         batch: int = 0,
         extra: int = 0,
-        still: float = 0.0,
+        stable: float = 0.0,
     ) -> None:
         """Select pages by `select`; by default the seeds are local and a round is 4 % of the pages read.
 
@@ -55,14 +55,14 @@ class Rounds:
         local : pages with smaller ids are local; 0 for the seeds.
         start : outcomes to wait for before the first round; 0 for those of the seeds.
         batch, extra : pages per round (0 for 4 %), and pages to request in all rounds (0 for no limit).
-        still : stop when three consecutive rounds change the ranks of the local pages by less.
+        stable : stop when three consecutive rounds change the ranks of the local pages by less.
         """
-        if min(local, start, batch, extra) < 0 or not 0 <= still < math.inf or start < local:
+        if min(local, start, batch, extra) < 0 or not 0 <= stable < math.inf or start < local:
             raise UsageError(
                 "the numbers of a strategy in rounds do not fit", hint="none is below 0, and start is at least local"
             )
-        self.select, self.local, self.start, self.batch, self.extra, self.still = (
-            select, local, start, batch, extra, still,
+        self.select, self.local, self.start, self.batch, self.extra, self.stable = (
+            select, local, start, batch, extra, stable,
         )  # fmt: skip
         self.name = select
         Expansion(np.empty(0, np.int32), select)  # raises if `select` is unknown
@@ -101,7 +101,7 @@ class Rounds:
 
         ranks = np.zeros(self._ledger.capacity)
         read = np.flatnonzero(self._ledger.state & STATUS == FETCHED)
-        ranks[read] = self._expansion.by_id(read)
+        ranks[read] = self._expansion.ranks_by_id(read)
         return ranks
 
     def _replacement(self, outcome: Outcome) -> tuple[IdArray, int]:
@@ -145,9 +145,9 @@ class Rounds:
         if not self._expansion.local.size:
             return NOTHING  # there are no local pages to rank
         pages = np.flatnonzero(read).astype(np.int32)
-        found = self._expansion.learn(self._graph.rows, pages, read.size, final)
-        self.rounds.append((self.read, self.asked, self._expansion.moved, self._expansion.error))
-        if (self.extra and self.asked >= self.extra) or is_still([one[2] for one in self.rounds], self.still):
+        found = self._expansion.update(self._graph.rows, pages, read.size, final)
+        self.rounds.append((self.read, self.asked, self._expansion.change, self._expansion.error))
+        if (self.extra and self.asked >= self.extra) or is_stable([one[2] for one in self.rounds], self.stable):
             return NOTHING
         count = self.batch or max(1, math.ceil(PART * self._graph.read))
         self._ranking = self._expansion.best(found, SPARE * count, life == WAITING)
@@ -155,6 +155,6 @@ class Rounds:
         return self._release(self._ranking[: self._next], 0)
 
 
-def is_still(moved: Sequence[float], still: float) -> bool:
-    """Return whether the last rounds changed the ranks by less than `still`; `moved` starts with an extra entry."""
-    return len(moved) > CALM and max(moved[-CALM:]) < still
+def is_stable(changes: Sequence[float], stable: float) -> bool:
+    """Return whether the last rounds changed the ranks by less than `stable`; `changes` starts with an extra entry."""
+    return len(changes) > CALM and max(changes[-CALM:]) < stable

@@ -1,1 +1,1 @@
-"""What the whole web thinks of local pages, from a few more pages around them."""
+"""Estimate the global PageRank of local pages from few pages around them (FindGlobalPR)."""

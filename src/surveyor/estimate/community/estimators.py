@@ -1,42 +1,48 @@
-"""Estimates of the global rank of local pages from what was read in and around them.
+"""Estimates of the global rank of local pages from the links of the pages fetched in and around them.
 
-Let every page get 1 besides what links bring. The global ranks x of the pages read then satisfy
+In the unnormalised system every page gets 1 from teleportation. The global ranks x of the fetched pages satisfy
 
-    x = 1 + d · Aᵀ (x / links) + what pages not read send,
+    x = 1 + d · Aᵀ (x / links) + (rank sent by pages that were not fetched),
 
-where links that leave the pages read count among the links of a page. The last term is not known, and estimates differ
-by what they put there:
+where links to pages that were not fetched count among the links of a page. The last term is unknown; the estimators
+differ in what they assume for it:
 
-- *frontier*: nothing. The same as ranking the pages not read as pages without links (ApproxRank is close to it).
-- *crawled*: the paper's (Davis and Dhillon, KDD 2006). Links that leave are not counted at all, so that what would
-  leave over them goes over the other links of the same page.
-- *auto*: a page not read is taken to link as the pages that link to it, its parents, do on average. How far that is
-  true was seen on the pages read in batches, each of which was such a page before. Over those pages, the shares of
-  their own links (found) and of their parents' links (expected) are summed up, and where parents pass rank on to
+- *frontier*: nothing. This equals ranking the pages that were not fetched as dangling pages (close to ApproxRank).
+- *crawled*: the estimate of Davis and Dhillon (KDD 2006). Links to pages that were not fetched are ignored, so their
+  share goes to the other links of the same page.
+- *auto*: a page that was not fetched is assumed to link like the average of the pages that link to it, its parents. The
+  accuracy of this assumption is measured on the pages fetched in batches, each of which was such a page before. Over
+  those pages, the shares of their own links (observed) and of the links of their parents (predicted) are summed, and
+  the rank that parents pass on is scaled by
 
-      return = (found + PRIOR · before) / (expected + PRIOR)
+      return factor = (observed + PRIOR · assumed) / (predicted + PRIOR)
 
-  times as much comes from pages not read: one factor each for links to local pages, to other pages read, and to pages
-  not read. Before any batch they are taken to be φ², 1 and 1, φ the part of the rank of local pages that leaves. Each
-  parent then gets factors of its own in the same way, from its children that were read, with those of all as what was
-  taken before. Each page not read gets UNSEEN instead of 1: it stands for pages besides that nobody has met yet. The
-  answer of b batches is (1 − 1/b) of this and 1/b of *crawled*, which is the better guess while few batches tell how
-  pages outside link.
+  with one factor each for links to local pages, to other fetched pages, and to pages that were not fetched. Before any
+  batch the factors are φ², 1 and 1, with φ the share of the rank of local pages that leaves them. Each parent gets its
+  own factors in the same way, from its fetched children, with the factors of all pages as the prior. Each page that was
+  not fetched gets UNSEEN instead of 1, because it also represents pages that no link has revealed yet. With b batches
+  the estimate is (1 − 1/b) of this and 1/b of *crawled*, which is more accurate while few batches show how outside
+  pages link.
 
-PRIOR, UNSEEN and φ² were chosen on some domains and measured on others: `experiments/estimators.py`.
+PRIOR, UNSEEN and φ² were chosen on some domains and tested on others: `experiments/estimators.py`.
 
-**Certificate.** Each system is x = M x + c with M ≥ 0, whose columns sum to d at most. After a Gauss–Seidel sweep that
-changed x by D in all, the residual is at most d D, so x is off by at most d D / (1 − d), and local shares of a sum s
-by twice that over s. Rounding is added. The bound is that of solving; nothing bounds what pages not read would say.
+**Proven error.** Each system is x = M x + c with M ≥ 0 and column sums of at most d. After a Gauss–Seidel sweep that
+changed x by D (L1), the residual is at most d D, so the error of x is at most d D / (1 − d), and the error of local
+shares with sum s is at most twice that over s. Rounding is added. This bounds the error of the solver only: no bound
+exists for the rank sent by pages that were not fetched.
 
-Cost: some dozen sweeps over the links of the pages read.
+**Standard error.** The jackknife measures how much the estimate depends on which pages were fetched: the extra pages
+are divided into a few groups of batches, each group is left out in turn, and the scaled spread of the estimates is the
+standard error. It does not cover pages that no batch could have reached.
+
+Cost: some dozen sweeps over the links of the fetched pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -46,14 +52,15 @@ from surveyor.graph.build import transpose
 from surveyor.kernels.crawled_graph import CrawledGraph
 
 if TYPE_CHECKING:
-    from surveyor.kernels.crawled_graph import FrontierLinks, SweepChange
+    from surveyor.kernels.crawled_graph import FrontierLinks, FrontierReturns, SweepChange
 
 Method = Literal["auto", "crawled", "frontier"]
 
-UNSEEN = 1.5  # jumps to a page of the frontier and to pages behind it that nobody has met
-PRIOR = 1.0  # pages that what is assumed counts as much as
-MOST = 1000  # sweeps
-ROUGH = 1e-6  # the tolerance of ranks that only say how much leaves
+UNSEEN = 1.5  # teleportation to a frontier page and to the unknown pages behind it
+PRIOR = 1.0  # weight of the assumed factors, in pages
+MAX_SWEEPS = 1000
+ROUGH = 1e-6  # tolerance of intermediate ranks and of the jackknife
+GROUPS = 8  # of batches, each left out in turn by the jackknife
 SPACING = float(np.finfo(np.float64).eps)
 
 
@@ -62,16 +69,16 @@ class Estimate:
     """An estimate of the global rank of local pages."""
 
     scores: FloatArray  # by local page, summing to 1
-    error: float  # proven, of the solving alone: how far the estimate is from the truth nobody can prove
+    error: float  # proven error of the solver; no bound is known for the error of the estimate
     method: str
-    weights: Mapping[str, float] = field(default_factory=dict)  # of what it was combined from
-    why: str = ""
-    returns: Mapping[str, float] = field(default_factory=dict)  # auto: factors for links to local, extra, unread pages
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the combined estimates
+    explanation: str = ""
+    return_factors: Mapping[str, float] = field(default_factory=dict)  # auto: to local, other fetched, unfetched pages
 
 
 class _Solved(NamedTuple):
-    ranks: FloatArray  # of the pages read, by place
-    error: float  # L1, of all ranks together
+    ranks: FloatArray  # of the fetched pages, by index
+    error: float  # L1, of all ranks
 
 
 def estimate(
@@ -87,12 +94,12 @@ def estimate(
 
     Parameters
     ----------
-    local : places of the local pages; scores come in this order.
-    batch_of : the round in which each page read was read, by place; 0 for pages that were there from the start.
-    tolerance : of the solving, as an L1 distance. Where rounding allows no such bound, `error` is larger.
+    local : indices of the local pages among the fetched ones; scores are in this order.
+    batch_of : the round in which each page was fetched, by index; 0 for the pages known at the start.
+    tolerance : proven L1 error of the solver. If rounding does not permit it, `error` is larger.
     """
-    if method not in ("auto", "crawled", "frontier"):
-        raise UsageError(f"no estimator {method!r}", hint="auto, crawled or frontier")
+    if method not in get_args(Method):
+        raise UsageError(f"unknown estimator {method!r}", hint="choose auto, crawled or frontier")
     if local.size == 0:
         return Estimate(np.empty(0), 0.0, method)
     web = _links(known, known.degrees if method == "crawled" else known.degrees + known.leaving)
@@ -104,61 +111,67 @@ def estimate(
     is_local[local] = True
     away = leaking.ranks * known.leaving * web.inverse
     leaves = float(away[local].sum() / leaking.ranks[local].sum())
-    factors, of_parents = _returns(web, is_local, batch_of, leaves)
-    copying = _shares(
-        _copying(known, web, local, is_local, of_parents, leaking.ranks, damping, tolerance), local, "auto"
-    )
+    factors, by_parent = _return_factors(web, is_local, batch_of, leaves)
+    passed_on = _passed_on(known, web, is_local, by_parent)
+    copying = _shares(_copying(web, passed_on, is_local, leaking.ranks, local, damping, tolerance), local, "auto")
     batches = np.unique(batch_of[batch_of > 0]).size
     share = 1 / batches if batches else 0.0
     scores, error = copying.scores, copying.error
     if batches:
         crawled = estimate(known, local, batch_of, "crawled", damping=damping, tolerance=tolerance)
         scores, error = (1 - share) * scores + share * crawled.scores, (1 - share) * error + share * crawled.error
-    returns = dict(zip(("local", "extra", "unread"), map(float, factors), strict=True))
-    why = _why(int((batch_of > 0).sum()), batches, leaves, returns)
-    return Estimate(scores, error, "auto", {"copying": 1 - share, "crawled": share}, why, returns)
+    returns = dict(zip(("local", "extra", "unfetched"), map(float, factors), strict=True))
+    explanation = _explanation(int((batch_of > 0).sum()), batches, leaves, returns)
+    return Estimate(scores, error, "auto", {"copying": 1 - share, "crawled": share}, explanation, returns)
 
 
-def _returns(
+def _return_factors(
     web: FrontierLinks, is_local: BoolArray, batch_of: IntArray, leaves: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how much more than parents pages outside link to local, other read, and unread pages: all, by parent."""
+    """Return the return factors for local, other fetched and unfetched pages: over all pages, and by parent."""
     from surveyor.kernels.crawled_graph import Batches, compare_batches
 
     to_local, to_extra = _counted(web, is_local), _counted(web, ~is_local & (batch_of == 0))
     order = np.argsort(batch_of, kind="stable")
-    found, expected = np.zeros((3, is_local.size)), np.zeros((3, is_local.size))
-    compare_batches(web, Batches(batch_of, is_local, order[batch_of[order] > 0]), to_local, to_extra, found, expected)
-    before = np.array([leaves**2, 1.0, 1.0])
-    factors = (found.sum(axis=1) + PRIOR * before) / (expected.sum(axis=1) + PRIOR)
-    return factors, (found + PRIOR * factors[:, None]) / (expected + PRIOR)
+    observed, predicted = np.zeros((3, is_local.size)), np.zeros((3, is_local.size))
+    batches = Batches(batch_of, is_local, order[batch_of[order] > 0])
+    compare_batches(web, batches, to_local, to_extra, observed, predicted)
+    assumed = np.array([leaves**2, 1.0, 1.0])
+    factors = (observed.sum(axis=1) + PRIOR * assumed) / (predicted.sum(axis=1) + PRIOR)
+    return factors, (observed + PRIOR * factors[:, None]) / (predicted + PRIOR)
 
 
-def _copying(
-    known: CrawledGraph,
-    web: FrontierLinks,
-    local: IdArray,
-    is_local: BoolArray,
-    factors: FloatArray,
-    start: FloatArray,
-    damping: float,
-    tolerance: float,
-) -> _Solved:
-    """Solve the system in which pages not read link as their parents do."""
-    from surveyor.kernels.crawled_graph import FrontierReturns, frontier_sweep
+def _passed_on(known: CrawledGraph, web: FrontierLinks, is_local: BoolArray, factors: FloatArray) -> FrontierReturns:
+    """Return how frontier pages link, in multiples of each parent; no page passes on more rank than it has."""
+    from surveyor.kernels.crawled_graph import FrontierReturns
 
     to_local = _counted(web, is_local)
     passed = (factors * np.stack([to_local, known.degrees - to_local, known.leaving])).sum(axis=0) * web.inverse
-    local_part, extra_part, unread_part = factors / np.maximum(passed, 1.0)  # no page passes on more than it has
-    returns = FrontierReturns(local_part, extra_part, unread_part, known.leaving.astype(np.float64), UNSEEN)
-    ranks, outer, back = start.copy(), np.full(known.frontier.size, UNSEEN), np.zeros(is_local.size)
+    to_local_part, to_extra, to_unfetched = factors / np.maximum(passed, 1.0)
+    return FrontierReturns(to_local_part, to_extra, to_unfetched, known.leaving.astype(np.float64), UNSEEN)
+
+
+def _copying(
+    web: FrontierLinks,
+    returns: FrontierReturns,
+    is_local: BoolArray,
+    start: FloatArray,
+    local: IdArray,
+    damping: float,
+    tolerance: float,
+) -> _Solved:
+    """Solve the system in which frontier pages link like their parents."""
+    from surveyor.kernels.crawled_graph import frontier_sweep
+
+    ranks, back = start.copy(), np.zeros(is_local.size)
+    outer = np.full(web.parents_indptr.size - 1, UNSEEN)
     return _solve(
         lambda: frontier_sweep(web, returns, is_local, damping, ranks, outer, back), ranks, local, damping, tolerance
     )
 
 
 def _counted(web: FrontierLinks, chosen: BoolArray) -> IntArray:
-    """Count the links of each page read to chosen ones."""
+    """Count the links of each fetched page to chosen ones."""
     from surveyor.kernels.crawled_graph import count_links_to
 
     counts = np.zeros(chosen.size, np.int64)
@@ -167,7 +180,7 @@ def _counted(web: FrontierLinks, chosen: BoolArray) -> IntArray:
 
 
 def _leaking(web: FrontierLinks, local: IdArray, damping: float, tolerance: float) -> _Solved:
-    """Solve the system in which pages not read send nothing back."""
+    """Solve the system in which frontier pages send nothing back."""
     from surveyor.kernels.crawled_graph import leaky_sweep
 
     ranks = np.ones(web.inverse.size)
@@ -177,9 +190,9 @@ def _leaking(web: FrontierLinks, local: IdArray, damping: float, tolerance: floa
 def _solve(
     sweep: Callable[[], SweepChange], ranks: FloatArray, local: IdArray, damping: float, tolerance: float
 ) -> _Solved:
-    """Sweep until the local shares are near enough, or until rounding is all that sweeps still change."""
+    """Sweep until the proven error of the local shares is at most `tolerance`, or rounding dominates the change."""
     error = np.inf
-    for _ in range(MOST):
+    for _ in range(MAX_SWEEPS):
         change, rounding = sweep()
         residual, rounding = damping * change, SPACING * rounding
         error = (residual + rounding) / (1 - damping)
@@ -197,21 +210,68 @@ def _links(known: CrawledGraph, links: IntArray) -> FrontierLinks:
 
 
 def _shares(solved: _Solved, local: IdArray, method: str) -> Estimate:
-    """Scale ranks of the local pages to sum 1."""
+    """Scale the ranks of the local pages to sum 1."""
     ranks = solved.ranks[local]
     total = float(ranks.sum())
-    error = min(2.0, 2 * solved.error / total + 8 * SPACING)  # no two distributions are further apart
+    error = min(2.0, 2 * solved.error / total + 8 * SPACING)  # the largest distance of two distributions
     return Estimate(ranks / total, error, method)
 
 
-def _why(extra: int, batches: int, leaves: float, returns: Mapping[str, float]) -> str:
+def _explanation(extra: int, batches: int, leaves: float, returns: Mapping[str, float]) -> str:
     if not batches:
         return (
-            f"no page was read in batches, and {leaves:.1%} of the rank of local pages leaves: pages not read are"
-            f" taken to link back {returns['local']:.3f} times as much as the pages that link to them"
+            f"no page was fetched in batches, and {leaves:.1%} of the rank of local pages leaves them; pages not"
+            f" fetched are assumed to link back {returns['local']:.3f} times as much as the pages that link to them"
         )
     return (
-        f"{extra:,} pages read in {batches:,} batches link to local pages {returns['local']:.2f} times as much as the"
-        f" pages that linked to them, and to other pages read {returns['extra']:.2f} times; the rest is taken to go on"
-        f" so, and the paper's estimate counts 1/{batches:,}"
+        f"{extra:,} pages fetched in {batches:,} batches link to local pages {returns['local']:.2f} times as much as"
+        f" the pages that link to them, and to other fetched pages {returns['extra']:.2f} times; the same is assumed of"
+        f" the rest; weight of the crawled estimate 1/{batches:,}"
     )
+
+
+KnownLinks = Callable[[IdArray], CrawledGraph]  # the links known from a subset of the fetched pages, by id
+
+
+def all_estimates(
+    known: CrawledGraph, local: IdArray, batch_of: IntArray, damping: float, tolerance: float
+) -> dict[str, Estimate]:
+    """Return the estimates of all methods for local pages, by id."""
+    indices = _indices(known, local)
+    return {
+        method: estimate(known, indices, batch_of, method, damping=damping, tolerance=tolerance)
+        for method in get_args(Method)
+    }
+
+
+def local_rank(local: IdArray, links: KnownLinks, damping: float, tolerance: float) -> FloatArray:
+    """Return the PageRank of local pages by the links among them alone."""
+    alone = links(np.sort(local))
+    start = np.zeros(local.size, np.int64)
+    return estimate(alone, _indices(alone, local), start, "crawled", damping=damping, tolerance=tolerance).scores
+
+
+def jackknife(
+    known: CrawledGraph, local: IdArray, batch_of: IntArray, method: Method, links: KnownLinks, damping: float
+) -> FloatArray | None:
+    """Return the jackknife standard error of each local score; None with fewer than two batches."""
+    batches = np.unique(batch_of[batch_of > 0])
+    groups = min(GROUPS, batches.size)
+    if groups < 2:
+        return None
+    scores = np.empty((groups, local.size))
+    for group in range(groups):
+        kept = (batch_of == 0) | (np.searchsorted(batches, batch_of) % groups != group)
+        rest = links(known.pages[kept])
+        scores[group] = estimate(
+            rest, _indices(rest, local), batch_of[kept], method, damping=damping, tolerance=ROUGH
+        ).scores
+    standard_error: FloatArray = np.sqrt((groups - 1) * scores.var(axis=0))
+    return standard_error
+
+
+def _indices(known: CrawledGraph, pages: IdArray) -> IdArray:
+    indices = np.searchsorted(known.pages, pages)
+    if not np.array_equal(known.pages[np.minimum(indices, known.pages.size - 1)], pages):
+        raise UsageError("some local pages are not among the fetched pages", hint="create the community again")
+    return indices.astype(np.int32)

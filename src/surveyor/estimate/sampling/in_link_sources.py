@@ -44,11 +44,11 @@ class InLinkFile:
     """A table of links with source and target in each line, as exported by search consoles and back-link services."""
 
     def __init__(self, path: Path | str) -> None:
-        from surveyor.graph.back_links import from_file
+        from surveyor.graph.back_links import read_back_link_table
 
         self.name = f"file {Path(path).name}"
         self._sources: dict[str, dict[str, None]] = {}
-        for source, linking in from_file(path).items():
+        for source, linking in read_back_link_table(path).items():
             for target in linking.targets:
                 self._sources.setdefault(normalise(target) or target, {})[source] = None
         if not self._sources:

@@ -147,7 +147,7 @@ HOST_EXAMPLES = {"host": "example.org", "domain": "example.org", "tld": "uk"}
 
 
 def _parse_url_rule(kind: str, value: str) -> Topic:
-    from surveyor.graph import located
+    from surveyor.graph import hosts_and_domains as sites
 
     if kind == "url":
         pattern = _compile(value)
@@ -155,27 +155,27 @@ def _parse_url_rule(kind: str, value: str) -> Topic:
     if kind == "prefix":
         if not value.rstrip("*"):
             raise UsageError(f"'prefix:{value}' is empty", hint="such as prefix:https://example.org/docs")
-        prefix = located.Prefix(value)
-        return _url_topic(f"prefix:{value}", prefix.holds, prefix.among)
+        prefix = sites.UrlPrefix(value)
+        return _url_topic(f"prefix:{value}", prefix.matches, prefix.select)
     name = spelt(value.removeprefix(".") if kind == "tld" else value)
     if not name:
         raise UsageError(
             f"{value!r} in '{kind}:{value}' is not a host name", hint=f"such as {kind}:{HOST_EXAMPLES[kind]}"
         )
-    if kind == "host" and located.has_port(value):
-        matches = located.is_at(value.lower())
+    if kind == "host" and sites.has_port(value):
+        matches = sites.host_matcher(value.lower())
         text = f"host:{name}:{value.rpartition(':')[2]}"
-        on_host = partial(located.on_host, host=value.lower())
-        return _url_topic(text, lambda url: matches(located.authority(url)), on_host)
+        on_host = partial(sites.on_host, host=value.lower())
+        return _url_topic(text, lambda url: matches(sites.authority(url)), on_host)
     if kind == "domain":
         from surveyor.web.urls import domain
 
         name = domain(name)
-    matches_name = name.__eq__ if kind == "host" else located.ends_with(name)
+    matches_name = name.__eq__ if kind == "host" else sites.domain_matcher(name)
     return _url_topic(
         f"{kind}:{name}",
-        lambda url: matches_name(spelt(located.authority(url))),
-        partial(located.where, is_meant=matches_name),
+        lambda url: matches_name(spelt(sites.authority(url))),
+        partial(sites.where, matches=matches_name),
     )
 
 

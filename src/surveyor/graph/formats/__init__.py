@@ -1,8 +1,8 @@
-"""The files that others read and write: any of them becomes a graph, and a graph becomes any of them.
+"""Graph formats: read graphs from files of other programs, and write them.
 
 read_graph(path)             into memory
 build_graph(source, folder)  into a graph folder, in bounded memory
-write_graph(graph, path)     to a file, which appears only when it is complete
+write_graph(graph, path)     to a file, which appears when it is complete
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from surveyor.errors import UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder, check_free
-from surveyor.graph.formats.intake import Intake, TooSparse
+from surveyor.graph.formats.intake import Intake, ReadOptions, TooSparse
 from surveyor.graph.formats.ranks import Ranks, read_ranks, write_ranks
 from surveyor.graph.formats.registry import FORMATS, Format, detect, format_named
 from surveyor.graph.formats.streams import spooled
@@ -36,7 +37,7 @@ __all__ = [
 def read_graph(
     path: str | Path,
     *,
-    format: str | None = None,  # noqa: A002  # the word that users say
+    format: str | None = None,  # noqa: A002
     nodes: int | None = None,
     strict: bool = False,
     threads: int | None = None,
@@ -44,38 +45,44 @@ def read_graph(
 ) -> Graph:
     """Read a graph of any format into memory; a graph folder is opened.
 
-    With `nodes`, ids in a list of numbers are taken as they are, 0..nodes-1; without, those that occur are
-    numbered in their order. Malformed lines are counted in `graph.provenance`; `strict` makes them fatal.
+    With `nodes`, ids in a list of numbers are used unchanged, 0..nodes-1; without, the ids that occur are
+    renumbered in the same order. Malformed lines are counted in `graph.provenance`; `strict` makes them fatal.
     A pipe, or `-` for the standard input, is first copied to a temporary file.
     """
     if _is_folder(path, format):
         return Graph.open(path)
-    with _taken(path, format, nodes=nodes, strict=strict, memory=None, threads=threads, progress=progress) as intake:
+    options = ReadOptions(nodes, strict, None, threads)
+    with _collected(path, format, options, progress) as intake:
         graph = intake.builder.finish(intake.nodes, intake.names, progress=progress)
         provenance = {**intake.provenance(), **graph.provenance}
         return Graph(graph.indptr, graph.indices, names=graph.names, provenance=provenance)
 
 
+class BuildOptions(TypedDict, total=False):
+    """Options of `build_graph`."""
+
+    format: str | None  # of the source; by default detected
+    nodes: int | None  # number of pages; by default the largest id + 1
+    strict: bool  # raise an error at the first malformed line
+    memory: int  # bytes for links, in addition to the names; default 1 GiB
+    replace: bool  # an existing graph in the folder
+    threads: int | None  # default: all cores
+
+
 def build_graph(
-    source: str | Path,
-    folder: str | Path,
-    *,
-    format: str | None = None,  # noqa: A002
-    nodes: int | None = None,
-    strict: bool = False,
-    memory: int = 1 << 30,
-    replace: bool = False,
-    threads: int | None = None,
-    progress: ProgressCallback = silent,
+    source: str | Path, folder: str | Path, *, progress: ProgressCallback = silent, **options: Unpack[BuildOptions]
 ) -> Graph:
-    """Read a graph of any format into a graph folder, in about `memory` bytes beside its names; open it."""
-    folder = Path(folder)
+    """Convert a graph of any format to a graph folder, in bounded memory, and open it.
+
+    Options: `format`, `nodes`, `strict`, `memory`, `replace`, `threads` (see `BuildOptions`).
+    """
+    folder, format_name, replace = Path(folder), options.get("format"), options.get("replace", False)
     check_free(folder, replace=replace)
-    if _is_folder(source, format):
+    if _is_folder(source, format_name):
         return Graph.open(Graph.open(source).save(folder, replace=replace), verify=False)
-    with _taken(
-        source, format, nodes=nodes, strict=strict, memory=memory, threads=threads, progress=progress
-    ) as intake:
+    memory, threads = options.get("memory", 1 << 30), options.get("threads")
+    reading = ReadOptions(options.get("nodes"), options.get("strict", False), memory, threads)
+    with _collected(source, format_name, reading, progress) as intake:
         return build_folder(
             intake.builder,
             folder,
@@ -92,7 +99,7 @@ def write_graph(graph: Graph, path: str | Path, *, format: str | None = None, na
     path = Path(path)
     kind = format_named(format) if format else detect(path, writing=True)
     if kind.write is None:
-        raise UsageError(f"{kind.name} can be read but not written", hint=f"choose from {', '.join(writable())}")
+        raise UsageError(f"{kind.name} can be read but not written", hint=f"choose {', '.join(writable())}")
     kind.write(graph if names else Graph(graph.indptr, graph.indices), path)
 
 
@@ -106,32 +113,16 @@ def _is_folder(path: str | Path, format_name: str | None) -> bool:
 
 
 @contextmanager
-def _taken(
-    source: str | Path,
-    format_name: str | None,
-    *,
-    nodes: int | None,
-    strict: bool,
-    memory: int | None,
-    threads: int | None,
-    progress: ProgressCallback,
+def _collected(
+    source: str | Path, format_name: str | None, options: ReadOptions, progress: ProgressCallback
 ) -> Iterator[Intake]:
-    """Read a source to its end; ids too sparse for one reading take two more."""
+    """Read a source completely; ids too sparse for one pass take two more."""
     named = format_named(format_name) if format_name else None
     with ExitStack() as stack:
         path = stack.enter_context(spooled(source))
         kind = named or detect(path)
         intake = stack.enter_context(
-            Intake(
-                Path(source),
-                copy=path,
-                format_name=kind.name,
-                nodes=nodes,
-                strict=strict,
-                memory=memory,
-                threads=threads,
-                progress=progress,
-            )
+            Intake(Path(source), copy=path, format_name=kind.name, options=options, progress=progress)
         )
         try:
             kind.read(path, intake)

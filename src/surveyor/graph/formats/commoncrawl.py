@@ -20,16 +20,16 @@ import numpy as np
 from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.detection import Beginning
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.pairs import Block, parsed, read_ids, write_lines
 from surveyor.graph.formats.streams import aside, packing, unpacked
+from surveyor.graph.formats.text_header import TextLayout
 from surveyor.graph.names import Names
 
 PART = re.compile(r"(?P<prefix>.*?)(?P<kind>vertices|edges)\.(?P<form>txt|paths)(\.(gz|zst|bz2|xz))?")
 AT_ONCE = 1 << 16
 LONGEST_LIST = 1 << 24  # bytes of a list of parts
-AT_START = Beginning(0, 0, "", None, 9, numbers=True)  # no header, no comments
+AT_START = TextLayout(0, 0, "", None, 9, numbers=True)  # no header, no comments
 
 
 def find_files(path: Path) -> tuple[Path, Path] | None:

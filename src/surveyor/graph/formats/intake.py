@@ -1,16 +1,17 @@
-"""Where every reader puts what it finds: links, names, notes and the lines that were no links.
+"""Collects the output of every reader: links, names, notes and malformed lines.
 
-Numbers in files are often sparse (SNAP). Three ways, chosen here, so that no reader has to care:
+Numbers in files are often sparse (SNAP). There are three ways to map them to page ids:
 
-    given      the number of pages is known: ids are taken as they are, 0..nodes-1
-    seen       ids that occur are marked; at the end they are numbered anew in the same order, and the old
-               numbers become names, unless they were 0..n-1 anyway
-    listed     ids too large or too thin for that (beyond int32, or fewer than one in two of 16 million
-               numbers can occur): the file is read once to list its ids and once more to place them
+    given      the number of pages is known: ids are used unchanged, 0..nodes-1
+    seen       ids that occur are marked; at the end they are renumbered in the same order, and the old
+               numbers become names, unless they were 0..n-1 already
+    listed     ids too large or too sparse for that (beyond int32, or fewer than one in two of 16 million
+               numbers can occur): the file is read once to list its ids and once more to map them
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,21 @@ from surveyor.graph.names import Interner, Names
 from surveyor.stopping import ProgressCallback, silent
 
 SHOWN = 5  # malformed lines kept for the report
-THIN = 1 << 24
+SPARSE = 1 << 24  # ids below this are always marked in a table
 
 
 class TooSparse(Exception):
-    """The ids of a file cannot be marked in a table: read it again. No user sees this."""
+    """The ids of a file cannot be marked in a table: read it again (internal)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Options for reading a file of links."""
+
+    nodes: int | None = None  # number of pages
+    strict: bool = False  # raise an error at the first malformed line
+    memory: int | None = None  # bytes for links; None: no limit
+    threads: int | None = None
 
 
 class Intake:
@@ -39,17 +50,16 @@ class Intake:
         *,
         format_name: str,
         copy: Path | None = None,
-        nodes: int | None = None,
-        strict: bool = False,
-        memory: int | None = None,
-        threads: int | None = None,
+        options: ReadOptions | None = None,
         progress: ProgressCallback = silent,
     ) -> None:
+        options = options or ReadOptions()
+        nodes = options.nodes
         if nodes is not None and not 0 <= nodes <= MAX_PAGES:
-            raise UsageError(f"nodes is {nodes:,}", hint=f"give a number of pages from 0 to {MAX_PAGES:,}")
+            raise UsageError(f"nodes must be from 0 to {MAX_PAGES:,}, got {nodes:,}", hint="omit it to use all ids")
         self.source, self.format_name, self._copy = source, format_name, copy
-        self.wanted, self.strict = nodes, strict
-        self.memory, self.threads, self.progress = memory, threads, progress
+        self.wanted, self.strict = nodes, options.strict
+        self.memory, self.threads, self.progress = options.memory, options.threads, progress
         self._listed: IntArray | None = None
         self._listing: list[IntArray] | None = None
         self.builder = self._start()
@@ -71,7 +81,7 @@ class Intake:
         return Builder(memory=self.memory, threads=self.threads)
 
     def read_again(self, *, listing: bool) -> None:
-        """Forget everything before another reading: one that lists ids, then one that places them."""
+        """Reset for another pass: one that lists ids, then one that maps them."""
         self.builder.__exit__()
         if listing:
             self._listing = []
@@ -95,18 +105,18 @@ class Intake:
         return MAX_PAGES if self.id_type is np.int32 else 2**63 - 1
 
     def note(self, text: str) -> None:
-        """Record something the user may want to know; once."""
+        """Record a note for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def malformed(self, file: Path, line: int, text: bytes) -> None:
-        """Count a line that is no link and keep the first ones; with `strict`, stop."""
+        """Count a malformed line and keep the first ones; with `strict`, raise an error."""
         shown = text[:200].decode("utf-8", "replace").strip()
         shown = shown if len(shown) <= 80 else shown[:79] + "…"
         if self.strict:
             raise InputError(
                 f"{file}:{line}: not a link: {shown!r}",
-                hint="correct the line, choose another format, or leave out --strict to skip such lines",
+                hint="correct the line, choose another format, or omit --strict to skip such lines",
             )
         self.bad_count += 1
         if len(self.bad_first) < SHOWN:
@@ -114,40 +124,40 @@ class Intake:
             self.bad_first.append({"file": str(named), "line": line, "text": shown})
 
     def declare(self, nodes: int, names: Names | None = None) -> None:
-        """Take the number of pages that the file states, and their names; links then hold page ids."""
+        """Set the number of pages stated in the file, and their names; links then contain page ids."""
         if nodes > MAX_PAGES:
             raise InputError(f"{self.source} has {nodes:,} pages", hint=f"at most {MAX_PAGES:,} are possible")
         if self.wanted is not None and (self.wanted < nodes or (names and self.wanted != nodes)):
             raise InputError(
-                f"{self.source} has {nodes:,} pages, not {self.wanted:,}",
-                hint="leave out the number of pages",
+                f"{self.source} has {nodes:,} pages, got nodes {self.wanted:,}",
+                hint="omit the number of pages",
             )
         self.nodes, self.names = nodes if self.wanted is None else self.wanted, names
         self._declared = True
 
     def check_filled(self, nodes: int, links: int) -> None:
-        """Refuse a number of pages that a few bytes state and that would take gigabytes without a link."""
-        if nodes > max(THIN, 64 * links):
+        """Reject a stated number of pages that would take gigabytes with hardly any links."""
+        if nodes > max(SPARSE, 64 * links):
             raise InputError(
-                f"{self.source} states {nodes:,} pages and holds {links:,} links",
-                hint="number the pages that have links from 0 on, without gaps",
+                f"{self.source} states {nodes:,} pages but has {links:,} links",
+                hint="number the pages that have links from 0, without gaps",
             )
 
     def note_repeats(self, names: Names) -> None:
-        """Say so if several pages have the same name: only one of them is found by it."""
+        """Record a note if several pages have the same name: only one of them is found by name."""
         if repeats := names.repeats():
             self.note(f"{repeats:,} names occur more than once: {self.source.name} has pages that share a name")
 
     def expect(self, nodes: int) -> None:
-        """Hear how many pages a file claims: believed if no id contradicts it and it is not absurd."""
+        """Set the number of pages that a file claims: used if no id contradicts it and it is plausible."""
         self._expected = nodes
 
     def links(self, sources: AnyIntArray, targets: AnyIntArray) -> None:
-        """Take links between page ids of a declared graph."""
+        """Add links between page ids of a declared graph."""
         self.builder.add(sources, targets)
 
     def ids(self, sources: AnyIntArray, targets: AnyIntArray, largest: int) -> None:
-        """Take links between numbers, which may be sparse."""
+        """Add links between numbers, which may be sparse."""
         if self._listing is not None:
             self._listing.append(np.unique(np.concatenate([sources, targets])))
             if len(self._listing) > 64:
@@ -158,7 +168,7 @@ class Intake:
             if largest >= self.nodes:
                 raise InputError(
                     f"{self.source} has a link of page {largest:,}, outside 0..{self.nodes - 1:,}",
-                    hint=f"with --nodes, give {largest + 1:,} or more, or leave it out: ids are then numbered anew",
+                    hint=f"set --nodes to at least {largest + 1:,}, or omit it: ids are then renumbered",
                 )
             self.builder.add(sources, targets)
         elif largest >= MAX_PAGES:
@@ -168,7 +178,7 @@ class Intake:
             self.builder.add(sources, targets)
 
     def pairs(self, text: ByteArray, spans: IntArray) -> None:
-        """Take links between names, given as spans of a text: source, target, source, target, ..."""
+        """Add links between names, given as spans of a text: source, target, source, target, ..."""
         ids = self.intern(text, spans).reshape(-1, 2)
         self.builder.add(np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1]))
 
@@ -176,7 +186,7 @@ class Intake:
         """Return the page id of each name."""
         if self.wanted is not None:
             raise UsageError(
-                f"{self.source} holds names, not ids", hint="leave out the number of pages: names are counted"
+                f"{self.source} contains names, not ids", hint="omit the number of pages: names are counted"
             )
         if self._interner is None:
             self._interner = Interner()
@@ -208,7 +218,7 @@ class Intake:
                 f"{self.source} has no links that can be read as {self.format_name}: all {self.bad_count:,} "
                 f"of its data lines are malformed, the first at {first['file']}:{first['line']}: "
                 f"{first['text']!r}",
-                hint="it is probably another format: name it with --format",
+                hint="it is probably in another format: name it with --input-format",
             )
         if self.bad_count > self.builder.links_seen:
             first = self.bad_first[0]
@@ -216,7 +226,7 @@ class Intake:
                 f"{self.source} has more malformed lines ({self.bad_count:,}) than links "
                 f"({self.builder.links_seen:,}) when read as {self.format_name}; the first is at "
                 f"{first['file']}:{first['line']}: {first['text']!r}",
-                hint="it is probably no file of links, or of another format: name it with --format",
+                hint="it is probably not a file of links, or in another format: name it with --input-format",
             )
         if self._interner is not None:
             self.names = self._interner.names()
@@ -229,10 +239,10 @@ class Intake:
     def _compact(self) -> None:
         used = self._used if self._used is not None else np.zeros(0, np.bool_)
         size = self.builder.largest + 1
-        if size <= self._expected <= max(THIN, 16 * self.builder.links_seen):
+        if size <= self._expected <= max(SPARSE, 16 * self.builder.links_seen):
             self.nodes = self._expected
             return
-        if size > THIN and size > 2 * self.builder.links_seen:
+        if size > SPARSE and size > 2 * self.builder.links_seen:
             raise TooSparse
         used = used[:size]
         if used.all():
@@ -246,10 +256,10 @@ class Intake:
     def _name_by(self, ids: IntArray) -> None:
         self.nodes, self.names = ids.size, numbered(ids)
         if ids.size:
-            self.note(f"ids from {ids[0]} to {ids[-1]} are numbered anew, from 0; the old ids are kept as names")
+            self.note(f"ids from {ids[0]} to {ids[-1]} are renumbered from 0; the old ids are kept as names")
 
     def provenance(self) -> dict[str, Any]:
-        """Return what is worth keeping about the reading."""
+        """Return the provenance of the links: source, format, malformed lines and notes."""
         return {
             "source": str(self.source),
             "format": self.format_name,

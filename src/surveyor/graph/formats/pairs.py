@@ -1,6 +1,6 @@
 """Text with two columns: SNAP edge lists, and TSV or CSV of ids or names.
 
-The first lines tell what a file is (`beginning.py`). Blocks of whole lines are then parsed on all cores and
+The first lines tell what a file is (`text_header.py`). Blocks of whole lines are then parsed on all cores and
 taken in order. Columns other than the two that hold the links are left out, and a note says so.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 from surveyor.arrays import ByteArray, IdArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.detection import BYTE_ORDER_MARK, NAMES_FOLLOW, Beginning, begin, is_header
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.streams import aside, line_blocks, packing
+from surveyor.graph.formats.text_header import BYTE_ORDER_MARK, NAMES_FOLLOW, TextLayout, is_header, text_layout
 from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import ThreadPool
 
@@ -40,55 +40,55 @@ class Block(NamedTuple):
 
 def read_snap(path: Path, intake: Intake) -> None:
     """Read pairs of numbers."""
-    _read(path, intake, begin(path), numbers=True)
+    _read(path, intake, text_layout(path), numbers=True)
 
 
 def read_tsv(path: Path, intake: Intake) -> None:
     """Read pairs of numbers or of names between tabs (blanks where there are no tabs)."""
-    first = begin(path)
-    _read(path, intake, first, numbers=first.numbers)
+    layout = text_layout(path)
+    _read(path, intake, layout, numbers=layout.numbers)
 
 
 def read_csv(path: Path, intake: Intake) -> None:
     """Read pairs of numbers or of names between commas (or semicolons), in quotes where needed."""
-    first = begin(path, ",;\t")
-    _read(path, intake, first, numbers=first.numbers)
+    layout = text_layout(path, ",;\t")
+    _read(path, intake, layout, numbers=layout.numbers)
 
 
-def _read(path: Path, intake: Intake, first: Beginning, *, numbers: bool) -> None:
-    if first.empty and first.nodes is None and intake.wanted is None:
+def _read(path: Path, intake: Intake, layout: TextLayout, *, numbers: bool) -> None:
+    if layout.empty and layout.nodes is None and intake.wanted is None:
         raise InputError(f"{path} is empty but for comments and blanks", hint="give a file with one link per line")
-    if first.header:
-        intake.note(f"the first line of {path.name} is a header: {first.header}")
-    source, target = (place + 1 for place in first.columns)
+    if layout.header:
+        intake.note(f"the first line of {path.name} is a header: {layout.header}")
+    source, target = (place + 1 for place in layout.columns)
     if (source, target) != (1, 2):
         intake.note(f"{path.name}: links go from column {source} to column {target}, as the header says")
     if not numbers:
-        for block in parsed(path, intake, partial(find_names, first.separator, first.columns), first):
+        for block in parsed(path, intake, partial(find_names, layout.separator, layout.columns), layout):
             intake.pairs(block.text, block.found[0])
         return
-    if first.nodes is not None and intake.wanted is None:
-        intake.expect(first.nodes)
-    read_ids(path, intake, first)
+    if layout.nodes is not None and intake.wanted is None:
+        intake.expect(layout.nodes)
+    read_ids(path, intake, layout)
 
 
-def read_ids(path: Path, intake: Intake, first: Beginning) -> None:
+def read_ids(path: Path, intake: Intake, layout: TextLayout) -> None:
     """Read pairs of numbers from one file of a source."""
-    if max(first.columns) > 1:
-        task = partial(find_numbers_in, first, intake.limit, intake.id_type)
+    if max(layout.columns) > 1:
+        task = partial(find_numbers_in, layout, intake.limit, intake.id_type)
     else:
-        quoting = first.separator if first.separator in b",;" else 0
+        quoting = layout.separator if layout.separator in b",;" else 0
         task = partial(find_numbers, quoting, intake.limit, intake.fits, intake.id_type)
-    for block in parsed(path, intake, task, first):
-        sources, targets = block.found[:: -1 if first.columns == (1, 0) else 1]
+    for block in parsed(path, intake, task, layout):
+        sources, targets = block.found[:: -1 if layout.columns == (1, 0) else 1]
         intake.ids(sources, targets, block.largest)
 
 
-def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], first: Beginning) -> Iterator[Block]:
+def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], layout: TextLayout) -> Iterator[Block]:
     """Parse a file on all cores, block by block in order; pass on its malformed lines."""
-    line = first.lines
+    line = layout.lines
     with ThreadPool(intake.threads) as pool:
-        blocks = line_blocks(path, skip=first.skip, progress=intake.progress)
+        blocks = line_blocks(path, skip=layout.skip, progress=intake.progress)
         for block in pool.imap(task, ((block,) for block in blocks)):
             if block.opened:
                 raise InputError(
@@ -114,11 +114,11 @@ def find_numbers(quoting: int, limit: int, fits: int, dtype: Any, text: ByteArra
     return Block(text, (sources[:links], targets[:links]), lines, largest, count, bad, longer, opened)
 
 
-def find_numbers_in(first: Beginning, limit: int, dtype: Any, text: ByteArray) -> Block:
+def find_numbers_in(layout: TextLayout, limit: int, dtype: Any, text: ByteArray) -> Block:
     """Find the pairs of numbers in other columns of a block: as names, which are then read as numbers."""
     from surveyor.kernels.text_parsing import number_spans
 
-    block = find_names(first.separator, first.columns, text)
+    block = find_names(layout.separator, layout.columns, text)
     spans = block.found[0]
     numbers = np.empty(spans.shape[0], np.int64)
     number_spans(block.text, spans, limit, numbers)

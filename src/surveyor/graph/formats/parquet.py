@@ -10,10 +10,10 @@ import numpy as np
 from surveyor.arrays import BoolArray, IntArray
 from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.detection import ends_of
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.pairs import link_batches
 from surveyor.graph.formats.streams import aside, library
+from surveyor.graph.formats.text_header import ends_of
 from surveyor.graph.names import Names
 
 PAGES = b"surveyor.pages"  # in the metadata: so that pages without links survive

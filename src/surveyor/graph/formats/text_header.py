@@ -1,7 +1,7 @@
-"""What the first lines of a text of links tell: comments, a header, the separator, numbers or names.
+"""The layout of a text of links, from its first lines: comments, header, separator, numbers or names.
 
 A header names its columns: one word for the source (source, src, from, ...) and one for the target (target,
-dst, to, ...) say which two columns hold the links, in whichever order they come.
+dst, to, ...) determine the two columns of the links, in any order.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ MEASURE = re.compile(rb"[-+]?[\d.][\d.:,eE/TZ+-]*")  # a weight or a time
 SENTENCE = re.compile(rb"^(?!\w+://).*(?:[,;:!?]$|[()=`*\"\[\]])|^(?:-|\*|>|=|\+|[\d]+\.)$")  # in a name: prose or code
 SAMPLE = 200  # lines
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-NAMES_FOLLOW = b"# links between names, without a header\n"  # written where a reader could take them for else
+NAMES_FOLLOW = b"# links between names, without a header\n"  # written if names could be taken for a header or ids
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What the first lines of a file tell."""
+class TextLayout:
+    """The layout of a text of links."""
 
     skip: int  # bytes before the data
     lines: int  # lines before the data
     header: str
     nodes: int | None  # "# Nodes: N" of SNAP
     separator: int
-    numbers: bool
+    numbers: bool  # ids instead of names
     columns: tuple[int, int] = (0, 1)  # of the source and of the target
-    empty: bool = False  # nothing but comments and blank lines
+    empty: bool = False  # only comments and blank lines
 
 
-def begin(path: Path, separators: str = "\t") -> Beginning:
-    """Look at the first lines of a file."""
+def text_layout(path: Path, separators: str = "\t") -> TextLayout:
+    """Determine the layout from the first lines of a file."""
     text = head(path)
     if not text:
         raise InputError(f"{path} is empty", hint="give a file with one link per line")
     if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:1024]:
-        raise InputError(f"{path} is not UTF-8 text", hint="save it as UTF-8, or name its format with --format")
+        raise InputError(f"{path} is not UTF-8 text", hint="save it as UTF-8, or name its format with --input-format")
     skip = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     lines, nodes, data = 0, None, list[bytes]()
     place = skip
@@ -58,7 +58,7 @@ def begin(path: Path, separators: str = "\t") -> Beginning:
         lines += 1
     separator = _separator(data[:1], separators)
     if text.startswith(NAMES_FOLLOW):
-        return Beginning(place, lines, "", None, separator, numbers=False)
+        return TextLayout(place, lines, "", None, separator, numbers=False)
     header, columns = "", (0, 1)
     if data and is_header(data, separator):
         fields, between = _header_fields(data[0], separator)
@@ -67,21 +67,21 @@ def begin(path: Path, separators: str = "\t") -> Beginning:
         place, lines = place + _line_length(text, place), lines + 1
         data = data[1:]
     elif not data and len(text) < HEAD:
-        return Beginning(place, lines, "", nodes, separator, numbers=True, empty=True)
+        return TextLayout(place, lines, "", nodes, separator, numbers=True, empty=True)
     numbers = _mostly_numbers(data, separator, columns)
     if not (separator or numbers) and _is_prose(data, len(header.split())):
         raise InputError(
-            f"{path} is text, not a list of links: most lines hold words other than two names and numbers",
-            hint="write one source and one target a line, or name the columns in a first line: source target …",
+            f"{path} is text, not a list of links: most lines contain more than two names and numbers",
+            hint="write one source and one target per line, or name the columns in a first line: source target …",
         )
-    return Beginning(place, lines, header, nodes, separator, numbers, columns)
+    return TextLayout(place, lines, header, nodes, separator, numbers, columns)
 
 
 def _is_prose(data: list[bytes], titles: int = 0) -> bool:
-    """Say whether lines of blank-separated words are sentences or code rather than links between names.
+    """Return whether lines of blank-separated words are sentences or code rather than links between names.
 
-    Beyond two names, a line of links holds numbers (weights, times) or a dictionary, as NetworkX writes it; below a
-    header of so many titles it may hold anything, in as many columns.
+    After two names, a line of links contains numbers (weights, times) or a dictionary, as NetworkX writes it; below a
+    header it may contain anything, in as many columns as the header has.
     """
     rows = [line.split() for line in data[:SAMPLE] if not line.lstrip().startswith((b"#", b"%"))]
     rows = [row for row in rows if len(row) > 1]
@@ -95,7 +95,7 @@ def _is_prose(data: list[bytes], titles: int = 0) -> bool:
 
 
 def ends_of(fields: Sequence[str]) -> tuple[int, int] | None:
-    """Say which columns a header names as source and target; of several, the one with the shortest name."""
+    """Return the columns that a header names as source and target; of several, the one with the shortest name."""
     words = [field.strip().lower() for field in fields]
     found = []
     for kind in (SOURCE_WORD, TARGET_WORD):
@@ -107,7 +107,7 @@ def ends_of(fields: Sequence[str]) -> tuple[int, int] | None:
 
 
 def is_header(data: list[bytes], separator: int) -> bool:
-    """Say whether the first line holds words such as source and target, or words above numbers."""
+    """Return whether the first line contains words such as source and target, or words above numbers."""
     fields = _header_fields(data[0], separator)[0]
     if len(fields) < 2 or any(not field or field[0].isdigit() or field[0] in "-+" for field in fields[:2]):
         return False
@@ -121,7 +121,7 @@ def _is_word(field: str) -> bool:
 
 
 def has_columns(path: Path) -> bool:
-    """Say whether most of the first data lines have two columns or more."""
+    """Return whether most of the first data lines have at least two columns."""
     lines = [line for line in head(path).splitlines()[:100] if line.strip() and line[:1] not in (b"#", b"%")]
     separator = _separator(lines[:1], "\t")
     return 2 * sum(len(_fields(line, separator)) > 1 for line in lines) > len(lines)
@@ -133,7 +133,7 @@ def _line_length(text: bytes, start: int) -> int:
 
 
 def _separator(data: list[bytes], separators: str) -> int:
-    """Choose the first of some separators that the first line has; none means blanks."""
+    """Return the first of some separators that occurs in the first line; 0 for blanks."""
     line = data[0] if data else b""
     default = 0 if separators == "\t" else ord(separators[0])
     return next((ord(mark) for mark in separators if mark.encode() in line), default)
@@ -145,7 +145,7 @@ def _fields(line: bytes, separator: int) -> list[str]:
 
 
 def _header_fields(line: bytes, separator: int) -> tuple[list[str], int]:
-    """Split a header by the separator, or by another that it has; say by which."""
+    """Split a header by the separator, or by another that occurs in it; return the fields and the separator."""
     for other in (separator, *b",;", 0):
         if len(fields := _fields(line, other)) > 1:
             return fields, other

@@ -1,0 +1,289 @@
+"""`surveyor graph`: build, inspect, convert and condense link graphs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surveyor.cli import options
+from surveyor.errors import UsageError
+from surveyor.store import layout
+
+if TYPE_CHECKING:
+    from surveyor.cli.output import Output
+    from surveyor.graph.condense import CondensedGraph, CondenseOptions
+    from surveyor.graph.csr import Graph
+    from surveyor.stopping import ProgressCallback
+
+SYNTHETIC = "synthetic:"
+FOR_FILES = ("nodes", "input_format", "strict")
+RNG = 7
+BUILD_FORMAT = "`surveyor graph build --input-format`"
+
+memory_option = click.option(
+    "--memory",
+    type=options.Amount(),
+    default="1GB",
+    show_default=True,
+    help="Memory for links; the rest is stored on disk.",
+)
+replace_option = click.option("--replace", is_flag=True, help="Replace DEST if it is a graph.")
+dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
+
+
+@options.command(
+    "build",
+    epilog=options.examples(
+        "surveyor graph build links.txt.gz my.graph", "surveyor graph build synthetic:small web.graph --rng 7"
+    ),
+)
+@click.argument("source", metavar="SOURCE")
+@dest_argument
+@options.format_option("--input-format", "SOURCE")
+@click.option("--nodes", type=options.Amount(), metavar="N", help="Number of pages.  [largest id + 1]")
+@click.option("--strict", is_flag=True, help="Stop at the first malformed line.")
+@memory_option
+@replace_option
+@click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [of its preset]")
+@click.option("--rng", type=options.Whole(0), help="Random seed of a synthetic web.  [7]")
+@options.threads
+def build(output: Output, *, source: str, dest: str, links: int | None, rng: int | None, **given: Any) -> None:
+    """Build the graph folder DEST from SOURCE.
+
+    SOURCE is a file of links in any supported format, a survey, or `synthetic:PRESET` for a synthetic web. Duplicate
+    links are merged and self-links dropped; both are counted, as are malformed lines.
+    """
+    clear_drafts(output, Path(dest))
+    with output.progress() as progress, output.timed() as seconds:
+        if source.startswith(SYNTHETIC):
+            if any(given[name] for name in FOR_FILES):
+                raise UsageError("--nodes, --input-format and --strict apply to files of links", hint="omit them")
+            graph = _synthetic(source, dest, links, RNG if rng is None else rng, given["replace"], progress)
+        elif layout.is_survey(source):
+            graph = _from_survey(source, dest, replace=given["replace"])
+        elif links is not None or rng is not None:
+            raise UsageError("--links and --rng apply to synthetic webs", hint="omit them, or pass synthetic:small")
+        else:
+            from surveyor.graph.formats import build_graph
+
+            given["format"] = given.pop("input_format")
+            graph = build_graph(source, dest, progress=progress, **given)
+    _report_built(output, graph, dest, seconds[0])
+
+
+def _synthetic(source: str, dest: str, links: int | None, rng: int, replace: bool, progress: ProgressCallback) -> Graph:  # noqa: FBT001
+    """Write a synthetic web to a graph folder: as a stream, or through memory where a graph must be replaced."""
+    from surveyor.graph.folder import check_free
+    from surveyor.graph.synthetic.generate import synthetic_web
+
+    folder, preset = Path(dest), source.removeprefix(SYNTHETIC)
+    check_free(folder, replace=replace)
+    if not folder.exists():
+        return synthetic_web(preset, links=links, rng=rng, folder=folder, progress=progress).graph
+    graph = synthetic_web(preset, links=links, rng=rng, progress=progress).graph
+    graph.save(folder, replace=True)
+    return graph
+
+
+def _from_survey(source: str, dest: str, *, replace: bool) -> Graph:
+    """Write the links of a survey to a graph folder; duplicate links, which redirects produce, are merged."""
+    import numpy as np
+
+    from surveyor.graph.csr import Graph
+    from surveyor.graph.folder import check_free
+    from surveyor.survey.survey import Survey
+
+    check_free(Path(dest), replace=replace)
+    with Survey(source) as survey:
+        multigraph = survey.graph()
+    pages = multigraph.pages
+    graph = Graph.from_arrays(np.repeat(np.arange(pages), np.diff(multigraph.indptr)), multigraph.indices, pages)
+    provenance = {"source": source, "links_read": multigraph.links}
+    graph = Graph(graph.indptr, graph.indices, names=multigraph.names, provenance=provenance)
+    graph.save(Path(dest), replace=replace)
+    return graph
+
+
+def clear_drafts(output: Output, folder: Path) -> None:
+    """Remove drafts of the same folder left by builds that were killed; keep drafts of running processes."""
+    from surveyor.graph.folder import ARRAYS, NAME_FILES
+
+    for draft in folder.parent.glob(f"{escape(folder.name)}.draft-*"):
+        pid = draft.name.rpartition("-")[2]
+        if not (pid.isdecimal() and draft.is_dir()) or _alive(int(pid)):
+            continue
+        if {path.name for path in draft.iterdir()} <= {*ARRAYS, *NAME_FILES}:
+            shutil.rmtree(draft, ignore_errors=True)
+            output.info(f"removed {draft}, left by a build that was killed")
+
+
+def _alive(pid: int) -> bool:
+    if sys.platform == "win32":  # os.kill would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _report_built(output: Output, graph: Graph, dest: str, seconds: float) -> None:
+    from surveyor.report.graphs import built
+
+    fields = {
+        "graph": dest,
+        "pages": graph.pages,
+        "links": graph.links,
+        "named": graph.names is not None,
+        "provenance": dict(graph.provenance),
+        "seconds": round(seconds, 3),
+    }
+    output.object("graph build", fields)
+    output.summary({"graph": dest, **built(graph, seconds)})
+    output.graph_notes(graph)
+    output.next_steps({"rank it": ["surveyor", "rank", dest], "inspect it": ["surveyor", "graph", "info", dest]})
+
+
+@options.command("info", kernels=False)
+@options.graph_argument
+@click.option("--verify", is_flag=True, help="Read every file and compare checksums.")
+def info(output: Output, *, graph: str, verify: bool) -> None:
+    """Show pages, links, degrees, size and source of a graph folder or file of links."""
+    from surveyor.graph.csr import Graph
+    from surveyor.report.graphs import described, facts
+
+    path = Path(graph)
+    with output.progress() as progress:
+        if (path / "graph.json").is_file():
+            opened = Graph.open(path, verify=verify)
+        else:
+            from surveyor.cli.kernel_cache import kernels
+
+            with kernels(output):
+                from surveyor.graph.formats import read_graph
+
+                with options.format_means(BUILD_FORMAT):
+                    opened = read_graph(path, progress=progress)
+    found = facts(opened, path)
+    output.object("graph info", {"graph": graph, "verified": verify, **found})
+    checked = {"checksums": "all match"} if verify and path.is_dir() else {}
+    output.facts({"graph": graph, **described(found), **checked})
+
+
+@options.command("convert", epilog=options.examples("surveyor graph convert my.graph links.csv.gz"))
+@click.argument("source", type=click.Path(), metavar="SOURCE")
+@dest_argument
+@options.format_option("--input-format", "SOURCE")
+@options.format_option("--format", "DEST")
+@click.option("--replace", is_flag=True, help="Overwrite DEST if it exists.")
+@options.threads
+def convert(output: Output, *, source: str, dest: str, replace: bool, threads: int | None, **formats: Any) -> None:
+    """Convert SOURCE, a graph folder or file of links, to DEST."""
+    from surveyor.graph.formats import read_graph, write_graph
+    from surveyor.report.numbers import count, duration
+
+    if Path(dest).exists() and not replace:
+        raise UsageError(f"{dest} exists already", hint="choose another name, or overwrite it with --replace")
+    with output.progress() as progress, output.timed() as seconds:
+        with options.format_means("--input-format"):
+            graph = read_graph(source, format=formats["input_format"], threads=threads, progress=progress)
+        write_graph(graph, dest, format=formats["format"])
+    fields = {"source": source, "graph": dest, "pages": graph.pages, "links": graph.links}
+    output.object("graph convert", {**fields, "seconds": round(seconds[0], 3)})
+    sizes = {"pages": count(graph.pages), "links": count(graph.links)}
+    output.summary({"written": dest, **sizes, "time": duration(seconds[0])})
+    output.graph_notes(graph)
+
+
+@options.command(
+    "condense",
+    epilog=options.examples(
+        "surveyor graph condense pages.graph domains.graph",
+        "surveyor graph condense docs.example.org.survey hosts.graph --level hosts",
+    ),
+)
+@click.argument("source", type=click.Path(), metavar="GRAPH|SURVEY")
+@dest_argument
+@click.option(
+    "--level",
+    type=click.Choice(("domains", "hosts")),
+    default="domains",
+    show_default=True,
+    help="Nodes of the new graph.",
+)
+@click.option(
+    "--suffixes", type=click.Path(), metavar="FILE", help="Public Suffix List to use instead of the bundled one."
+)
+@click.option("--private-suffixes", is_flag=True, help="Also use the private section: names below github.io etc.")
+@click.option("--nofollow", is_flag=True, help="Also count nofollow links of a survey.")
+@memory_option
+@replace_option
+def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given: Any) -> None:
+    """Write the graph of hosts or domains of SOURCE to the graph folder DEST.
+
+    The pages need URLs or host names as names. x links to y if some page of x links to a page of y. Domains are
+    registrable domains by the ICANN section of the Public Suffix List. Links of a survey that lead out of scope count,
+    and a redirect counts as its target.
+    """
+    from surveyor.cli.graph_source import is_survey
+    from surveyor.graph.condense import condense as condense_graph
+    from surveyor.graph.folder import check_free
+    from surveyor.survey.survey import Survey
+    from surveyor.web.suffixes import Suffixes
+
+    survey, level, private = is_survey(source), given["level"], given["private_suffixes"]
+    if nofollow and not survey:
+        raise UsageError(f"--nofollow applies to surveys, and {source} is not a survey", hint="omit --nofollow")
+    if level == "hosts" and (given["suffixes"] or private):
+        raise UsageError(
+            "--level hosts uses no public suffixes",
+            hint="omit --suffixes and --private-suffixes, or choose --level domains",
+        )
+    check_free(Path(dest), replace=given["replace"])
+    clear_drafts(output, Path(dest))
+    suffixes = Suffixes(private=private, file=given["suffixes"]) if level == "domains" else None
+    with output.progress() as progress, output.timed() as seconds:
+        if survey:
+            with Survey(source) as opened:
+                condensed = opened.domain_graph(level, suffixes, nofollow=nofollow, progress=progress)
+            condensed.graph.save(dest, replace=given["replace"])
+        else:
+            graph = _named_graph(source, progress)
+            target: CondenseOptions = {"suffixes": suffixes, "folder": dest}
+            target |= {"memory": given["memory"], "replace": given["replace"]}
+            condensed = condense_graph(graph, level, progress=progress, **target)
+    _report_condensed(output, condensed, dest, seconds[0])
+
+
+def _named_graph(source: str, progress: ProgressCallback) -> Graph:
+    from surveyor.graph.formats import read_graph
+
+    with options.format_means(BUILD_FORMAT):
+        graph = read_graph(source, progress=progress)
+    if graph.names is None:
+        raise UsageError(
+            f"{source} has no names, so the hosts of its pages are unknown",
+            hint="build it from links between URLs or host names",
+        )
+    return graph
+
+
+def _report_condensed(output: Output, condensed: CondensedGraph, dest: str, seconds: float) -> None:
+    from surveyor.report.graphs import condensed_facts, condensed_warnings
+
+    fields = {"graph": dest, "level": condensed.level, **condensed.to_dict(), "seconds": round(seconds, 3)}
+    output.object("graph condense", fields)
+    output.summary({"graph": dest, **condensed_facts(condensed, seconds)})
+    for line in condensed_warnings(condensed):
+        output.warn(line)
+    output.graph_notes(condensed.graph)
+    steps = {"domain reputation": ["surveyor", "domains", dest], "inspect it": ["surveyor", "graph", "info", dest]}
+    output.next_steps(steps)
