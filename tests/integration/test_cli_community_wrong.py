@@ -57,7 +57,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", RULE, "--explain", FAR[0]], f"{FAR[0]} is not a local page"),
         (["--local", RULE, "--explain", "/nothing"], "/nothing is not a local page"),
         (["--local", RULE, "--explain", "#77"], "#77 is not a local page"),
-        (["--local", RULE, "--save", "ranks.txt"], "the name ranks.txt tells no format"),
+        (["--local", RULE, "--save", "ranks.txt"], "ranks.txt has no known suffix"),
         (["--local", RULE, "--save", "no/ranks.csv"], "no/ranks.csv cannot be written: there is no folder no"),
         (["--local", RULE, "--plot", "no/p.svg"], "no/p.svg cannot be written: there is no folder no"),
         (["--local", RULE, "--report", "web.graph"], "web.graph is a folder"),

@@ -287,7 +287,7 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
         read_graph(write_text(tmp_path / "g.csv", "a,b\n".encode("utf-16")))
     with pytest.raises(UsageError, match="contains names"):
         read_graph(write_text(tmp_path / "g.tsv", "a\tb\n"), nodes=5)
-    with pytest.raises(UsageError, match="no format 'xlsx'"):
+    with pytest.raises(UsageError, match="unknown format 'xlsx'"):
         read_graph(tmp_path / "g.tsv", format="xlsx")
     with pytest.raises(UsageError, match="no suffix of a known format"):
         write_graph(make(1, []), tmp_path / "g.what")
