@@ -276,13 +276,8 @@ def test_pages_are_condensed_to_domains(capsys: pytest.CaptureFixture[str], tmp_
     expected = {"db.intern": "1.0", "github.io": "1.0", "b.co.uk": "0.0", "a.org": "0.0"}
     assert [(row["domain"], row["score"]) for row in table(said.out)] == list(expected.items())
     assert "7 names are on 4 domains\n" in said.err
-<<<<<<< HEAD
-    assert "! 1 page has a name that is no URL and no host, and was left out\n" in said.err
-    assert "! 1 host without a known public suffix" in said.err
-=======
     assert "! 1 page whose name is neither a URL nor a host is omitted\n" in said.err
-    assert "! 1 host is under no suffix that the list knows" in said.err
->>>>>>> 0c6aa88 (tests: messages of formats and condensed graphs)
+    assert "! 1 host without a known public suffix" in said.err
     private = Said(capsys, "domains", pages, "--csv", "--private-suffixes").out
     assert "joe.github.io" in private
     (tmp_path / "own.dat").write_text("org\nuk\nio\nintern\n")
