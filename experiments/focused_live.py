@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.sample import sample
 from surveyor.estimate.sampling.sample_result import Sample
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.graph.synthetic.shapes import PRESETS
 from surveyor.graph.synthetic.sites import TOPICS

@@ -24,7 +24,7 @@ from experiments.sampled_runs import WALKS, run_samples
 from experiments.topic_webs import TopicWeb, article_topics
 from surveyor.arrays import BoolArray, IntArray
 from surveyor.errors import MissingExtra
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.kernels.thread_pool import ThreadPool
 

@@ -13,10 +13,10 @@ import numpy as np
 from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
-from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler

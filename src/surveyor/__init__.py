@@ -56,7 +56,7 @@ _HOME = {
     "Resources": "rank.domains.reputation",
     "Run": "simulation.race",
     "Sample": "estimate.sampling.sample_result",
-    "SampledPage": "estimate.sampling.sampled_page",
+    "SampledPage": "estimate.sampling.page_content",
     "SolverOptions": "rank.pagerank",
     "Strategy": "crawler.strategies.strategy",
     "StrategyError": "errors",
@@ -217,9 +217,9 @@ if TYPE_CHECKING:
     )
     from surveyor.estimate.community.community import community
     from surveyor.estimate.community.community_rank import CommunityRank
+    from surveyor.estimate.sampling.page_content import SampledPage
     from surveyor.estimate.sampling.sample import sample
     from surveyor.estimate.sampling.sample_result import Sample
-    from surveyor.estimate.sampling.sampled_page import SampledPage
     from surveyor.estimate.sampling.topics import Topic
     from surveyor.graph.condense import CondensedGraph, condense
     from surveyor.graph.csr import Graph

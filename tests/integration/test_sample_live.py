@@ -16,8 +16,8 @@ from crash_recovery import Image
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_survey import sample_record
-from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler

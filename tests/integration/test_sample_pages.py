@@ -11,8 +11,8 @@ from example_site import HOME, site, survey_of
 from fake_web import page as answer
 from surveyor.errors import SurveyError
 from surveyor.estimate.sampling import sample_pages
+from surveyor.estimate.sampling.page_content import PageContent
 from surveyor.estimate.sampling.sample_pages import archived_pages, parse_exchange
-from surveyor.estimate.sampling.sampled_page import PageContent
 from surveyor.outcome import Exchange, Visit
 from surveyor.store.directory import SurveyFolder
 

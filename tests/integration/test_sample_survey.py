@@ -10,8 +10,8 @@ import pytest
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
-from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.stored_walks import walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan

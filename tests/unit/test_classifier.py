@@ -18,7 +18,7 @@ from surveyor.errors import InputError, MissingExtra, UsageError
 from surveyor.estimate.sampling import classifier, training
 from surveyor.estimate.sampling.classifier import Classifier, ConfusionMatrix, Kind, count_terms
 from surveyor.estimate.sampling.distributions import wilson
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage, words
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage, words
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.training import TrainingSet, train
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage, words
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage, words
 from surveyor.estimate.sampling.topics import RULES, Topic
 from surveyor.graph.names import Names
 

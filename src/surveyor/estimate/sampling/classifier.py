@@ -1,6 +1,6 @@
 """A trained topic classifier: terms and weights in a JSON file, used without the library that trained it.
 
-**Vectors.** A page is the normalised words of its title and text (`sampled_page.words`; in scripts without spaces, also
+**Vectors.** A page is the normalised words of its title and text (`page_content.words`; in scripts without spaces, also
 pairs of characters). A term that occurs n times has the value (1 + ln n)·idf, with idf = 1 + ln((1 + N)/(1 + N_t)) if
 N_t of N pages contain it; the vector is then scaled to length 1. At most 20,000 terms are used, the most frequent ones.
 
@@ -33,7 +33,7 @@ import numpy as np
 from surveyor.arrays import FloatArray, IntArray, read_only
 from surveyor.errors import InputError
 from surveyor.estimate.sampling.distributions import wilson
-from surveyor.estimate.sampling.sampled_page import SampledPage, is_unspaced, words
+from surveyor.estimate.sampling.page_content import SampledPage, is_unspaced, words
 from surveyor.web.html import MOST_TEXT
 
 FORMAT, SCHEMA = "surveyor-topic", 2

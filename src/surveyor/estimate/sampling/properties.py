@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.sampled_page import SampledPage
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 

@@ -16,11 +16,11 @@ from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_link_coverage import UNKNOWN, InLinkCoverage, correct_weights
 from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.properties import check_available
 from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
-from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.stored_walks import walk_graph, walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, WalkPlan, method_named

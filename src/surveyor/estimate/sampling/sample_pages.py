@@ -17,8 +17,8 @@ import numpy as np
 
 from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import SurveyorError, UsageError
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.properties import check_available
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkGraph
 from surveyor.fetch.encodings import Unreadable, decoder_of

@@ -18,9 +18,9 @@ from surveyor.crawler.replay import Derived, derive
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.in_link_coverage import LinkObservations
+from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, is_on_topic
-from surveyor.estimate.sampling.sampled_page import SampledPage
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import (

@@ -18,7 +18,7 @@ page is fetched to decide them, and the pages of a graph are decided in bulk (`m
 
 **Words** are whole words, compared without case, diacritics and punctuation, so that `solar power` matches
 `Solar-Power`; inflected forms are different words. In scripts without spaces any sequence of characters matches
-(`sampled_page`). A phrase does not extend from the title into the text.
+(`page_content`). A phrase does not extend from the title into the text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.sampled_page import SampledPage, words
+from surveyor.estimate.sampling.page_content import SampledPage, words
 from surveyor.web.suffixes import spelt
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Topic:
     def parse(cls, text: str) -> Topic:
         """Parse a rule.
 
-        >>> from surveyor.estimate.sampling.sampled_page import PageContent
+        >>> from surveyor.estimate.sampling.page_content import PageContent
         >>> topic = Topic.parse('words:"Solar  Power",PV')
         >>> topic, topic(SampledPage("https://a.example/", load=lambda: PageContent("Solar-power!")))
         (Topic(text='words:"solar power",pv'), True)

@@ -29,8 +29,8 @@ import numpy as np
 from surveyor.arrays import BoolArray, IdArray, IntArray, read_only
 from surveyor.errors import InputError, MissingExtra, UsageError
 from surveyor.estimate.sampling.classifier import LEAF, Classifier, ConfusionMatrix, Kind, Tree, count_terms
+from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.sample_pages import MAX_DECODED, archived_pages
-from surveyor.estimate.sampling.sampled_page import PageContent, SampledPage
 from surveyor.estimate.sampling.topics import RULES, Topic
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.web.html import MOST_TEXT, read_page
