@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.community_errors import ESTIMATORS, SELECTORS
 from experiments.community_tables import LABELS, Found
+from surveyor.report.line_plots import DASHES, MARKS
 from surveyor.report.numbers import tiny
-from surveyor.report.race_plots import DASHES, MARKS
 from surveyor.report.svg import INK, LINES, SIZE, figure
 
 if TYPE_CHECKING:

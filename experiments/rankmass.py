@@ -33,12 +33,14 @@ from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.kernels.mass import Rows, new_mass
 from surveyor.kernels.priority_queues import new_queue
 from surveyor.simulation.race import Race, Run
+from surveyor.simulation.scenario import SimulationOptions
 from surveyor.simulation.simulate import simulate
 from surveyor.stopping import Coverage
 
 LINKS_PER_PAGE = 17.3  # of the preset at ten million pages, so that a web of so many pages can be asked for
 SHARE = 1000  # one page in so many is a seed
 LEVELS = (0.9, 0.98)
+UNSAMPLED = SimulationOptions(samples=0)
 MANY = 1_000_000  # pages from which on RankMass as printed is run to the first level only: it is slow
 HEAD = (
     "| order | 90 % sure | 90 % true | 98 % sure | 98 % true | true / best at 98 % | rounds | seconds | pages/s "
@@ -66,11 +68,11 @@ def reads(number: int | None) -> str:
 
 def row(name: str, strategy: Strategy, run: Run, race: Race) -> str:
     """Return one line of the table."""
-    best, true = race.optimal_reads_for(0.98), run.reads_for(0.98, "true")
-    cells = [reads(run.reads_for(level, which)) for level in LEVELS for which in ("guaranteed", "true")]
+    best, true = race.optimal_fetches_for(0.98), run.fetches_for(0.98, "true")
+    cells = [reads(run.fetches_for(level, which)) for level in LEVELS for which in ("guaranteed", "true")]
     ratio = "–" if not best or not true else f"{true / best:.3f}"
     rounds = getattr(strategy, "rounds", "") or ""
-    speed = f"{run.seconds:.1f} | {run.reads / run.seconds:,.0f} | {run.link_updates / run.seconds / 1e6:.1f}"
+    speed = f"{run.seconds:.1f} | {run.fetches / run.seconds:,.0f} | {run.link_updates / run.seconds / 1e6:.1f}"
     return f"| {name} | {' | '.join(cells)} | {ratio} | {rounds} | {speed} |"
 
 
@@ -81,10 +83,10 @@ def table(name: str, graph: Graph, seeds: IdArray | None, goal: float) -> None:
     race = None
     for label, strategy in orders():
         say(f"{name}: {label}")
-        race = simulate(graph, [strategy], Coverage(goal), seeds=seeds, rng=7, samples=0)
+        race = simulate(graph, [strategy], Coverage(goal), seeds=seeds, rng=7, options=UNSAMPLED)
         print(row(label, strategy, race.runs[0], race), flush=True)
     if race is not None:
-        best = [reads(race.optimal_reads_for(level)) for level in LEVELS]
+        best = [reads(race.optimal_fetches_for(level)) for level in LEVELS]
         print(as_printed(graph, race.seeds))
         print(f"| best order | {best[0]} | {best[0]} | {best[1]} | {best[1]} | 1 | | | | |")
         levels = levels_needed(goal)
@@ -127,10 +129,10 @@ def growth(pages: int, goal: float) -> None:
     print("|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
     for size in (pages // 100, pages // 10, pages):
         graph = web(size)
-        run = simulate(graph, [RankMass()], Coverage(goal), seeds=spread(graph), rng=7, samples=0).runs[0]
+        run = simulate(graph, [RankMass()], Coverage(goal), seeds=spread(graph), rng=7, options=UNSAMPLED).runs[0]
         print(
-            f"| {graph.pages:,} | {graph.links:,} | {run.reads:,} | {run.seconds:.1f} "
-            f"| {run.microseconds_per_page:.1f} | {run.link_updates / run.reads:.0f} "
+            f"| {graph.pages:,} | {graph.links:,} | {run.fetches:,} | {run.seconds:.1f} "
+            f"| {run.microseconds_per_page:.1f} | {run.link_updates / run.fetches:.0f} "
             f"| {run.link_updates / run.seconds / 1e6:.1f} | {bytes_per_page(graph.pages):.1f} |",
             flush=True,
         )

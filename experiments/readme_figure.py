@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import surveyor as sv
-from surveyor.report.race_plots import coverage_plot
+from surveyor.report.race import coverage_plot
 from surveyor.report.svg import alone
 
 FILE = Path(__file__).parents[1] / "docs/images/coverage.svg"

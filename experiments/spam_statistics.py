@@ -17,8 +17,8 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.rank.spam import BadDomains, area_terms
+from surveyor.report.line_plots import MARKS
 from surveyor.report.numbers import printable
-from surveyor.report.race_plots import MARKS
 from surveyor.report.svg import INK, LINES, SIZE, figure
 
 if TYPE_CHECKING:

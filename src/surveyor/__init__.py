@@ -93,6 +93,7 @@ _HOME = {
     "rmat": "graph.synthetic.generate",
     "sample": "estimate.sampling.sample",
     "sampled_supporters": "rank.domains.tse",
+    "SimulationOptions": "simulation.scenario",
     "simulate": "simulation.simulate",
     "streamed_supporters": "rank.domains.streamed_tse",
     "supporters": "rank.domains.link_counts",
@@ -144,6 +145,7 @@ __all__ = [
     "Run",
     "Sample",
     "SampledPage",
+    "SimulationOptions",
     "SolverOptions",
     "Strategy",
     "StrategyError",
@@ -240,6 +242,7 @@ if TYPE_CHECKING:
     from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
     from surveyor.report.survey_html import write_report
     from surveyor.simulation.race import Race, Run
+    from surveyor.simulation.scenario import SimulationOptions
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
     from surveyor.survey.crawl import crawl

@@ -152,7 +152,7 @@ def test_a_strategy_of_ones_own_is_named_again(tmp_path: Path, monkeypatch: pyte
     with SurveyFolder.open(path, write=False) as folder:
         assert folder.manifest.replay == {"closure": 0.5, "eager": True, "rereads": True}
         reading = derive(folder).crawl.strategy
-        assert (type(reading).__name__, getattr(reading, "closure", 0)) == ("Neutral", 0.5)
+        assert (type(reading).__name__, getattr(reading, "closure", 0)) == ("ReplayStrategy", 0.5)
         assert type(derive(folder, code=True).crawl.strategy).__name__ == "Own"
     with pytest.raises(UsageError, match="code that a survey names is never run") as caught:
         resumed(path)

@@ -1,4 +1,4 @@
-"""The simulator: kernels and objects agree page for page, bounds hold, logs replay, mistakes are told."""
+"""The simulator: compiled and object crawls agree page for page, bounds hold, logs replay, errors are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import surveyor as sv
 from fake_web import MemoryJournal
 from oracles import paper_rankmass
-from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError, simulate
+from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, crawl, replay
@@ -21,7 +21,7 @@ from surveyor.crawler.strategies import NAMES, by_name
 from surveyor.crawler.strategies.breadth import levels_needed
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels.mass import FETCHED, STATUS
-from surveyor.simulation.objects import finish
+from surveyor.simulation.simulate import finish
 from webs import chain, graphs, random_web
 
 COMPILED = ["breadth", "rankmass", "rankmass:1", "windowed", "windowed:0.5", "random"]
@@ -29,20 +29,26 @@ ALL = [*NAMES, "opic:cycle", "opic:random", "adaptive:fixed", "adaptive:variable
 WEB = random_web(3_000, 24_000, 3)
 
 
+def simulate(graph: Graph, *arguments: Any, **given: Any) -> sv.Race:
+    """Simulate with keyword conditions that become `SimulationOptions`."""
+    own = {name: given.pop(name) for name in ("strategies", "until", "seeds", "rng") if name in given}
+    return sv.simulate(graph, *arguments, **own, options=sv.SimulationOptions(**given))
+
+
 @st.composite
 def scenes(draw: st.DrawFn) -> dict[str, Any]:
-    """Random webs with dead and shut pages, seeds, batches and goals."""
+    """Random webs with gone and blocked pages, seeds, batches and goals."""
     graph = draw(graphs(max_pages=40, max_links=160))
     page = st.integers(0, graph.pages - 1)
     seeds = draw(st.lists(page, min_size=1, max_size=4))
-    fate = draw(st.lists(st.sampled_from([0, 0, 0, 0, 1, 2]), min_size=graph.pages, max_size=graph.pages))
+    outcomes = draw(st.lists(st.sampled_from([0, 0, 0, 0, 1, 2]), min_size=graph.pages, max_size=graph.pages))
     goal = draw(st.one_of(st.builds(Coverage, st.floats(0.05, 0.99)), st.builds(Pages, st.integers(1, 40))))
     return {
         "graph": graph,
         "until": goal,
         "seeds": seeds,
-        "dead": np.array(fate) == 1,
-        "blocked": np.array(fate) == 2,
+        "gone": np.array(outcomes) == 1,
+        "blocked": np.array(outcomes) == 2,
         "batch": draw(st.integers(1, 4)),
         "damping": draw(st.sampled_from([0.5, 0.85, 0.95])),
         "rng": draw(st.integers(0, 99)),
@@ -61,8 +67,8 @@ def test_kernels_and_objects_agree_page_for_page(scene: dict[str, Any]) -> None:
         assert one.at_least.tobytes() == other.at_least.tobytes()
         assert one.at_most.tobytes() == other.at_most.tobytes()
         assert one.coverage == other.coverage
-        assert (one.reached, one.why, one.requests, one.link_updates) == (
-            other.reached, other.why, other.requests, other.link_updates,
+        assert (one.reached, one.stop_reason, one.requests, one.link_updates) == (
+            other.reached, other.stop_reason, other.requests, other.link_updates,
         )  # fmt: skip
         assert one.samples == other.samples
 
@@ -83,19 +89,19 @@ def test_true_coverage_lies_between_the_bounds_after_every_read(scene: dict[str,
 def test_every_strategy_reads_the_whole_web_in_the_end(name: str) -> None:
     race = simulate(WEB, [name], Coverage(0.999), rng=1, samples=4)
     run = race.runs[0]
-    assert run.reached, run.why
-    assert race.optimal_reads_for(0.9) <= (run.reads_for(0.9, "true") or 0)  # type: ignore[operator]
-    assert [sample.reads for sample in run.samples] == sorted(sample.reads for sample in run.samples)
+    assert run.reached, run.stop_reason
+    assert race.optimal_fetches_for(0.9) <= (run.fetches_for(0.9, "true") or 0)  # type: ignore[operator]
+    assert [sample.fetches for sample in run.samples] == sorted(sample.fetches for sample in run.samples)
 
 
 @pytest.mark.parametrize("name", ["rankmass", "random", "opic:random", "tracking"])
 def test_the_same_seed_gives_the_same_bytes(name: str) -> None:
-    one, other = (simulate(WEB, [name], Pages(500), rng=5, dead=0.1).runs[0] for _ in range(2))
+    one, other = (simulate(WEB, [name], Pages(500), rng=5, gone=0.1).runs[0] for _ in range(2))
     assert one.order.tobytes() == other.order.tobytes()
     assert one.at_least.tobytes() == other.at_least.tobytes()
     assert one.samples == other.samples
     if name in ("random", "opic:random"):
-        assert one.order.tobytes() != simulate(WEB, [name], Pages(500), rng=6, dead=0.1).runs[0].order.tobytes()
+        assert one.order.tobytes() != simulate(WEB, [name], Pages(500), rng=6, gone=0.1).runs[0].order.tobytes()
 
 
 def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
@@ -109,9 +115,9 @@ def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_log_alone_makes_the_same_state_and_goes_on_alike(name: str) -> None:
-    fates = (np.arange(WEB.pages) % 9 == 4).astype(np.uint8) + 2 * (np.arange(WEB.pages) % 11 == 7).astype(np.uint8)
-    fates[0] = 0
-    source, journal, first, second = GraphSource(WEB, fates % 3), MemoryJournal(), fresh(name, [0]), fresh(name, [0])
+    outcomes = (np.arange(WEB.pages) % 9 == 4).astype(np.uint8) + 2 * (np.arange(WEB.pages) % 11 == 7).astype(np.uint8)
+    outcomes[0] = 0
+    source, journal, first, second = GraphSource(WEB, outcomes % 3), MemoryJournal(), fresh(name, [0]), fresh(name, [0])
     finish(crawl(first, source, journal, Pages(300), batch=3))
     replay(second, journal.outcomes)
     for array in ("residual", "settled", "state", "totals", "counts"):
@@ -143,7 +149,7 @@ def test_plain_rankmass_needs_no_more_reads_than_the_papers_loop_and_closure_a_f
     race = simulate(graph, ["rankmass:1", "rankmass"], Coverage(0.95), seeds=seeds, rng=1, samples=0)
     for level in (0.5, 0.8, 0.9):
         paper = paper_rankmass(graph, seeds, 0.85, level)
-        plain, closed = (run.reads_for(level) for run in race.runs)
+        plain, closed = (run.fetches_for(level) for run in race.runs)
         assert plain is not None
         assert closed is not None
         assert plain <= paper
@@ -170,7 +176,7 @@ def test_budgets_are_gates_and_what_they_block_is_told() -> None:
         assert np.bincount(domains[run.order]).max() == 100
         assert run.coverage.blocked > 0.05
         assert not run.reached
-        assert "cannot be read" in run.why
+        assert "cannot be fetched" in run.stop_reason
         assert (run.at_least <= run.true + 1e-6).all()
 
 
@@ -186,10 +192,10 @@ def test_hosts_are_blocked_and_budgeted_by_name() -> None:
 
 
 def test_mass_that_cannot_be_reached_ends_a_crawl_early_and_says_so() -> None:
-    run = simulate(WEB, ["rankmass"], Coverage(0.95), dead=0.3, rng=2).runs[0]
+    run = simulate(WEB, ["rankmass"], Coverage(0.95), gone=0.3, rng=2).runs[0]
     assert not run.reached
     assert run.coverage.waiting + run.coverage.moving <= 0.01
-    assert "so at most 8" in run.why
+    assert "so at most 8" in run.stop_reason
 
 
 class Newest:
@@ -233,83 +239,93 @@ def test_a_broken_strategy_is_named_and_nothing_is_returned(how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
-        ({"seeds": [WEB.pages]}, "no page 3000"),
-        ({"seeds": ["nobody"]}, "no page 'nobody'"),
-        ({"seeds": []}, "no seeds"),
-        ({"damping": 0.0}, "damping is 0"),
-        ({"damping": 1.0}, "damping is 1"),
-        ({"strategies": []}, "no strategies"),
-        ({"strategies": ["rankmas"]}, "no strategy 'rankmas'"),
-        ({"strategies": ["windowed:0"]}, "the window is 0"),
-        ({"strategies": ["random:3"]}, "takes nothing after a colon"),
+        ({"seeds": [WEB.pages]}, "from 0 to 2999, got 3000"),
+        ({"seeds": ["absent"]}, "'absent'"),
+        ({"seeds": []}, "seeds must not be empty"),
+        ({"damping": 0.0}, "damping"),
+        ({"damping": 1.0}, "damping"),
+        ({"strategies": []}, "strategies must not be empty"),
+        ({"strategies": ["rankmas"]}, "unknown strategy 'rankmas'"),
+        ({"strategies": ["windowed:0"]}, "window .* got 0"),
+        ({"strategies": ["random:3"]}, "takes no argument, got '3'"),
         ({"strategies": ["no.such:Thing"]}, "cannot be imported"),
-        ({"strategies": ["math:pi"]}, "cannot be made"),
-        ({"strategies": ["builtins:dict"]}, "no method observe"),
-        ({"dead": 1.0}, "share of dead pages"),
-        ({"dead": np.zeros(3, bool)}, "one truth value per page"),
-        ({"budget": 0, "domains": np.zeros(WEB.pages, int)}, "below 1 page"),
+        ({"strategies": ["math:pi"]}, "cannot be created"),
+        ({"strategies": ["builtins:dict"]}, "no method `observe`"),
+        ({"gone": 1.0}, "gone .* got 1.0"),
+        ({"gone": np.zeros(3, bool)}, "gone must be a boolean mask of 3,000"),
+        ({"budget": 0, "domains": np.zeros(WEB.pages, int)}, "budget .* at least 1 page, got 0"),
         ({"budget": 5}, "the graph has no names"),
-        ({"budget": 5, "domains": np.zeros(4, int)}, "4 domains"),
-        ({"batch": 0}, "a batch of 0"),
-        ({"changes": -0.1}, "shares of pages that change"),
-        ({"strategies": ["opic"], "compiled": True}, "no kernel runs opic"),
+        ({"budget": 5, "domains": np.zeros(4, int)}, "domains .* got 4"),
+        ({"batch": 0}, "batch .* at least 1, got 0"),
+        ({"change_rate": -0.1}, "change_rate .* got -0.1"),
+        ({"birth_rate": 1.0}, "birth_rate .* got 1.0"),
+        ({"strategies": ["opic"], "compiled": True}, "compiled=True .* opic"),
     ],
 )
-def test_wrong_settings_are_refused_in_one_sentence(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
+def test_invalid_arguments_are_rejected_with_a_hint(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         simulate(WEB, **{"strategies": ["rankmass"], "until": Pages(10), **wrong})
     assert caught.value.hint
 
 
-def test_a_graph_without_pages_is_refused() -> None:
-    with pytest.raises(sv.InputError, match="nothing to crawl"):
+def test_a_graph_without_pages_is_rejected() -> None:
+    with pytest.raises(sv.InputError, match="no pages"):
         simulate(Graph.from_edges([]))
 
 
-def test_reads_are_pages_that_were_read() -> None:
+def test_the_ledger_counts_fetched_pages() -> None:
     state = fresh("rankmass", [0])
     finish(crawl(state, GraphSource(WEB), MemoryJournal(), Pages(50)))
     assert int((state.ledger.state & STATUS == FETCHED).sum()) == state.ledger.read == state.graph.read == 50
 
 
 @pytest.mark.compiled
-def test_a_web_that_changes_is_followed_by_strategies_that_read_again() -> None:
+def test_a_changing_web_is_tracked_by_strategies_that_refetch() -> None:
     graph = random_web(1_000, 8_000, 5)
     race = simulate(
-        graph, ["tracking", "rankmass"], Pages(4_000), seeds=list(range(0, 1_000, 10)), changes=(0.1, 0.01, 0.01),
-        rng=4, samples=12,
-    )  # fmt: skip
+        graph,
+        ["tracking", "rankmass"],
+        Pages(4_000),
+        seeds=list(range(0, 1_000, 10)),
+        change_rate=0.1,
+        birth_rate=0.01,
+        death_rate=0.01,
+        rng=4,
+        samples=12,
+    )
     again, once = race.runs
     assert again.order.size == 4_000
     assert once.order.size < 1_200  # every page once
-    assert again.order.max() >= 1_000  # also pages that were born meanwhile
-    late = [sample.l1 for sample in again.samples if sample.reads >= 2_000]
+    assert again.order.max() >= 1_000  # also pages added meanwhile
+    late = [sample.l1 for sample in again.samples if sample.fetches >= 2_000]
     assert max(late) < 0.5 * once.samples[-1].l1 or max(late) < 0.2
     assert "bounds are those of the web as fetched" in race.notes[-2]
 
 
-def test_pages_that_are_born_fit_into_budgets_and_deaths() -> None:
+def test_added_pages_fit_into_budgets_and_outcomes() -> None:
     graph, domains = random_web(600, 4_000, 5), np.arange(600) % 5
-    for more in ({"budget": 50, "domains": domains}, {"dead": 0.1}):
-        run = simulate(graph, ["rankmass"], Pages(700), changes=(0.1, 0.5, 0.0), rng=7, samples=2, **more).runs[0]
+    for more in ({"budget": 50, "domains": domains}, {"gone": 0.1}):
+        run = simulate(graph, ["rankmass"], Pages(700), change_rate=0.1, birth_rate=0.5, rng=7, samples=2, **more).runs[
+            0
+        ]
         assert run.order.max() >= 600
 
 
-def test_a_blocked_seed_stays_blocked_whatever_dies() -> None:
+def test_a_blocked_seed_stays_blocked_even_if_drawn_as_gone() -> None:
     blocked = np.zeros(WEB.pages, bool)
     blocked[[0, 1, 2]] = True
-    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], blocked=blocked, dead=0.5, rng=7).runs[0]
+    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], blocked=blocked, gone=0.5, rng=7).runs[0]
     assert not np.isin([0, 1, 2], run.order).any()
 
 
 @pytest.mark.parametrize("name", ["rankmass", "windowed", "opic", "breadth"])
 def test_a_goal_that_was_reached_has_a_number_of_reads(name: str) -> None:
     for seed in range(8):
-        run = simulate(WEB, [name], Coverage(0.7), dead=0.3, rng=seed, samples=0).runs[0]
+        run = simulate(WEB, [name], Coverage(0.7), gone=0.3, rng=seed, samples=0).runs[0]
         if run.reached:
-            assert run.reads_for(0.7) == run.order.size
+            assert run.fetches_for(0.7) == run.order.size
 
 
 def test_reading_again_ends_when_it_can_gain_nothing() -> None:
@@ -334,15 +350,15 @@ def test_a_class_made_from_a_built_in_one_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "said"),
-    [("closure", "a", "closure 'a'"), ("closure", -1, "closure -1"), ("eager", "no", "eager 'no'"),
+    ("attribute", "value", "message"),
+    [("closure", "a", "closure .* got 'a'"), ("closure", -1, "closure .* got -1"), ("eager", "no", "eager .* 'no'"),
      ("importance", lambda: None, "one finite number"), ("importance", lambda: np.ones((3, 2)), "one finite number"),
      ("importance", lambda: [np.nan], "one finite number")],
 )  # fmt: skip
-def test_wrong_parts_of_a_strategy_are_told_as_its_own(attribute: str, value: Any, said: str) -> None:
+def test_invalid_attributes_of_a_strategy_are_reported_as_its_error(attribute: str, value: Any, message: str) -> None:
     newest = Newest()
     setattr(newest, attribute, value)
-    with pytest.raises(StrategyError, match=said) as caught:
+    with pytest.raises(StrategyError, match=message) as caught:
         simulate(WEB, [newest], Pages(30), rng=1)
     assert "Newest" in caught.value.problem
 
@@ -353,10 +369,10 @@ def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
     race = simulate(WEB, sv.RankMass(), Pages(20), seeds=mask, blocked=[9], rng=1)
     assert race.seeds.tolist() == [3, 9]
     assert 9 not in race.runs[0].order
-    for wrong in ({"seeds": [1.7]}, {"blocked": ["nobody"]}, {"rng": "7"}, {"dead": "0.1"}, {"until": 0.9}):
+    for wrong in ({"seeds": [1.7]}, {"blocked": ["absent"]}, {"rng": "7"}, {"gone": "0.1"}, {"until": 0.9}):
         with pytest.raises(UsageError):
-            simulate(WEB, ["rankmass"], **{"until": Pages(5), **wrong})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="receives no bytes"):
+            simulate(WEB, ["rankmass"], **{"until": Pages(5), **wrong})
+    with pytest.raises(UsageError, match="bytes"):
         simulate(WEB, ["rankmass"], Pages(5) | sv.Bytes(7))
     with pytest.raises(UsageError, match="guarantee"):
-        race.runs[0].reads_for(0.9, "guarantee")
+        race.runs[0].fetches_for(0.9, "guarantee")

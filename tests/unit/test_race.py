@@ -1,4 +1,4 @@
-"""What a race says: numbers for scripts, tables and sentences for people, figures, one HTML file."""
+"""The reports of a race: JSON, tables, a comparison, plots and one HTML file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.crawler.ledger import CoverageInterval
+from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most
-from surveyor.report.race import bounds, comparison, facts, guaranteed_table, shortfalls, true_table
-from surveyor.report.race_html import RaceReport, render, write_report
-from surveyor.report.race_plots import coverage_plot, error_plot, gap_plot, lines_plot, order_plot
+from surveyor.report.race import (
+    RaceReport,
+    bounds,
+    comparison,
+    coverage_plot,
+    error_plot,
+    facts,
+    gap_plot,
+    guaranteed_table,
+    order_plot,
+    render_race,
+    shortfalls,
+    true_table,
+    write_race_report,
+)
 from surveyor.report.svg import LINES, VARIABLES
 from surveyor.report.tables import plain_lines, write_csv
 from surveyor.simulation.race import LEVELS, Race, Run, Sample, thinned
@@ -45,7 +58,7 @@ def run(name: str, order: list[int], lag: float = 0.9, *, reached: bool = True, 
         true=true,
         coverage=CoverageInterval(low, 0.999, low, 0.0, 1 - low, 0.0, 0.0),
         reached=reached,
-        why="coverage 90 % is guaranteed" if reached else "every page that may be read is read",
+        stop_reason="coverage 90 % is guaranteed" if reached else "every page that may be read is read",
         requests=len(order) + 2,
         link_updates=400,
         seconds=0.0002,
@@ -71,19 +84,19 @@ NOTHING = run("nothing", [], reached=False)
 
 @pytest.fixture(scope="module")
 def usual() -> Race:
-    return race(BEST, SLOW, STUCK, notes=("dead pages 2 %",), seed_names=("home", NASTY))
+    return race(BEST, SLOW, STUCK, notes=("gone: 2 pages",), seed_names=("home", NASTY))
 
 
 # Numbers
 
 
 def test_reads_are_counted_from_the_first_that_is_enough() -> None:
-    assert [BEST.reads_for(level) for level in LEVELS] == [2, 4, 6, 7, 9]
-    assert [SLOW.reads_for(level, "true") for level in LEVELS] == [9, 10, 10, 10, 10]
-    assert [SLOW.reads_for(level) for level in LEVELS] == [9, 10, 10, None, None]
-    assert STUCK.reads_for(0.5) is NOTHING.reads_for(0.5) is None
-    assert race(BEST).optimal_reads_for(0.9) == 6
-    assert race(BEST).optimal_reads_for(1.1) is None
+    assert [BEST.fetches_for(level) for level in LEVELS] == [2, 4, 6, 7, 9]
+    assert [SLOW.fetches_for(level, "true") for level in LEVELS] == [9, 10, 10, 10, 10]
+    assert [SLOW.fetches_for(level) for level in LEVELS] == [9, 10, 10, None, None]
+    assert STUCK.fetches_for(0.5) is NOTHING.fetches_for(0.5) is None
+    assert race(BEST).optimal_fetches_for(0.9) == 6
+    assert race(BEST).optimal_fetches_for(1.1) is None
 
 
 def test_a_run_knows_its_cost() -> None:
@@ -100,24 +113,24 @@ def test_results_cannot_be_written_to(usual: Race) -> None:
 
 
 def test_a_race_as_plain_values(usual: Race) -> None:
-    told = json.loads(json.dumps(usual.to_dict(), allow_nan=False))
-    assert (told["pages"], told["links"], told["seeds"], told["rng"]) == (10, 40, [0, 4], 7)
-    assert (told["goal"], told["reached"], told["notes"]) == (0.9, False, ["dead pages 2 %"])
-    assert told["optimal"] == {"0.5": 2, "0.8": 4, "0.9": 6, "0.95": 7, "0.98": 8}
-    first, second, third = told["runs"]
+    result = json.loads(json.dumps(usual.to_dict(), allow_nan=False))
+    assert (result["pages"], result["links"], result["seeds"], result["rng"]) == (10, 40, [0, 4], 7)
+    assert (result["goal"], result["reached"], result["notes"]) == (0.9, False, ["gone: 2 pages"])
+    assert result["optimal"] == {"0.5": 2, "0.8": 4, "0.9": 6, "0.95": 7, "0.98": 8}
+    first, second, third = result["runs"]
     assert first["guaranteed"] == {"0.5": 2, "0.8": 4, "0.9": 6, "0.95": 7, "0.98": 9}
     assert first["ratio"]["guaranteed"]["0.98"] == 9 / 8
     assert second["ratio"]["true"]["0.9"] == 10 / 6
     assert second["ratio"]["guaranteed"]["0.95"] is third["guaranteed"]["0.5"] is None
     assert first["coverage"] == BEST.coverage.to_dict()
-    assert first["samples"][-1] == {"reads": 9, "l1": 0.1, "tau": None}
-    assert third["curve"]["reads"] == [1, 2]
+    assert first["samples"][-1] == {"fetches": 9, "l1": 0.1, "tau": None}
+    assert third["curve"]["fetches"] == [1, 2]
     assert third["curve"]["true"] == STUCK.true.tolist()
 
 
 def test_a_run_without_reads_is_told_too() -> None:
-    told = race(NOTHING).to_dict()["runs"][0]
-    assert (told["reads"], told["microseconds_per_page"], told["curve"]["reads"]) == (0, None, [])
+    result = race(NOTHING).to_dict()["runs"][0]
+    assert (result["fetches"], result["microseconds_per_page"], result["curve"]["fetches"]) == (0, None, [])
 
 
 @given(st.integers(0, 10**7), st.integers(0, 500))
@@ -133,16 +146,16 @@ def test_a_race_in_one_line_and_in_a_notebook(usual: Race) -> None:
     assert repr(usual) == (
         "Race(rankmass, breadth, opic; 10 pages, 40 links; until coverage 90 %; rng 7)"
     )  # fmt: skip
-    assert repr(STUCK) == "Run(opic, 2 reads, coverage 0.017 to 0.999, not reached)"
+    assert repr(STUCK) == "Run(opic, 2 fetches, coverage 0.017 to 0.999, not reached)"
     shown = race(replace(BEST, strategy=NASTY))._repr_html_()
     assert not Tags(shown).tags & {"script", "img"}
     assert "<td>2</td><td>4</td><td>6</td><td>7</td><td>9</td>" in shown
 
 
-def test_a_race_as_a_table_of_reads(usual: Race) -> None:
+def test_a_race_as_a_table_of_fetches(usual: Race) -> None:
     pytest.importorskip("polars")
     frame = usual.to_polars()
-    assert frame.columns == ["strategy", "read", "page", "at_least", "at_most", "true"]
+    assert frame.columns == ["strategy", "fetch", "page", "at_least", "at_most", "true"]
     assert frame.height == 22
     assert frame.filter(frame["strategy"] == "opic")["page"].to_list() == [9, 8]
     assert race().to_polars().height == 0
@@ -165,8 +178,8 @@ def test_table_for_machines(usual: Race) -> None:
     write_csv(guaranteed_table(usual), stream)
     header, first, _, third, best = (line.split(",") for line in stream.getvalue().splitlines())
     assert len(header) == len(first) == len(third) == len(best)
-    told = dict(zip(header, best, strict=True))
-    assert (told["strategy"], told["true_90"], told["guaranteed_90"]) == ("optimal", "6", "")
+    result = dict(zip(header, best, strict=True))
+    assert (result["strategy"], result["true_90"], result["guaranteed_90"]) == ("optimal", "6", "")
     assert dict(zip(header, third, strict=True))["reached"] == "False"
     assert true_table(usual).records == guaranteed_table(usual).records
 
@@ -179,8 +192,8 @@ def test_bounds_round_outward() -> None:
 
 def test_comparison_in_one_sentence(usual: Race) -> None:
     assert comparison(usual) == (
-        "rankmass needed 1.00 times the reads of the best possible order to guarantee 90 %, "
-        "against 1.67 for breadth; opic did not get there."
+        "rankmass needed 1.00 times the fetches of the best possible order to guarantee 90 %, "
+        "against 1.67 for breadth; opic did not reach it."
     )
     assert comparison(race(SLOW, goal=None)).endswith("to guarantee 90 %.")
     assert comparison(race(SLOW, goal=0.97)).endswith("to guarantee 90 %.")
@@ -194,7 +207,7 @@ def test_comparison_in_one_sentence(usual: Race) -> None:
 def test_facts_and_shortfalls(usual: Race) -> None:
     assert facts(usual) == {
         "web": "10 pages, 40 links", "seeds": f"home, {NASTY}", "damping": "0.85", "until": "coverage 90 %",
-        "also": "dead pages 2 %", "rng": "7",
+        "also": "gone: 2 pages", "rng": "7",
     }  # fmt: skip
     many = race(BEST, seeds=np.arange(5, dtype=np.int32))
     assert facts(many)["seeds"] == "#0, #1, #2, and 2 more"
@@ -218,14 +231,14 @@ def test_figures_take_their_colours_from_the_page(usual: Race) -> None:
 
 
 def test_every_colour_is_defined_for_light_dark_and_print(usual: Race) -> None:
-    page = render(RaceReport("A race", usual, "", plots=False))
+    page = render_race(RaceReport("A race", usual, "", plots=False))
     for variable in VARIABLES.values():
         assert page.count(f"{variable[4:-1]}: #") == 3
 
 
 def test_figures_of_a_race_with_a_line_for_everything(usual: Race) -> None:
     words = words_in(coverage_plot(usual))
-    for name in ("rankmass", "breadth", "opic", "best possible order", "guaranteed", "goal: 90 %", "pages read"):
+    for name in ("rankmass", "breadth", "opic", "best possible order", "guaranteed", "goal: 90 %", "pages fetched"):
         assert name in words
     assert "goal" not in words_in(coverage_plot(race(BEST, goal=None)))
 
@@ -276,42 +289,42 @@ def test_any_lines_can_be_drawn() -> None:
 
 def test_report_is_one_harmless_file(tmp_path: Path) -> None:
     hostile = race(
-        replace(BEST, strategy=NASTY, why=NASTY, reached=False), replace(SLOW, strategy=CONTROL), STUCK,
+        replace(BEST, strategy=NASTY, stop_reason=NASTY, reached=False), replace(SLOW, strategy=CONTROL), STUCK,
         until=NASTY, notes=(NASTY,), seed_names=(NASTY, CONTROL),
     )  # fmt: skip
     report = RaceReport(NASTY, hostile, f"surveyor simulate '{NASTY}'")
-    page = write_report(report, tmp_path / "race.html").read_text("utf-8")
+    page = write_race_report(report, tmp_path / "race.html").read_text("utf-8")
     check_harmless(page)
     assert page.count("<svg") == 4
 
 
 def test_report_is_the_same_every_time(usual: Race) -> None:
     report = RaceReport("A race", usual, "surveyor simulate a.graph --rng 7")
-    page = render(report)
-    assert page == render(report)
+    page = render_race(report)
+    assert page == render_race(report)
     slower = tuple(replace(run, seconds=3 * run.seconds) for run in usual.runs)
-    again = render(replace(report, race=replace(usual, runs=slower)))
+    again = render_race(replace(report, race=replace(usual, runs=slower)))
     numbers = re.compile(r"<td>[\d.,]+( [kM])?</td>")
     assert page != again
     assert numbers.sub("", page) == numbers.sub("", again)
 
 
 def test_report_says_what_was_done_and_what_it_means(usual: Race) -> None:
-    words = " ".join("".join(Tags(render(RaceReport("A race", usual, "surveyor simulate a.graph"))).words).split())
+    words = " ".join("".join(Tags(render_race(RaceReport("A race", usual, "surveyor simulate a.graph"))).words).split())
     for sentence in (
         comparison(usual), *shortfalls(usual), "2 of 3", "relative to these seeds, this damping and the links as",
-        f"off by at most {at_most(3e-10)} in all", "dead pages 2 %", "surveyor simulate a.graph",
+        f"L1 error at most {at_most(3e-10)}", "gone: 2 pages", "surveyor simulate a.graph",
     ):  # fmt: skip
         assert sentence in words
 
 
 def test_report_without_curves_or_samples(usual: Race) -> None:
-    assert "<svg" not in render(RaceReport("A race", usual, "", plots=False))
-    assert render(RaceReport("A race", race(SLOW), "")).count("<svg") == 2
-    assert "0 strategies" in render(RaceReport("A race", race(), ""))
+    assert "<svg" not in render_race(RaceReport("A race", usual, "", plots=False))
+    assert render_race(RaceReport("A race", race(SLOW), "")).count("<svg") == 2
+    assert "0 strategies" in render_race(RaceReport("A race", race(), ""))
 
 
 def test_ids_of_figures_do_not_clash(usual: Race) -> None:
-    page = render(RaceReport("A race", usual, ""))
+    page = render_race(RaceReport("A race", usual, ""))
     ids = [value for name, value in Tags(page).attributes if name == "id"]
     assert len(ids) == len(set(ids))

@@ -208,7 +208,7 @@ def test_few_entries_on_one_side_are_no_proof() -> None:
 def test_planting_adds_its_links_and_keeps_all_others(graph: Graph, count: int, new: bool) -> None:
     rng = np.random.default_rng(count)
     if not new and low_domains(graph).size < count:
-        with pytest.raises(UsageError, match="fewer than"):
+        with pytest.raises(UsageError, match="count must be at most"):
             plant_clique(graph, count, rng, new=new)
         return
     spoilt, members = plant_clique(graph, count, rng, new=new)
@@ -240,15 +240,15 @@ def test_what_each_kind_of_spam_gains() -> None:
     assert boosted.pages == graph.pages + 5
 
 
-def test_planting_that_cannot_be() -> None:
+def test_invalid_plantings_are_rejected() -> None:
     graph, rng = Graph.from_edges([("a.com", "b.com")]), np.random.default_rng(1)
-    with pytest.raises(UsageError, match="1 domains cannot link"):
+    with pytest.raises(UsageError, match="count must be at least 2, got 1"):
         plant_clique(graph, 1, rng)
-    with pytest.raises(UsageError, match="3 partners"):
+    with pytest.raises(UsageError, match=r"partners .* got 3"):
         plant_exchange(graph, 10, 3, rng)
-    with pytest.raises(UsageError, match="go-betweens"):
+    with pytest.raises(UsageError, match=r"through .* got 3"):
         plant_farm(graph, 3, through=3)
-    with pytest.raises(UsageError, match="no domain 9 to boost"):
+    with pytest.raises(UsageError, match="target must be from 0 to 1, got 9"):
         plant_farm(graph, 3, 9)
 
 

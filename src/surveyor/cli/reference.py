@@ -128,23 +128,23 @@ and `command`.
 | `positive_terms`, `negative_terms` | `topic train` | the terms with the largest weights for and against the topic |
 | `topic`, `pages`, `on_topic` | `topic test` | the rule, and counts |
 | `examples` | `topic test` | pages of each kind: `url`, `on_topic`, `label`, `title` |
-| `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | what was raced: ids and names of the first pages, |
-| | | settings, what else was set |
-| `until`, `goal`, `reached` | `simulate` | the goal in words, its coverage (or null), whether all reached it |
+| `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | ids and names of the seeds, settings, other |
+| | | conditions |
+| `until`, `goal`, `reached` | `simulate` | the stopping rule, its coverage (or null), whether all reached it |
 | `truth_error` | `simulate` | proven error of the true importance |
-| `optimal`, `optimal_curve` | `simulate` | reads of the best possible order, by share ("0.5" to "0.98"); and its |
-| | | true coverage (`true`) after so many `reads` |
+| `optimal`, `optimal_curve` | `simulate` | fetches of the best possible order, by coverage ("0.5" to "0.98"); |
+| | | and its true coverage (`true`) after a number of `fetches` |
 | `runs` | `simulate` | a list; an object for each strategy: |
-| – `strategy`, `reached`, `why`, `compiled` | | its name, whether it reached the goal, why it stopped |
-| – `reads`, `requests` | | pages read; with those asked for in vain |
+| – `strategy`, `reached`, `stop_reason`, `compiled` | | its name, whether it reached the goal, why it stopped |
+| – `fetches`, `requests` | | pages fetched; fetches plus failed requests |
 | – `coverage` | | at the end: `at_least`, `at_most`; and `captured`, `moving`, `waiting`, `blocked`, `lost`, |
 | | | which sum to 1 |
-| – `guaranteed`, `true` | | reads until a share was certain, and until it was captured; by share, null if never |
-| – `ratio` | | the same two as multiples of the reads of the best possible order |
+| – `guaranteed`, `true` | | fetches until a coverage was guaranteed, and until it was true; null if never |
+| – `ratio` | | the same two relative to the fetches of the best possible order |
 | – `seconds`, `microseconds_per_page` | | time of ordering and bookkeeping |
-| – `link_updates`, `link_updates_per_second` | | shares of mass handed over a link |
-| – `samples` | | how good estimates were after some `reads`: `l1` error, Kendall's `tau` |
-| – `curve` | | `at_least`, `at_most` and `true` coverage after so many `reads`, at most 200 points |
+| – `link_updates`, `link_updates_per_second` | | pushes of mass over a link |
+| – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau` |
+| – `curve` | | `at_least`, `at_most` and `true` coverage by `fetches`, at most 200 points |
 | `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (null: not needed) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It

@@ -31,8 +31,7 @@ from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
 from surveyor.crawler.queues import HostQueues, OneQueue
 from surveyor.crawler.strategies import by_name
-from surveyor.crawler.strategies.neutral import Neutral
-from surveyor.crawler.strategies.strategy import Reorder, Strategy
+from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
@@ -97,7 +96,7 @@ def derive(
         if watch is not None:
             watch(derived, outcome)
     _close(derived, settlements[end])
-    if isinstance(derived.crawl.strategy, Neutral) and not derived.crawl.strategy.eager:
+    if isinstance(derived.crawl.strategy, ReplayStrategy) and not derived.crawl.strategy.eager:
         derived.crawl.ledger.close()  # its own strategy would have done so
     derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
     return derived
@@ -132,7 +131,7 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
     manifest = folder.manifest
     named = str(manifest.settings.get("strategy", "rankmass"))
     if names_code(named) and not code:
-        return Neutral(**manifest.replay)
+        return ReplayStrategy(**manifest.replay)
     try:
         strategy = by_name(named)
     except UsageError as error:

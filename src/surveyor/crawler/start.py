@@ -32,7 +32,7 @@ from surveyor.config import NARROW, SECRETS, Settings, names_code
 from surveyor.crawler import budgets
 from surveyor.crawler.replay import SCOPE, scope_of
 from surveyor.crawler.strategies import by_name
-from surveyor.crawler.strategies.neutral import needs_of
+from surveyor.crawler.strategies.strategy import replay_parameters
 from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
@@ -240,7 +240,7 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
     http_settings(settings)
     politeness_policy(settings)
     budgets.check(settings, before)
-    return needs_of(strategy) if names_code(settings.strategy) else {}
+    return replay_parameters(strategy) if names_code(settings.strategy) else {}
 
 
 def http_settings(settings: Settings) -> HttpSettings:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.report import communities, html_page
+from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most, count, counted, duration, printable, tiny
-from surveyor.report.race_plots import lines_plot
 from surveyor.report.svg import INK, ONE, SIZE, TWO, figure
 
 if TYPE_CHECKING:

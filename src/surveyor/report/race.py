@@ -1,6 +1,6 @@
-"""A race in words: for each strategy the reads it took to hold a share of all importance.
+"""Reports of a race: tables, one HTML file and plots of the fetches that each strategy needed.
 
-Two tables, since a crawl holds a share before it can be certain of it. Bounds round outward.
+Two tables, since a crawl has a coverage before it can guarantee it. Bounds round outward.
 
 >>> bounds(0.9007, 0.9681), share(0.9)
 ('90.0–96.9 %', '90 %')
@@ -8,31 +8,37 @@ Two tables, since a crawl holds a share before it can be certain of it. Bounds r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
-from surveyor.report.numbers import count, counted
+from surveyor.report import html_page
+from surveyor.report.numbers import amount, at_most, count, counted
 from surveyor.report.tables import Table
-from surveyor.simulation.race import LEVELS
+from surveyor.simulation.race import LEVELS, thinned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
     from surveyor.simulation.race import Race, Run
 
 OPTIMAL = "best possible order"
 NONE = "–"
-SEEDS = 3  # that are named
+SEEDS = 3  # listed by name
 COVERAGE = (
-    "Coverage is the share of all importance that lies on the pages read, where importance is what a reader has "
-    "who starts at the seeds and follows links at random. It is relative to these seeds, this damping and the "
-    "links as fetched."
+    "Coverage is the share of all importance on the fetched pages, where importance is PageRank with jumps to the "
+    "seeds. It is relative to these seeds, this damping and the links as fetched."
 )
 
 
 def guaranteed_table(race: Race) -> Table:
-    """Say how many reads it took to be certain of a share; the records hold all there is."""
+    """Return the fetches until each coverage was guaranteed; the records have all fields."""
     cells = [
         (
-            *(_reads(run.reads_for(level)) for level in LEVELS),
+            *(_fetches(run.fetches_for(level)) for level in LEVELS),
             bounds(run.coverage.at_least, run.coverage.at_most),
             _microseconds(run),
             run.strategy,
@@ -48,33 +54,33 @@ def guaranteed_table(race: Race) -> Table:
 
 
 def true_table(race: Race) -> Table:
-    """Say how many reads it took to hold a share, which only a simulation knows."""
+    """Return the fetches until each true coverage, which only a simulation knows."""
     whole = guaranteed_table(race)
     cells = [
-        (*(_reads(run.reads_for(level, "true")) for level in LEVELS), count(run.reads), run.strategy)
+        (*(_fetches(run.fetches_for(level, "true")) for level in LEVELS), count(run.fetches), run.strategy)
         for run in race.runs
     ]
-    titles = (*whole.titles[: len(LEVELS)], "reads", "strategy")
+    titles = (*whole.titles[: len(LEVELS)], "fetches", "strategy")
     return Table(titles, [*cells, (*_optimal(race), "", OPTIMAL)], whole.keys, whole.records)
 
 
 def comparison(race: Race) -> str:
-    """Compare the strategies with the best possible order, in one sentence."""
-    level = _telling(race)
+    """Compare the strategies with the optimal order in one sentence."""
+    level = _comparison_level(race)
     if level is None:
         return f"No strategy could guarantee {share(LEVELS[0])}."
     ratios = {run.strategy: race.ratio(run, level) for run in race.runs}
     ranked = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
     late = [name for name, ratio in ratios.items() if ratio is None]
     (first, best), *others = ranked
-    words = f"{best} needed {first:.2f} times the reads of the best possible order to guarantee {share(level)}"
+    words = f"{best} needed {first:.2f} times the fetches of the best possible order to guarantee {share(level)}"
     if others:
         words += ", against " + _listed([f"{ratio:.2f} for {name}" for ratio, name in others])
-    return words + (f"; {_listed(late)} did not get there." if late else ".")
+    return words + (f"; {_listed(late)} did not reach it." if late else ".")
 
 
 def facts(race: Race) -> dict[str, str]:
-    """Say what was raced, under which settings."""
+    """Return the conditions of the race."""
     named = list(race.seed_names[:SEEDS]) or [f"#{page}" for page in race.seeds[:SEEDS].tolist()]
     more = [f"and {count(race.seeds.size - len(named))} more"] if race.seeds.size > len(named) else []
     return {
@@ -88,24 +94,24 @@ def facts(race: Race) -> dict[str, str]:
 
 
 def shortfalls(race: Race) -> list[str]:
-    """Say which strategies did not reach the goal, and why."""
-    return [f"{run.strategy} did not reach the goal: {run.why}" for run in race.runs if not run.reached]
+    """Return which strategies did not reach the goal, and why."""
+    return [f"{run.strategy} did not reach the goal: {run.stop_reason}" for run in race.runs if not run.reached]
 
 
 def share(level: float) -> str:
-    """Write a share that was asked for: 90 %."""
+    """Format a goal: 90 %."""
     return f"{100 * level:.6g} %"
 
 
 def bounds(at_least: float, at_most: float) -> str:
-    """Write a lower and an upper bound of a share, rounded outward: 90.0–96.8 %."""
+    """Format a lower and an upper bound of a share, rounded outward: 90.0–96.8 %."""
     low = (100 * Decimal(max(at_least, 0.0))).quantize(Decimal("0.1"), ROUND_FLOOR)
     high = (100 * Decimal(min(at_most, 1.0))).quantize(Decimal("0.1"), ROUND_CEILING)
     return f"{low}–{high} %"
 
 
-def _telling(race: Race) -> float | None:
-    """Return the level to compare at: the goal if somebody reached it, or the largest that most of them did."""
+def _comparison_level(race: Race) -> float | None:
+    """Return the level to compare at: the goal if any strategy reached it, or the largest that most reached."""
     levels = [*([] if race.goal is None else [race.goal]), *reversed(LEVELS)]
     reached = [sum(race.ratio(run, level) is not None for run in race.runs) for level in levels]
     if not any(reached):
@@ -114,16 +120,16 @@ def _telling(race: Race) -> float | None:
 
 
 def _listed(words: list[str]) -> str:
-    """Join words as people do: a, b and c."""
+    """Join words: a, b and c."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _optimal(race: Race) -> list[str]:
-    return [_reads(race.optimal_reads_for(level)) for level in LEVELS]
+    return [_fetches(race.optimal_fetches_for(level)) for level in LEVELS]
 
 
-def _reads(reads: int | None) -> str:
-    return NONE if reads is None else count(reads)
+def _fetches(fetches: int | None) -> str:
+    return NONE if fetches is None else count(fetches)
 
 
 def _microseconds(run: Run) -> str:
@@ -132,23 +138,235 @@ def _microseconds(run: Run) -> str:
 
 
 KEYS = (
-    "strategy", "reached", "reads", "requests", "at_least", "at_most",
+    "strategy",
+    "reached",
+    "fetches",
+    "requests",
+    "at_least",
+    "at_most",
     *(f"guaranteed_{100 * level:.0f}" for level in LEVELS),
     *(f"true_{100 * level:.0f}" for level in LEVELS),
-    "seconds", "microseconds_per_page", "compiled",
-)  # fmt: skip
+    "seconds",
+    "microseconds_per_page",
+    "compiled",
+)
 
 
 def _record(run: Run) -> tuple[Any, ...]:
     return (
-        run.strategy, run.reached, run.reads, run.requests, run.coverage.at_least, run.coverage.at_most,
-        *(run.reads_for(level) for level in LEVELS),
-        *(run.reads_for(level, "true") for level in LEVELS),
-        run.seconds, run.microseconds_per_page, run.compiled,
-    )  # fmt: skip
+        run.strategy,
+        run.reached,
+        run.fetches,
+        run.requests,
+        run.coverage.at_least,
+        run.coverage.at_most,
+        *(run.fetches_for(level) for level in LEVELS),
+        *(run.fetches_for(level, "true") for level in LEVELS),
+        run.seconds,
+        run.microseconds_per_page,
+        run.compiled,
+    )
 
 
 def _optimal_record(race: Race) -> tuple[Any, ...]:
-    """Fill in what is known of the best possible order: how many pages truly hold a share."""
-    reads = [race.optimal_reads_for(level) for level in LEVELS]
-    return ("optimal", *[None] * (5 + len(LEVELS)), *reads, None, None, None)
+    """Return the record of the optimal order: the fetches of each true coverage."""
+    fetches = [race.optimal_fetches_for(level) for level in LEVELS]
+    return ("optimal", *[None] * (5 + len(LEVELS)), *fetches, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RaceReport:
+    """The content of a race report."""
+
+    title: str
+    race: Race
+    command: str  # repeats the race
+    plots: bool = True
+
+
+def write_race_report(report: RaceReport, path: str | Path) -> Path:
+    """Write the report as one file."""
+    return html_page.write(render_race(report), path)
+
+
+def render_race(report: RaceReport) -> str:
+    """Return the report as HTML."""
+    race = report.race
+    reached = sum(run.reached for run in race.runs)
+    parts = [
+        f'<p class="soft">{counted(len(race.runs), "strategy", "strategies")} crawled the same web, each in its '
+        f"own order, until {html_page.text(race.until)}.</p>",
+        html_page.facts(
+            {
+                "pages": count(race.pages),
+                "links": count(race.links),
+                "seeds": count(race.seeds.size),
+                "damping": f"{race.damping:g}",
+                "reached the goal": f"{count(reached)} of {count(len(race.runs))}",
+            }
+        ),
+        f"<p>{html_page.text(comparison(race))}</p>",
+        *(f"<p>{html_page.text(line)}.</p>" for line in shortfalls(race)),
+        *(_figures(race) if report.plots else []),
+        *_tables(race),
+        "<h2>What coverage means</h2>",
+        f"<p>{html_page.text(COVERAGE)}</p>",
+        *_method(report),
+    ]
+    return html_page.document(report.title, parts)
+
+
+def _figures(race: Race) -> list[str]:
+    figures = [
+        html_page.figure(
+            coverage_plot(race),
+            "Importance captured.",
+            "Solid: true coverage, which only a simulation knows. Dashed: what the crawl could guarantee at that "
+            "moment. No crawl order can be above the thin line.",
+        ),
+        html_page.figure(
+            gap_plot(race),
+            "Uncertainty.",
+            "Upper minus lower bound of the coverage.",
+        ),
+    ]
+    if any(run.samples for run in race.runs):
+        figures += [
+            html_page.figure(
+                error_plot(race),
+                "Error of the estimates.",
+                "L1 distance of estimated from true importance over all pages.",
+            ),
+            html_page.figure(
+                order_plot(race),
+                "Order of the estimates.",
+                "Kendall's tau with the true order, over the pages of highest true importance; 1 is the same order.",
+            ),
+        ]
+    return ["<h2>Curves</h2>", '<div class="figures">', *figures, "</div>"]
+
+
+def _tables(race: Race) -> list[str]:
+    return [
+        "<h2>Fetches until a coverage was guaranteed</h2>",
+        html_page.grid(
+            guaranteed_table(race),
+            "Pages fetched until the crawl could guarantee this coverage; the bounds of coverage at the end; the time "
+            "of ordering and bookkeeping.",
+        ),
+        "<h2>Fetches until a coverage was reached</h2>",
+        html_page.grid(true_table(race), "Pages fetched until the true coverage was this large."),
+        "<h2>Accounts at the end</h2>",
+        html_page.grid(
+            _accounts(race),
+            "All importance is in one of five accounts: captured, moving (on a fetched page, not yet passed on), "
+            "waiting (on a known page not fetched), blocked, or lost. They sum to 100 %.",
+        ),
+    ]
+
+
+def _accounts(race: Race) -> Table:
+    names = ("captured", "moving", "waiting", "blocked", "lost")
+    records = [[getattr(run.coverage, name) for name in names] for run in race.runs]
+    cells = [
+        (
+            *(f"{abs(100 * share):.2f} %" for share in shares),
+            count(run.fetches),
+            count(run.requests),
+            NONE if run.link_updates_per_second is None else amount(run.link_updates_per_second),
+            run.strategy,
+        )
+        for run, shares in zip(race.runs, records, strict=True)
+    ]
+    return Table((*names, "fetches", "requests", "link updates/s", "strategy"), cells, names, records)
+
+
+def _method(report: RaceReport) -> list[str]:
+    race = report.race
+    compiled = [run.strategy for run in race.runs if run.compiled]
+    values = {
+        **facts(race),
+        "truth": f"PageRank of the whole web with jumps to the seeds, L1 error at most {at_most(race.truth_error)}",
+        "guarantee": "from the links of the fetched pages alone, as in a live crawl",
+        "best possible order": "the pages by their true importance, as if it were known in advance",
+        "compiled crawls": ", ".join(compiled) or "none",
+        "made with": html_page.GENERATOR,
+    }
+    return html_page.method(values, report.command)
+
+
+def coverage_plot(race: Race) -> str:
+    """Plot true (solid) and guaranteed (dashed) coverage against pages fetched, and the optimal order."""
+    from surveyor.report.line_plots import DASHES, POINTS, draw_lines, line_color, line_style, percent_axis
+    from surveyor.report.svg import INK
+
+    best = thinned(race.optimal.size, POINTS)
+
+    def draw(axes: Axes) -> list[Line2D]:
+        lines = []
+        for place, run in enumerate(race.runs):
+            fetches = thinned(run.fetches, POINTS)
+            lines += axes.plot(fetches, run.true[fetches - 1], **line_style(place, fetches.size))
+            axes.plot(fetches, run.at_least[fetches - 1], color=line_color(place), dashes=DASHES, linewidth=1.5)
+        lines += axes.plot(best, race.optimal[best - 1], color=INK, linewidth=1)
+        axes.set_xlim(1, max(race.optimal.size, 2))
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("pages fetched")
+        percent_axis(axes)
+        lines += axes.plot([], [], color=INK, dashes=DASHES, linewidth=1.5)
+        if race.goal is not None:
+            lines.append(axes.axhline(race.goal, color=INK, linewidth=1, linestyle=(0, (1, 2))))
+        return lines
+
+    names = [*_names(race), "best possible order", "guaranteed"]
+    names += [] if race.goal is None else [f"goal: {share(race.goal)}"]
+    return draw_lines(
+        draw, names, "importance captured against pages fetched, for each strategy", "coverage", log_x=True
+    )
+
+
+def gap_plot(race: Race) -> str:
+    """Plot the distance of the two bounds against pages fetched."""
+    from surveyor.report.line_plots import POINTS, lines_plot
+
+    series = {}
+    for name, run in zip(_names(race), race.runs, strict=True):
+        fetches = thinned(run.fetches, POINTS)
+        series[name] = (fetches, run.at_most[fetches - 1] - run.at_least[fetches - 1])
+    return lines_plot(
+        series,
+        x_title="pages fetched",
+        y_title="at most − at least",
+        log_x=True,
+        shares=True,
+        label="distance of the two bounds of coverage against pages fetched",
+    )
+
+
+def error_plot(race: Race) -> str:
+    """Plot the L1 distance of estimated from true importance against pages fetched; for runs with samples."""
+    return _sampled(race, "l1", "L1 error", "L1 error of estimated importance against pages fetched", log_y=True)
+
+
+def order_plot(race: Race) -> str:
+    """Plot Kendall's tau of the estimated and the true order against pages fetched; for runs with samples."""
+    return _sampled(race, "tau", "Kendall's tau", "rank correlation with the true order against pages fetched")
+
+
+def _sampled(race: Race, field: str, title: str, label: str, *, log_y: bool = False) -> str:
+    from surveyor.report.line_plots import lines_plot
+
+    def values(run: Run) -> tuple[list[float], list[float]]:
+        return [sample.fetches for sample in run.samples], [getattr(sample, field) for sample in run.samples]
+
+    series = {name: values(run) for name, run in zip(_names(race), race.runs, strict=True)}
+    return lines_plot(series, x_title="pages fetched", y_title=title, label=label, log_x=True, log_y=log_y)
+
+
+def _names(race: Race) -> list[str]:
+    """Return the names of the strategies, with numbers for duplicates."""
+    names = [run.strategy for run in race.runs]
+    return [
+        name if names.count(name) == 1 else f"{name} {names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]

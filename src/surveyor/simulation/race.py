@@ -25,31 +25,31 @@ POINTS = 200  # per curve in to_dict()
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Accuracy of the importance estimates after some reads."""
+    """Accuracy of the importance estimates after some fetches."""
 
-    reads: int
+    fetches: int
     l1: float  # distance of estimated from true importance, over all pages
     tau: float  # Kendall's tau of the two orders, over the pages of highest true importance
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the fields as a dict for JSON; non-finite numbers become None."""
-        values = {"reads": self.reads, "l1": self.l1, "tau": self.tau}
+        values = {"fetches": self.fetches, "l1": self.l1, "tau": self.tau}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
-    """The crawl of one strategy; arrays have one entry per page read, in order."""
+    """The crawl of one strategy; arrays have one entry per fetched page, in order."""
 
     strategy: str
-    order: IdArray  # the pages read
-    at_least: FloatArray  # coverage guaranteed after each read
+    order: IdArray  # the fetched pages
+    at_least: FloatArray  # coverage guaranteed after each fetch
     at_most: FloatArray
     true: FloatArray  # true coverage, as the whole web is known
     coverage: CoverageInterval  # at the end
     reached: bool  # whether the goal was reached
-    why: str  # why it stopped
-    requests: int  # reads plus failed requests
+    stop_reason: str
+    requests: int  # fetches plus failed requests
     link_updates: int  # number of times mass was pushed over a link
     seconds: float  # processor time of ordering and bookkeeping
     compiled: bool  # whether the whole crawl ran in one kernel
@@ -59,47 +59,59 @@ class Run:
         _freeze(self)
 
     @property
-    def reads(self) -> int:
-        """Number of pages read."""
+    def fetches(self) -> int:
+        """Number of fetched pages."""
         return int(self.order.size)
 
     @property
     def microseconds_per_page(self) -> float | None:
-        """Cost of ordering and bookkeeping per read; None if nothing was read."""
-        return 1e6 * self.seconds / self.reads if self.reads else None
+        """Cost of ordering and bookkeeping per fetch; None without fetches."""
+        return 1e6 * self.seconds / self.fetches if self.fetches else None
 
     @property
     def link_updates_per_second(self) -> float | None:
         """Link updates per second; None if no time was measured."""
         return self.link_updates / self.seconds if self.seconds > 0 else None
 
-    def reads_for(self, level: float, which: str = "guaranteed") -> int | None:
-        """Return the number of reads to reach this coverage, "guaranteed" or "true"; None if it was not reached."""
+    def fetches_for(self, level: float, which: str = "guaranteed") -> int | None:
+        """Return the number of fetches to reach this coverage, "guaranteed" or "true"; None if it was not reached."""
         curves = {"guaranteed": self.at_least, "true": self.true}
         if which not in curves or not 0 < level <= 1:
-            raise UsageError(f"no reads for {level} {which}", hint='give a share up to 1, and "guaranteed" or "true"')
+            raise UsageError(
+                f'level must be in (0, 1] and which "guaranteed" or "true", got {level} and {which!r}',
+                hint='such as fetches_for(0.9, "true")',
+            )
         return _first(curves[which], level)
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
         """Return counts, times and curves as plain values; a curve is thinned to about `points` points."""
-        reads = thinned(self.reads, points)
+        fetches = thinned(self.fetches, points)
         return {
-            "strategy": self.strategy, "reached": self.reached, "why": self.why,
-            "reads": self.reads, "requests": self.requests, "coverage": self.coverage.to_dict(),
-            "guaranteed": _by_level(self.reads_for),
-            "true": _by_level(lambda level: self.reads_for(level, "true")),
-            "seconds": self.seconds, "microseconds_per_page": self.microseconds_per_page,
-            "link_updates": self.link_updates, "link_updates_per_second": self.link_updates_per_second,
-            "compiled": self.compiled, "samples": [sample.to_dict() for sample in self.samples],
+            "strategy": self.strategy,
+            "reached": self.reached,
+            "stop_reason": self.stop_reason,
+            "fetches": self.fetches,
+            "requests": self.requests,
+            "coverage": self.coverage.to_dict(),
+            "guaranteed": _by_level(self.fetches_for),
+            "true": _by_level(lambda level: self.fetches_for(level, "true")),
+            "seconds": self.seconds,
+            "microseconds_per_page": self.microseconds_per_page,
+            "link_updates": self.link_updates,
+            "link_updates_per_second": self.link_updates_per_second,
+            "compiled": self.compiled,
+            "samples": [sample.to_dict() for sample in self.samples],
             "curve": {
-                "reads": reads.tolist(), "at_least": self.at_least[reads - 1].tolist(),
-                "at_most": self.at_most[reads - 1].tolist(), "true": self.true[reads - 1].tolist(),
+                "fetches": fetches.tolist(),
+                "at_least": self.at_least[fetches - 1].tolist(),
+                "at_most": self.at_most[fetches - 1].tolist(),
+                "true": self.true[fetches - 1].tolist(),
             },
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         bounds = f"coverage {self.coverage.at_least:.3f} to {self.coverage.at_most:.3f}"
-        return f"Run({self.strategy}, {self.reads:,} reads, {bounds}, {'' if self.reached else 'not '}reached)"
+        return f"Run({self.strategy}, {self.fetches:,} fetches, {bounds}, {'' if self.reached else 'not '}reached)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,7 +119,7 @@ class Race:
     """Several strategies on the same web, from the same seeds, towards the same goal."""
 
     runs: tuple[Run, ...]
-    optimal: FloatArray  # true coverage of the best k readable pages, for k = 1, 2, …
+    optimal: FloatArray  # true coverage of the best k fetchable pages, for k = 1, 2, …
     pages: int
     links: int
     seeds: IdArray
@@ -115,7 +127,7 @@ class Race:
     until: str
     rng: int
     truth_error: float  # proven L1 error of the true importance
-    notes: tuple[str, ...] = ()  # other conditions: dead pages, blocked hosts, budgets, batches, changes
+    notes: tuple[str, ...] = ()  # other conditions: gone pages, blocked hosts, budgets, batches, changes
     goal: float | None = None  # coverage goal, if any
     seed_names: tuple[str, ...] = ()  # names of the first seeds, if pages have names
 
@@ -127,37 +139,44 @@ class Race:
         """Whether every strategy reached the goal."""
         return all(run.reached for run in self.runs)
 
-    def optimal_reads_for(self, level: float) -> int | None:
-        """Return the minimum number of pages that hold this share; None if it cannot be reached."""
+    def optimal_fetches_for(self, level: float) -> int | None:
+        """Return the minimum number of pages with this coverage; None if it cannot be reached."""
         return _first(self.optimal, level - self.truth_error)
 
     def ratio(self, run: Run, level: float, which: str = "guaranteed") -> float | None:
-        """Return the reads of a run relative to the optimal order; None if the level was not reached."""
-        reads, best = run.reads_for(level, which), self.optimal_reads_for(level)
-        return reads / best if reads is not None and best is not None else None
+        """Return the fetches of a run relative to the optimal order; None if the level was not reached."""
+        fetches, best = run.fetches_for(level, which), self.optimal_fetches_for(level)
+        return fetches / best if fetches is not None and best is not None else None
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
         """Return tables and curves as plain values; a curve is thinned to about `points` points."""
         best = thinned(self.optimal.size, points)
         return {
-            "pages": self.pages, "links": self.links, "seeds": self.seeds.tolist(),
-            "seed_names": list(self.seed_names), "damping": self.damping, "rng": self.rng,
-            "until": self.until, "goal": self.goal, "reached": self.reached,
-            "truth_error": self.truth_error, "notes": list(self.notes),
-            "optimal": _by_level(self.optimal_reads_for),
-            "optimal_curve": {"reads": best.tolist(), "true": self.optimal[best - 1].tolist()},
+            "pages": self.pages,
+            "links": self.links,
+            "seeds": self.seeds.tolist(),
+            "seed_names": list(self.seed_names),
+            "damping": self.damping,
+            "rng": self.rng,
+            "until": self.until,
+            "goal": self.goal,
+            "reached": self.reached,
+            "truth_error": self.truth_error,
+            "notes": list(self.notes),
+            "optimal": _by_level(self.optimal_fetches_for),
+            "optimal_curve": {"fetches": best.tolist(), "true": self.optimal[best - 1].tolist()},
             "runs": [{**run.to_dict(points), "ratio": self._ratios(run)} for run in self.runs],
-        }  # fmt: skip
+        }
 
     def to_polars(self) -> polars.DataFrame:
-        """Return every read of every strategy as a Polars table."""
+        """Return every fetch of every strategy as a Polars table."""
         try:
             import polars
         except ImportError as error:
             raise MissingExtra("to_polars()", "polars", "frames") from error
         columns: dict[str, list[Any]] = {
-            "strategy": [np.repeat(run.strategy, run.reads) for run in self.runs],
-            "read": [np.arange(1, run.reads + 1) for run in self.runs],
+            "strategy": [np.repeat(run.strategy, run.fetches) for run in self.runs],
+            "fetch": [np.arange(1, run.fetches + 1) for run in self.runs],
             "page": [run.order for run in self.runs],
             "at_least": [run.at_least for run in self.runs],
             "at_most": [run.at_most for run in self.runs],
@@ -176,15 +195,15 @@ class Race:
         return f"Race({names}; {self.pages:,} pages, {self.links:,} links; until {self.until}; rng {self.rng})"
 
     def _repr_html_(self) -> str:
-        rows = {run.strategy: _by_level(run.reads_for) for run in self.runs}
-        rows["best possible order"] = _by_level(self.optimal_reads_for)
+        rows = {run.strategy: _by_level(run.fetches_for) for run in self.runs}
+        rows["best possible order"] = _by_level(self.optimal_fetches_for)
         titles = "".join(f"<th>{level:.0%}</th>" for level in LEVELS)
         body = "".join(
-            f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_shown(reads)}</td>' for reads in row.values())}</tr>"
+            f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_shown(fetches)}</td>' for fetches in row.values())}</tr>"
             for name, row in rows.items()
         )
         return (
-            f"<p>{escape(repr(self))}</p><table><caption>reads until this share was guaranteed</caption>"
+            f"<p>{escape(repr(self))}</p><table><caption>fetches until this share was guaranteed</caption>"
             f"<tr><th>strategy</th>{titles}</tr>{body}</table>"
         )
 
@@ -217,5 +236,5 @@ def _freeze(result: Run | Race) -> None:
             object.__setattr__(result, field.name, read_only(value))
 
 
-def _shown(reads: int | None) -> str:
-    return "–" if reads is None else f"{reads:,}"
+def _shown(fetches: int | None) -> str:
+    return "–" if fetches is None else f"{fetches:,}"

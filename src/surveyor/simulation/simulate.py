@@ -1,8 +1,8 @@
-"""Compare strategies on a known graph: the reads each needs and the coverage it can guarantee.
+"""Compare crawl strategies on a known graph: the fetches each needs and the coverage it can guarantee.
 
 Each strategy crawls the same web from the same seeds through the same loop as a live crawl (`loop.py`), with a
-graph in place of the network. Strategies that need only the ledger run in one kernel on a fixed web
-(`kernels/compiled_crawl.py`), which reads the same pages with the same results, hundreds of times faster.
+graph in place of the network. Strategies that need only the ledger run in one kernel on a static web
+(`kernels/compiled_crawl.py`), which fetches the same pages with the same results, hundreds of times faster.
 
     >>> from surveyor.graph.synthetic.generate import synthetic_web
     >>> race = simulate(synthetic_web("small").graph, ["breadth", "rankmass"], Coverage(0.9), rng=7)
@@ -13,131 +13,136 @@ graph in place of the network. Strategies that need only the ledger run in one k
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Coroutine, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, IdArray, IntArray
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.loop import Crawl, Source, Tally, blame, crawl
+from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies import by_name, check
 from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy, name_of
-from surveyor.errors import UsageError
+from surveyor.errors import StrategyError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.simulation import compiled as kernels
-from surveyor.simulation import objects
-from surveyor.simulation.course import Course
+from surveyor.graph.growing import GrowingGraph
+from surveyor.outcome import FetchResults, Outcome
+from surveyor.simulation.compiled_simulation import can_compile, run_compiled
 from surveyor.simulation.race import Race, Run
-from surveyor.simulation.scenario import Scenario, best_order, set_up
-from surveyor.stopping import Bytes, Coverage, Pages, ProgressCallback, Rule, contains, silent
+from surveyor.simulation.scenario import (
+    Accuracy,
+    RaceSetup,
+    Scenario,
+    Seeds,
+    SimulationOptions,
+    describe_stop,
+    optimal_coverage,
+    set_up,
+    with_final,
+)
+from surveyor.stopping import Bytes, Coverage, Pages, Progress, ProgressCallback, Rule, contains, silent
 
+Result = TypeVar("Result")
 GOAL = Coverage(0.9)
-CHANGES = ("change", "are born", "go")
+STRATEGIES = ("breadth", "rankmass", "windowed", "opic")
+DEFAULTS = SimulationOptions()
 
 
 def simulate(
     graph: Graph,
-    strategies: str | Strategy | Sequence[str | Strategy] = ("breadth", "rankmass", "windowed", "opic"),
+    strategies: str | Strategy | Sequence[str | Strategy] = STRATEGIES,
     until: Rule = GOAL,
     *,
-    seeds: int | str | Sequence[int | str] | IdArray | BoolArray | None = None,
-    damping: float = 0.85,
-    dead: float | BoolArray = 0.0,
-    blocked: str | Sequence[str | int] | BoolArray = (),
-    budget: int | IntArray | None = None,
-    domains: IntArray | None = None,
-    batch: int = 1,
-    changes: float | tuple[float, float, float] = 0.0,
-    samples: int = 16,
+    seeds: Seeds | None = None,
     rng: int | None = None,
-    compiled: bool | None = None,
+    options: SimulationOptions = DEFAULTS,
     progress: ProgressCallback = silent,
 ) -> Race:
-    """Crawl a known graph with each strategy; return the pages each read and the coverage it could guarantee.
+    """Crawl a known graph with each strategy; return the pages each fetched and the coverage it could guarantee.
 
     Parameters
     ----------
     strategies : names, or objects (a new one per race, as a strategy keeps its state).
     seeds : trusted pages, by id or name; by default the ten of highest PageRank.
-    dead, blocked : share or mask of pages that are gone; hosts, pages or mask of pages that may not be read.
-    budget, domains : page budget per domain; domain ids, one per page, by default the hosts.
-    batch : pages fetched between two updates of the priorities.
-    changes : share of pages whose links change per epoch, in which as many pages are requested as there are; or this
-        share and the shares of pages added and removed.
-    samples : number of comparisons of estimated with true importance.
-    compiled : False to run objects only; True to require kernels; by default kernels where possible.
+    rng : random seed; drawn and recorded in the result by default.
+    options : failures, budgets, changes of the web, batch size and measurements.
     """
-    moves = tuple(changes) if isinstance(changes, tuple | list) else (changes, 0.0, 0.0)
-    if not (len(moves) == 3 and all(0 <= share < 1 for share in moves)):
-        raise UsageError(f"the shares of pages that change are {changes}", hint="give shares from 0 up to 1")
-    if not isinstance(batch, int | np.integer) or batch < 1:
-        raise UsageError(f"a batch of {batch} pages", hint="give a whole number from 1 on")
-    batch = min(int(batch), max(graph.pages, 1))
+    options.check()
+    options = replace(options, batch=min(int(options.batch), max(graph.pages, 1)))
     if not isinstance(until, Rule):
-        raise UsageError(f"until is {until!r}", hint="give a rule, such as sv.Coverage(0.9) or sv.Pages(5000)")
+        raise UsageError(
+            f"until must be a stopping rule, got {until!r}", hint="such as sv.Coverage(0.9) or sv.Pages(5000)"
+        )
     if contains(until, Bytes):
-        raise UsageError(f"until {until}: a simulation receives no bytes", hint="ask for coverage, pages or minutes")
+        raise UsageError(
+            f"until must not limit bytes, got {until}: a simulation receives none",
+            hint="use coverage, pages or minutes",
+        )
     if rng is not None and (not isinstance(rng, int | np.integer) or rng < 0):
-        raise UsageError(f"rng is {rng}", hint="give a whole number from 0 on")
+        raise UsageError(f"rng must be an integer of at least 0, got {rng}", hint="such as rng=7")
     listed = strategies if isinstance(strategies, list | tuple) else [strategies]
-    chosen = [by_name(one) if isinstance(one, str) else check(one, _called(one)) for one in listed]
+    chosen = [by_name(one) if isinstance(one, str) else check(one, _class_name(one)) for one in listed]
     if not chosen:
-        raise UsageError("there are no strategies to race", hint='name some, such as "breadth" and "rankmass"')
+        raise UsageError("strategies must not be empty", hint='name some, such as "breadth" and "rankmass"')
     seed = int(np.random.SeedSequence().entropy) % 2**32 if rng is None else int(rng)  # type: ignore[arg-type]
-    scenario = set_up(
-        graph, [seeds] if isinstance(seeds, str | int) else seeds, damping=damping, dead=dead, blocked=blocked,
-        budget=budget, domains=domains, rng=np.random.default_rng([seed, 0]),
-    )  # fmt: skip
+    scenario = set_up(graph, seeds, options, np.random.default_rng([seed, 0]))
     truth = scenario.truth(progress=progress)
-    notes = [*scenario.notes]
-    if batch > 1:
-        notes.append(f"batches of {batch:,} pages")
-    if any(moves):
-        shares = ", ".join(f"{100 * share:.3g} % {what}" for share, what in zip(moves, CHANGES, strict=True) if share)
-        notes.append(f"per {graph.pages:,} requests, of the pages: {shares}; bounds are those of the web as fetched")
-        notes.append("the best order is that of the web at the start")
-    course = Course(scenario, truth.scores, until, batch, moves if any(moves) else None, samples, seed, progress)
-    runs = tuple(_run(strategy, course, compiled=compiled) for strategy in chosen)
+    setup = RaceSetup(scenario, truth.scores, until, options, seed, progress)
     return Race(
-        runs=runs,
-        optimal=best_order(truth.scores, scenario.fates),
+        runs=tuple(_run(strategy, setup) for strategy in chosen),
+        optimal=optimal_coverage(truth.scores, scenario.outcomes),
         pages=graph.pages,
         links=graph.links,
         seeds=scenario.seeds,
-        damping=damping,
+        damping=options.damping,
         until=str(until),
         rng=seed,
         truth_error=truth.error,
-        notes=tuple(notes),
+        notes=(*scenario.notes, *_notes(graph, options)),
         goal=_goal(until),
         seed_names=tuple(graph.name(page) for page in scenario.seeds[:10].tolist()) if graph.names is not None else (),
     )
 
 
-def _run(strategy: Strategy, course: Course, *, compiled: bool | None) -> Run:
-    fits = kernels.fits(strategy, course)
-    if compiled and not fits:
+def _notes(graph: Graph, options: SimulationOptions) -> list[str]:
+    """Describe batches and changes of the web."""
+    notes = []
+    if options.batch > 1:
+        notes.append(f"batches of {options.batch:,} pages")
+    if any(options.changes):
+        kinds = zip(options.changes, ("change", "are added", "are removed"), strict=True)
+        shares = ", ".join(f"{100 * share:.3g} % {what}" for share, what in kinds if share)
+        notes.append(f"per {graph.pages:,} requests, of the pages: {shares}; bounds are those of the web as fetched")
+        notes.append("the best order is that of the web at the start")
+    return notes
+
+
+def _run(strategy: Strategy, setup: RaceSetup) -> Run:
+    compilable, compiled = can_compile(strategy, setup), setup.options.compiled
+    if compiled and not compilable:
         raise UsageError(
-            f"no kernel runs {name_of(strategy)} on this web towards this goal",
-            hint="kernels know breadth, rankmass, windowed and random, on webs without budgets and changes",
+            f"compiled=True is not possible for strategy {name_of(strategy)} with this web and goal",
+            hint="compiled crawls exist for breadth, rankmass, windowed and random, without budgets and changes",
         )
-    run = kernels.run if fits and compiled is not False else objects.run
-    ours = type(strategy).__module__.startswith("surveyor.")
-    run(deepcopy(strategy) if ours else RankMass(), _trial(course))  # compile kernels before timing
-    return run(strategy, course)
+    run = run_compiled if compilable and compiled is not False else run_objects
+    built_in = type(strategy).__module__.startswith("surveyor.")
+    run(deepcopy(strategy) if built_in else RankMass(), _trial(setup))  # compile kernels before timing
+    return run(strategy, setup)
 
 
-def _trial(course: Course) -> Course:
-    """Return a course of three pages."""
+def _trial(setup: RaceSetup) -> RaceSetup:
+    """Return a setup of three pages."""
     graph = Graph(np.array([0, 2, 3, 3]), np.array([1, 2, 0], np.int32))
-    scenario = Scenario(graph, np.zeros(1, np.int32), course.scenario.damping, np.zeros(3, np.uint8))
-    return replace(
-        course, scenario=scenario, truth=np.full(3, 1 / 3), changes=None, samples=1, progress=silent, until=Pages(3)
-    )
+    scenario = Scenario(graph, np.zeros(1, np.int32), setup.scenario.damping, np.zeros(3, np.uint8))
+    options = replace(setup.options, samples=1, change_rate=0.0, birth_rate=0.0, death_rate=0.0)
+    return replace(setup, scenario=scenario, truth=np.full(3, 1 / 3), options=options, progress=silent, until=Pages(3))
 
 
-def _called(strategy: object) -> str:
+def _class_name(strategy: object) -> str:
     return strategy.__name__ if isinstance(strategy, type) else type(strategy).__name__
 
 
@@ -145,3 +150,145 @@ def _goal(until: Rule) -> float | None:
     """Return the coverage goal of a rule, if it is a plain one."""
     share = (until.limits() or (math.inf, 0))[0]
     return share if share < 1 else None
+
+
+def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:
+    """Simulate the crawl page by page, with the loop of a live crawl and a graph in place of the network."""
+    recorder = RunRecorder(strategy, setup)
+    started = time.process_time()
+    recorder.state.begin(setup.generator())
+    source = recorder.source()
+    batch, tally = setup.options.batch, Tally(watch=recorder.record)
+    ending = finish(crawl(recorder.state, source, NullJournal(), SamplingRule(recorder), batch=batch, tally=tally))
+    seconds = time.process_time() - started - recorder.measuring
+    ledger, order = recorder.state.ledger, np.array(recorder.order, np.int32)
+    return Run(
+        strategy=name_of(strategy),
+        order=order,
+        at_least=with_final(recorder.at_least, ledger.coverage().at_least),
+        at_most=with_final(recorder.at_most, ledger.coverage().at_most),
+        true=np.array(recorder.true),
+        coverage=ledger.coverage(),
+        reached=ending == "reached",
+        stop_reason=describe_stop(ending, ledger.coverage()),
+        requests=recorder.requests,
+        link_updates=ledger.link_updates,
+        seconds=seconds,
+        compiled=False,
+        samples=tuple(recorder.accuracy.taken),
+    )
+
+
+class NullJournal:
+    """A journal that discards everything, because a simulation can be repeated."""
+
+    def commit(self, results: FetchResults) -> None:
+        """Do nothing."""
+
+
+class SamplingRule(Rule):
+    """The stopping rule of the race; it measures accuracy when it is evaluated, between batches."""
+
+    def __init__(self, recorder: RunRecorder) -> None:
+        self._recorder, self._until = recorder, recorder.setup.until
+
+    def done(self, progress: Progress) -> bool:
+        """Measure accuracy if due, then delegate to the wrapped rule."""
+        self._recorder.compare()
+        return self._until.done(progress)
+
+    def unreachable(self, progress: Progress) -> bool:
+        """Delegate to the wrapped rule."""
+        return self._until.unreachable(progress)
+
+    def remaining(self, progress: Progress) -> int:
+        """Delegate to the wrapped rule."""
+        return self._until.remaining(progress)
+
+    def limits(self) -> tuple[float, int] | None:
+        """Delegate to the wrapped rule."""
+        return self._until.limits()
+
+
+class RunRecorder:
+    """Sets up a crawl and records its progress."""
+
+    def __init__(self, strategy: Strategy, setup: RaceSetup) -> None:
+        graph = GrowingGraph(setup.scenario.graph.pages)
+        ledger = setup.ledger(strategy, graph)
+        frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=getattr(strategy, "rereads", False))
+        self.state = Crawl(graph, ledger, strategy, frontier)
+        self.accuracy = Accuracy.of(setup)
+        self.order: list[int] = []
+        self.at_least: list[float] = []
+        self.at_most: list[float] = []
+        self.true: list[float] = []
+        self.requests = 0
+        self.measuring = 0.0  # processor time of measurements, not of the strategy
+        self.setup = setup
+        self._estimate: Any = getattr(strategy, "importance", ledger.importance)
+        self._fetched = np.zeros(setup.truth.size, np.bool_)
+        self._covered = 0.0
+
+    def source(self) -> Source:
+        """Return the source of pages: a fixed or a changing web."""
+        scenario, changes = self.setup.scenario, self.setup.options.changes
+        if not any(changes):
+            return GraphSource(scenario.graph, scenario.outcomes)
+        rng = np.random.default_rng([self.setup.rng, 2])
+        self._web = ChangingWeb(scenario.graph, rng, *(share / STEPS for share in changes))
+        return ChangingSource(self._web, scenario.outcomes, self.renew)
+
+    def renew(self) -> None:
+        """Compute the true importance after the web has changed."""
+        started = time.process_time()
+        truth = self.setup.scenario.truth(self._web.graph()).scores
+        self.accuracy.truth = truth
+        self._fetched = np.append(self._fetched, np.zeros(truth.size - self._fetched.size, np.bool_))
+        self._covered = float(truth[self._fetched].sum())
+        self.measuring += time.process_time() - started
+
+    def compare(self) -> None:
+        """Compare estimated with true importance, if due."""
+        if len(self.order) >= self.accuracy.next:
+            started = time.process_time()
+            with blame(self.state.strategy, "in `importance`"):
+                estimate = np.asarray(self._estimate(), np.float64)
+                if estimate.ndim != 1 or not np.isfinite(estimate).all():
+                    raise StrategyError("`importance` must return one finite number per page")
+            self.accuracy.compare(len(self.order), estimate)
+            self.measuring += time.process_time() - started
+
+    def record(self, outcome: Outcome) -> None:
+        """Record one outcome."""
+        started = time.process_time()
+        self.requests += outcome.kind != "blocked"
+        if outcome.kind == "fetched":
+            self._record_fetch(outcome.page)
+        self.measuring += time.process_time() - started
+
+    def _record_fetch(self, page: int) -> None:
+        from surveyor.kernels.mass import bounds
+
+        low, high = bounds(self.state.ledger.mass)
+        if not self._fetched[page]:
+            self._fetched[page] = True
+            self._covered += self.accuracy.truth[page]
+        self.order.append(page)
+        self.at_least.append(low)
+        self.at_most.append(high)
+        self.true.append(self._covered)
+        if len(self.order) % 1000 == 0:
+            stage = f"racing {name_of(self.state.strategy)}"
+            self.setup.progress(stage, len(self.order), self.setup.max_fetches, "pages")
+
+
+def finish(work: Coroutine[None, None, Result]) -> Result:
+    """Run a coroutine that never waits, also if an event loop is already running (notebooks)."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    work.close()
+    raise RuntimeError("a simulated crawl must not wait")

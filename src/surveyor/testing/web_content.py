@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 
-from surveyor.graph.synthetic.sites import TOPICS
+from surveyor.graph.synthetic.generate import TOPICS
 from surveyor.testing.web_plan import CALENDAR, SPAM, Link, Plan, WebSettings
 
 WORDS = {

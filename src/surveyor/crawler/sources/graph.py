@@ -59,18 +59,18 @@ class Instant(ABC):
 
 
 class GraphSource(Instant):
-    """Serves the pages of a graph; `fates` says which are gone (1) or shut (2)."""
+    """Serves the pages of a graph; `outcomes` marks pages that are gone (1) or blocked (2)."""
 
-    def __init__(self, graph: Graph, fates: ByteArray | None = None) -> None:
-        self._graph, self._fates = graph, fates
+    def __init__(self, graph: Graph, outcomes: ByteArray | None = None) -> None:
+        self._graph, self._outcomes = graph, outcomes
 
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Answer for each page in turn."""
         for page in pages:
-            fate = 0 if self._fates is None else self._fates[page]
-            if fate == 0:
+            kind = 0 if self._outcomes is None else self._outcomes[page]
+            if kind == 0:
                 yield Outcome(page, "fetched", self._graph.links_of(page))
-            elif fate == 1:
+            elif kind == 1:
                 yield Outcome(page, "gone")
             else:
                 yield Outcome(page, "blocked", reason="robots")
@@ -79,17 +79,17 @@ class GraphSource(Instant):
 class ChangingSource(Instant):
     """Serves the pages of a web as it is at the moment; `changed` is called after each of its steps."""
 
-    def __init__(self, web: ChangingWeb, fates: ByteArray, changed: Callable[[], None]) -> None:
-        self._web, self._fates, self._changed = web, fates, changed
+    def __init__(self, web: ChangingWeb, outcomes: ByteArray, changed: Callable[[], None]) -> None:
+        self._web, self._outcomes, self._changed = web, outcomes, changed
         self._reads, self._every = 0, max(1, web.pages // STEPS)
 
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Answer for each page in turn."""
         for page in pages:
-            fate = self._fates[page] if page < self._fates.size else 0
-            if fate == 2:
+            kind = self._outcomes[page] if page < self._outcomes.size else 0
+            if kind == 2:
                 yield Outcome(page, "blocked", reason="robots")
-            elif fate == 1 or self._web.dead[page]:
+            elif kind == 1 or self._web.dead[page]:
                 yield Outcome(page, "gone")
             else:
                 yield Outcome(page, "fetched", self._web.links_of(page).copy())

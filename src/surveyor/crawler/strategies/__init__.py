@@ -1,7 +1,7 @@
 """Crawl ordering strategies: one small module per strategy; the interface is in `strategy.py`.
 
 On the command line a strategy is selected by name, with an optional argument after a colon: `rankmass`, `rankmass:1`,
-`windowed:0.05`, `opic:random`. Strategies that read in rounds take several arguments, by name:
+`windowed:0.05`, `opic:random`. Strategies that work in rounds take several arguments, by name:
 `complement:batch=50,extra=2000`. A user-defined strategy is given as `module:Class`.
 """
 
@@ -18,20 +18,20 @@ from surveyor.crawler.strategies.strategy import Strategy
 from surveyor.errors import UsageError
 
 NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, argument, its type
-    "breadth": ("breadth", "Breadth", "levels", "a whole number"),
+    "breadth": ("breadth", "Breadth", "levels", "an integer"),
     "rankmass": ("rankmass", "RankMass", "closure", "a number"),
     "windowed": ("windowed", "Windowed", "window", "a number"),
-    "opic": ("opic", "Opic", "policy", "a word"),
-    "adaptive": ("adaptive", "AdaptiveOpic", "window", "a word"),
+    "opic": ("opic", "Opic", "policy", "a string"),
+    "adaptive": ("adaptive", "AdaptiveOpic", "window", "a string"),
     "tracking": ("tracking", "Tracking", "", ""),
     "cho": ("cho", "Cho", "", ""),
     "outlinks": ("outlinks", "Outlinks", "", ""),
     "random": ("random", "Random", "", ""),
-    "complement": ("complement", "Complement", "batch", "a whole number"),
-    "flow": ("flow", "Flow", "batch", "a whole number"),
-    "rounds": ("rounds", "Rounds", "select", "a word"),
+    "complement": ("rounds", "Complement", "batch", "an integer"),
+    "flow": ("rounds", "Flow", "batch", "an integer"),
+    "rounds": ("rounds", "Rounds", "select", "a string"),
 }
-KINDS: dict[str, Callable[[str], Any]] = {"a whole number": int, "a number": float, "a word": str}
+KINDS: dict[str, Callable[[str], Any]] = {"an integer": int, "a number": float, "a string": str}
 HELP = "see docs/how-to/own-strategy.md"
 
 
@@ -52,26 +52,28 @@ def by_name(text: str) -> Strategy:
             several: Strategy = make(**_numbers(text, argument, make.parameters))
             return several
         if not parameter:
-            raise UsageError(f"the strategy {name} takes nothing after a colon, not {argument!r}", hint=f"write {name}")
+            raise UsageError(f"strategy {name} takes no argument, got {argument!r}", hint=f"write {name}")
         try:
             value = KINDS[kind](argument)
         except ValueError:
-            raise UsageError(f"the {parameter} of {text!r} must be {kind}", hint=f"or write {name} alone") from None
+            raise UsageError(
+                f"{parameter} of strategy {name} must be {kind}, got {argument!r}", hint=f"or write {name} alone"
+            ) from None
         given: Strategy = make(**{parameter: value})
         return given
     if argument:
         return _made(_own(name, argument), text)
     near = get_close_matches(name, NAMES, 1)
-    known = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}, or module:Class for your own"
-    raise UsageError(f"no strategy {text!r}", hint=known)
+    known = f"did you mean {near[0]}?" if near else f"strategies are {', '.join(NAMES)}, or module:Class for your own"
+    raise UsageError(f"unknown strategy {text!r}", hint=known)
 
 
 def check(strategy: Any, name: str) -> Strategy:
     """Reject objects that are not strategies."""
     if isinstance(strategy, type):
-        raise UsageError(f"{name} is a class, and a strategy is an object of it", hint=f"write {name}()")
+        raise UsageError(f"strategy must be an object, got the class {name}", hint=f"write {name}()")
     if not callable(getattr(strategy, "observe", None)):
-        raise UsageError(f"{name} is no strategy: it has no method observe", hint=HELP)
+        raise UsageError(f"strategy {name} has no method `observe`", hint=HELP)
     made: Strategy = strategy
     return made
 
@@ -82,12 +84,16 @@ def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], 
     for part in argument.split(","):
         name, _, value = part.strip().partition("=")
         if name not in parameters:
-            raise UsageError(f"{text!r} names {name!r}, which means nothing", hint=f"there are {', '.join(parameters)}")
+            raise UsageError(
+                f"unknown argument {name!r} of strategy {text!r}", hint=f"arguments are {', '.join(parameters)}"
+            )
         try:
             given[name] = parameters[name](value)
         except ValueError:
-            kind = "a whole number" if parameters[name] is int else "a number"
-            raise UsageError(f"the {name} of {text!r} must be {kind}", hint=f"such as {name}=100") from None
+            kind = "an integer" if parameters[name] is int else "a number"
+            raise UsageError(
+                f"{name} of strategy {text!r} must be {kind}, got {value!r}", hint=f"such as {name}=100"
+            ) from None
     return given
 
 
@@ -95,7 +101,7 @@ def _made(make: Callable[..., Any], name: str) -> Strategy:
     try:
         strategy = make()
     except Exception as error:
-        raise UsageError(f"the strategy {name} cannot be made: {type(error).__name__}: {error}", hint=HELP) from error
+        raise UsageError(f"strategy {name} cannot be created: {type(error).__name__}: {error}", hint=HELP) from error
     return check(strategy, name)
 
 
@@ -106,6 +112,6 @@ def _own(module: str, name: str) -> Callable[..., Any]:
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
     except Exception as error:  # the user's module may raise anything when imported
-        problem = f"the strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
-        raise UsageError(problem, hint="check the spelling, or mend the module") from error
+        problem = f"strategy {module}:{name} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(problem, hint="check the spelling, or fix the module") from error
     return found

@@ -1,11 +1,11 @@
 """Adaptive OPIC: importance on a changing web, from recent earnings only (Abiteboul et al. 2003).
 
 Cash circulates as in OPIC, but old earnings are discarded. Time is the cash moved so far: moving 1 takes between half a
-read and one read of each page on average (greedy and cycle: half). There are three windows:
+fetch and one fetch of each page on average (greedy and cycle: half). There are three windows:
 
-- *fixed*: all reads of the last `size` units of time, and the one before;
-- *variable*: the last `size` reads of each page, which covers more time for pages that are read rarely;
-- *bao*: one number per page, its earnings in `size` units of time, interpolated at each read.
+- *fixed*: all fetches of the last `size` units of time, and the one before;
+- *variable*: the last `size` fetches of each page, which covers more time for pages that are fetched rarely;
+- *bao*: one number per page, its earnings in `size` units of time, interpolated at each fetch.
 
 `kernels/opic_cash.py` has the formulas. A small window follows changes faster, a large one has less variance. No bound
 on the error is known, so `certificate` returns the trivial one. A page is measured from its discovery.
@@ -40,10 +40,13 @@ class AdaptiveOpic(Opic):
     ) -> None:
         super().__init__(policy, damping, teleport, fairness)
         if window not in get_args(Window):
-            raise UsageError(f"no window {window!r}", hint="fixed, variable or bao")
+            raise UsageError(f"window must be fixed, variable or bao, got {window!r}", hint="such as adaptive:bao")
         self.window, self.size = window, SIZES[window] if size is None else float(size)
         if not self.size > 0 or (window == "variable" and (self.size < 2 or self.size % 1)):
-            raise UsageError(f"a {window} window of size {self.size:g}", hint="try 8, or 4 for a variable window")
+            raise UsageError(
+                f"size of a {window} window must be above 0 (variable: an integer from 2), got {self.size:g}",
+                hint="try 8, or 4 for a variable window",
+            )
         self.name = "adaptive" if window == "bao" else f"adaptive:{window}"
 
     def certificate(self) -> float:

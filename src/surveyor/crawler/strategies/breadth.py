@@ -2,7 +2,7 @@
 
 All pages within L − 1 links of the trusted seeds hold at least 1 − damping^L of all importance, because a random
 surfer follows fewer than L links with that probability (Cho and Schonfeld, theorem 1). So `levels_needed` returns the
-depth that guarantees a share before the crawl begins. The bound is loose: the ledger proves the same or more, sooner.
+depth that guarantees a share before the crawl starts. The bound is loose: the ledger proves the same or more, sooner.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Breadth:
 
     def __init__(self, levels: int | None = None) -> None:
         if levels is not None and (levels < 1 or int(levels) != levels):
-            raise UsageError(f"{levels} levels", hint="give a whole number of levels, the seeds being the first")
+            raise UsageError(f"levels must be an integer of at least 1, got {levels}", hint="level 1 are the seeds")
         self.levels = levels
         self.name = "breadth" if levels is None else f"breadth:{levels}"
 

@@ -1,7 +1,7 @@
-"""PageRank ordering: read the page with the highest PageRank in the graph known so far.
+"""PageRank ordering: fetch the page with the highest PageRank in the graph known so far.
 
 Cho, Garcia-Molina and Page, WWW7 1998. The known graph is ranked again when it has grown by a tenth; in between, a
-page read distributes its rank to the pages it links to, so that new pages have a rank. All rankings together cost a
+fetched page distributes its rank to the pages it links to, so that new pages have a rank. All rankings together cost a
 constant number of passes over the final graph.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surveyor.graph.growing import GrowingGraph
     from surveyor.outcome import Outcome
 
-GROWTH = 1.1  # factor by which the pages read grow between two rankings
+GROWTH = 1.1  # growth of the fetched pages between two rankings
 TOLERANCE = 1e-3
 
 

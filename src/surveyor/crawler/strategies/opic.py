@@ -1,18 +1,18 @@
-"""OPIC: importance computed online, while pages are read and without storing links (Abiteboul et al. 2003).
+"""OPIC: importance computed online, while pages are fetched and without storing links (Abiteboul et al. 2003).
 
-Cash circulates as pages are read: a page distributes its cash over its links, and a part 1 − damping of it through a
+Cash circulates as pages are fetched: a page distributes its cash over its links, and a part 1 − damping of it through a
 virtual page to the teleport pages. The earnings of a page are proportional to its PageRank. `kernels/opic_cash.py`
-explains how pages that are discovered, gone or moved are handled, and why no cash is ever created or lost.
+explains how pages that are discovered, gone or redirected are handled, and why no cash is ever created or lost.
 
-- `policy`: *greedy* reads the page with most cash next, so that pages are re-read in proportion to their
-  importance, except a share `fairness` of the reads, which goes to each page in turn; *cycle* reads the page read
-  or discovered longest ago; *random* any page.
+- `policy`: *greedy* fetches the page with most cash next, so that pages are refetched in proportion to their
+  importance, except a share `fairness` of the fetches, which goes to each page in turn; *cycle* fetches the page
+  fetched or discovered longest ago; *random* any page.
 - `damping`: by default that of the ledger.
 - `teleport`: *trusted* jumps to the seeds (link farms and traps never get free cash), *uniform* to all known pages.
 
 The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
 that decreases as 1 / (cash moved); `certificate` bounds it while pages keep their links. For a changing web,
-`adaptive.py` discards old earnings. About 85 bytes per page; the time of a read is proportional to its links.
+`adaptive.py` discards old earnings. About 85 bytes per page; the time of a fetch is proportional to its links.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Policy = Literal["greedy", "cycle", "random"]
 Teleport = Literal["trusted", "uniform"]
-ROUNDING = 4e-16  # rounding error of each number that a read changes
+ROUNDING = 4e-16  # rounding error of each number that a fetch changes
 
 
 class Seeds(Protocol):
@@ -62,7 +62,7 @@ class Opic:
     """Order by cash; the importance of a page is its share of all cash earned."""
 
     cash: Cash
-    agenda: PriorityChanges
+    changes: PriorityChanges
 
     def __init__(
         self,
@@ -72,13 +72,15 @@ class Opic:
         fairness: float = 0.05,
     ) -> None:
         if policy not in get_args(Policy):
-            raise UsageError(f"no policy {policy!r}", hint="greedy, cycle or random")
+            raise UsageError(f"policy must be greedy, cycle or random, got {policy!r}", hint="such as opic:cycle")
         if teleport not in get_args(Teleport):
-            raise UsageError(f"no teleport {teleport!r}", hint="trusted or uniform")
+            raise UsageError(f"teleport must be trusted or uniform, got {teleport!r}", hint="the default is trusted")
         if damping is not None and not 0 < damping < 1:
-            raise UsageError(f"damping is {damping:g}", hint="give a number between 0 and 1, such as 0.85")
+            raise UsageError(f"damping must be between 0 and 1, got {damping:g}", hint="such as 0.85")
         if not 0 <= fairness < 1:
-            raise UsageError(f"fairness is {fairness:g}", hint="give a share of the reads, such as 0.05")
+            raise UsageError(
+                f"fairness must be from 0 up to 1, got {fairness:g}", hint="give a share of the fetches, such as 0.05"
+            )
         self.policy, self.teleport, self.fairness = policy, teleport, fairness
         self.damping: float = math.nan if damping is None else damping  # set from the ledger in `begin`
         self.name = "opic" if policy == "greedy" else f"opic:{policy}"
@@ -93,14 +95,14 @@ class Opic:
         uniform, pages = self.teleport == "uniform", max(ledger.capacity, int(ledger.seeds.max()) + 1)
         self.cash = new_cash(pages, self.damping, self._earnings(pages), uniform=uniform)
         policy = (opic_visits.GREEDY, opic_visits.CYCLE, opic_visits.RANDOM)[get_args(Policy).index(self.policy)]
-        self.agenda = opic_visits.new_priority_changes(pages, policy, self.fairness, int(rng.integers(1 << 63)))
-        self._alias = np.arange(pages, dtype=np.int32)  # where each page moved to, or itself
-        self._aliases = 0
+        self.changes = opic_visits.new_priority_changes(pages, policy, self.fairness, int(rng.integers(1 << 63)))
+        self._target = np.arange(pages, dtype=np.int32)  # redirect target of each page, or itself
+        self._redirects = 0
         self._queue: Queue | None = None
         weights = np.ones(ledger.seeds.size) if uniform else np.array(ledger.teleport)
         self._make_pairs(ledger.seeds.size)
         with np.errstate(over="ignore"):  # random numbers wrap on purpose
-            opic_visits.start_opic(self.cash, self.agenda, np.array(ledger.seeds), weights)
+            opic_visits.start_opic(self.cash, self.changes, np.array(ledger.seeds), weights)
         return self._reorder()
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
@@ -108,44 +110,44 @@ class Opic:
         from surveyor.kernels import opic_visits
         from surveyor.kernels.opic_cash import GONE, KNOWN
 
-        links = self._stands_for(outcome.links if outcome.kind == "fetched" else NO_LINKS)
+        links = self._final_targets(outcome.links if outcome.kind == "fetched" else NO_LINKS)
         links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
         self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
         self._make_pairs(links.size + 2)
         page = target = outcome.page
         if outcome.kind == "redirected":
-            target = int(self._stands_for(np.array([outcome.target]))[0])
-            self._aliases += self._alias[page] == page
-        self._alias[page] = target
+            target = int(self._final_targets(np.array([outcome.target]))[0])
+            self._redirects += self._target[page] == page
+        self._target[page] = target
         with np.errstate(over="ignore"):
             if target != page:
-                opic_visits.redirect(self.cash, self.agenda, page, target)
-            else:  # a page that moved in a loop has no links
+                opic_visits.redirect(self.cash, self.changes, page, target)
+            else:  # a page that redirects in a loop has no links
                 state = GONE if outcome.kind == "gone" else KNOWN
-                opic_visits.visit(self.cash, self.agenda, page, links, 0, links.size, state)
+                opic_visits.visit(self.cash, self.changes, page, links, 0, links.size, state)
         return self._reorder()
 
-    def run(self, rows: Rows, reads: int, dead: BoolArray | None = None) -> IdArray:
-        """Read `reads` pages of known rows in one kernel, instead of calling `observe`; return them in order.
+    def run(self, rows: Rows, fetches: int, gone: BoolArray | None = None) -> IdArray:
+        """Fetch `fetches` pages of known rows in one kernel, instead of calling `observe`; return them in order.
 
-        Pages are read repeatedly. Rows may differ in the next call, for a changing web.
+        Pages are fetched repeatedly. Rows may differ in the next call, for a changing web.
         """
         from surveyor.kernels import opic_visits
         from surveyor.kernels.priority_queues import new_queue
 
-        dead = np.zeros(rows.start.size, np.bool_) if dead is None else dead
+        gone = np.zeros(rows.start.size, np.bool_) if gone is None else gone
         if self._queue is None:
-            self._queue = new_queue(self._alias.size)
-            opic_visits.apply_changes(self._queue, self.agenda)
+            self._queue = new_queue(self._target.size)
+            opic_visits.apply_changes(self._queue, self.changes)
         self._make_room(rows.start.size)
-        if self._queue.priority.size < self._alias.size:
-            larger = new_queue(self._alias.size)
+        if self._queue.priority.size < self._target.size:
+            larger = new_queue(self._target.size)
             opic_visits.copy_queue(larger, self._queue)
             self._queue = larger
-        taken, done = np.empty(reads, np.int32), 0
-        while done < reads:
+        taken, done = np.empty(fetches, np.int32), 0
+        while done < fetches:
             with np.errstate(over="ignore"):
-                now = opic_visits.run_opic(self.cash, self.agenda, rows, dead, self._queue, taken[done:])
+                now = opic_visits.run_opic(self.cash, self.changes, rows, gone, self._queue, taken[done:])
             done += now
             if not now and not self._make_pairs(rows.start.size + 2):
                 break
@@ -155,11 +157,11 @@ class Opic:
         """Return the estimated PageRank of each page; it sums to 1."""
         from surveyor.kernels.opic_cash import estimate
 
-        shares = np.zeros(self._alias.size)
+        shares = np.zeros(self._target.size)
         estimate(self.cash, shares)
         if not shares.any():  # nothing has been earned yet
             shares = self._jumps()
-        if not shares.any():  # and there is nowhere to jump to
+        if not shares.any():  # and there is no teleport page
             shares = np.minimum(self.cash.state, 1).astype(np.float64)
         return shares / float(shares.sum())
 
@@ -169,7 +171,7 @@ class Opic:
 
         if not self._jumps().any() or self.cash.totals[TIME] == 0:
             return 2.0
-        ahead = np.zeros(self._alias.size)
+        ahead = np.zeros(self._target.size)
         estimate(self.cash, ahead)
         history = self.cash.earnings.history
         rounding = ROUNDING * float(self.cash.counts[FETCHES]) * (1 + float(history.max()))
@@ -192,14 +194,14 @@ class Opic:
     def _reorder(self) -> Reorder:
         from surveyor.kernels.opic_visits import CHANGED
 
-        changed = self.agenda.plan[CHANGED]
-        return Reorder(self.agenda.pages[:changed].copy(), self.agenda.priorities[:changed].copy())
+        changed = self.changes.plan[CHANGED]
+        return Reorder(self.changes.pages[:changed].copy(), self.changes.priorities[:changed].copy())
 
-    def _stands_for(self, pages: IdArray) -> IdArray:
-        """Return the final targets of pages that moved."""
-        while self._aliases:
-            known = np.minimum(pages, self._alias.size - 1)
-            further = np.where(pages == known, self._alias[known], pages)
+    def _final_targets(self, pages: IdArray) -> IdArray:
+        """Return the final targets of redirected pages."""
+        while self._redirects:
+            known = np.minimum(pages, self._target.size - 1)
+            further = np.where(pages == known, self._target[known], pages)
             if np.array_equal(further, pages):
                 break
             pages = further
@@ -208,10 +210,10 @@ class Opic:
     def _make_room(self, pages: int) -> None:
         from surveyor.kernels.opic_visits import with_room
 
-        size = self._alias.size
+        size = self._target.size
         if pages > size:
-            self._alias = np.concatenate([self._alias, np.arange(size, max(pages, 2 * size), dtype=np.int32)])
-            self.cash, self.agenda = with_room(self.cash, self.agenda, self._alias.size)
+            self._target = np.concatenate([self._target, np.arange(size, max(pages, 2 * size), dtype=np.int32)])
+            self.cash, self.changes = with_room(self.cash, self.changes, self._target.size)
 
     def _make_pairs(self, needed: int) -> bool:
         """Make room for `needed` pairs of a window, if there is one; return whether it had to grow."""

@@ -1,4 +1,4 @@
-"""Outlink count: read the page with most in-links from the pages read so far."""
+"""Outlink count: fetch the page with most in-links from the pages fetched so far."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from surveyor.outcome import Outcome
 
 
-FIRST = 1 << 40  # initial count of seeds: they are read before all others
+FIRST = 1 << 40  # initial count of seeds: they are fetched before all others
 
 
 class Outlinks:
-    """Most links from pages read first."""
+    """Most links from fetched pages first."""
 
     name = "outlinks"
 

@@ -1,9 +1,9 @@
-"""RankMass: read the page with the most waiting mass.
+"""RankMass: fetch the page with the most waiting mass.
 
 The mass waiting on a page, times 1 − damping, is a lower bound on its contribution to the coverage, so this is the
 greedy order; Cho and Schonfeld, VLDB 2007. The guarantee comes from the ledger. With closure 1 the ledger pushes a page
-already read only if it holds more mass than any waiting page, as in the paper; with the default of 0.1 it pushes ten
-times deeper, which needs no download and saves a fifth of the reads.
+already fetched only if it holds more mass than any waiting page, as in the paper; with the default of 0.1 it pushes ten
+times deeper, which needs no download and saves a fifth of the fetches.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Rounds: read a batch of the pages that affect local ranks most, then score the frontier again (FindGlobalPR).
+"""Rounds: fetch a batch of the pages that affect local ranks most, then score the frontier again (FindGlobalPR).
 
-In each round `batch` pages are read. They are selected when it begins, so that they do not depend on response times.
+In each round `batch` pages are fetched. They are selected when it starts, so that they do not depend on response times.
 (Ties are broken by a hash of ids, and with concurrent requests ids depend on the order of responses.) A page that
-cannot be read counts as requested and is replaced by the next of the same ranking; a page that moved is replaced by its
-target. Pages that are gone count as pages without links, as in the paper.
+cannot be fetched counts as requested and is replaced by the next of the same ranking; a redirected page is replaced by
+its target. Pages that are gone count as pages without links, as in the paper.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,17 +26,22 @@ if TYPE_CHECKING:
     from surveyor.graph.growing import GrowingGraph
     from surveyor.outcome import Outcome
 
-PART = 0.04  # default batch, as a share of the pages read so far (of the local pages: fifty rounds for twice as many)
-SPARE = 4  # pages ranked per page of a round, to replace those that cannot be read
-CALM = 3  # stop after this many consecutive rounds that change the ranks by less than `stable`
+PART = 0.04  # default batch, as a share of the pages fetched so far (50 rounds for twice the local pages)
+SPARE = 4  # pages ranked per page of a round, to replace those that cannot be fetched
+STABLE_ROUNDS = 3  # stop after this many consecutive rounds that change the ranks by less than `stable`
 
 
 class Rounds:
     """The pages that affect local ranks most first, one batch at a time."""
 
     parameters: ClassVar[dict[str, Callable[[str], object]]] = {
-        "select": str, "local": int, "start": int, "batch": int, "extra": int, "stable": float,
-    }  # fmt: skip
+        "select": str,
+        "local": int,
+        "start": int,
+        "batch": int,
+        "extra": int,
+        "stable": float,
+    }
 
     def __init__(
         self,
@@ -48,7 +53,7 @@ class Rounds:
         extra: int = 0,
         stable: float = 0.0,
     ) -> None:
-        """Select pages by `select`; by default the seeds are local and a round is 4 % of the pages read.
+        """Select pages by `select`; by default the seeds are local and a round is 4 % of the pages fetched.
 
         Parameters
         ----------
@@ -59,11 +64,12 @@ class Rounds:
         """
         if min(local, start, batch, extra) < 0 or not 0 <= stable < math.inf or start < local:
             raise UsageError(
-                "the numbers of a strategy in rounds do not fit", hint="none is below 0, and start is at least local"
+                "local, start, batch, extra and stable must be at least 0, and start at least local, "
+                f"got {local}, {start}, {batch}, {extra} and {stable:g}",
+                hint="such as complement:batch=50,extra=2000",
             )
-        self.select, self.local, self.start, self.batch, self.extra, self.stable = (
-            select, local, start, batch, extra, stable,
-        )  # fmt: skip
+        self.select, self.local, self.start = select, local, start
+        self.batch, self.extra, self.stable = batch, extra, stable
         self.name = select
         Expansion(np.empty(0, np.int32), select)  # raises if `select` is unknown
 
@@ -78,14 +84,14 @@ class Rounds:
         self._ranking: IdArray = NO_LINKS
         self._next = 0
         self.asked = self.read = 0  # since the first round
-        self.rounds: list[tuple[int, int, float, float]] = []  # pages read, requested, rank change, rank error
+        self.rounds: list[tuple[int, int, float, float]] = []  # pages fetched, requested, rank change, rank error
         return NOTHING if self.start else Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
-        """Start the next round at the end of this one; until then, replace pages that cannot be read."""
+        """Start the next round at the end of this one; until then, replace pages that cannot be fetched."""
         if self._wait > 0:
-            if not self.start and (there := self._moved(outcome)).size:
-                return Reorder(there, np.full(1, np.inf))  # target of a seed that moved: read in its place
+            if not self.start and (there := self._redirect(outcome)).size:
+                return Reorder(there, np.full(1, np.inf))  # target of a redirected seed: fetched in its place
             self._wait -= 1
             return self._round() if self._wait == 0 else NOTHING
         self.asked += was_asked(outcome)
@@ -96,7 +102,7 @@ class Rounds:
         return NOTHING if self._pending else self._round()
 
     def importance(self) -> FloatArray:
-        """Return the ranks of the pages read, 0 for all others."""
+        """Return the ranks of the fetched pages, 0 for all others."""
         from surveyor.kernels.mass import FETCHED, STATUS
 
         ranks = np.zeros(self._ledger.capacity)
@@ -105,18 +111,18 @@ class Rounds:
         return ranks
 
     def _replacement(self, outcome: Outcome) -> tuple[IdArray, int]:
-        """Return the replacement of a page that could not be read, and its position in the ranking.
+        """Return the replacement of a page that could not be fetched, and its position in the ranking.
 
-        It is the target of a page that moved, ahead of all others, or the next best page.
+        It is the target of a redirected page, ahead of all others, or the next best page.
         """
-        there, place = self._moved(outcome), -1
+        there, place = self._redirect(outcome), -1
         while not there.size and self._next < self._ranking.size:
             there, place = self._if_waits(int(self._ranking[self._next])), self._next
             self._next += 1
         return there, place
 
-    def _moved(self, outcome: Outcome) -> IdArray:
-        """Return the target of a page that moved, if it is waiting."""
+    def _redirect(self, outcome: Outcome) -> IdArray:
+        """Return the target of a redirected page, if it is waiting."""
         return self._if_waits(outcome.target) if outcome.kind == "redirected" else NO_LINKS
 
     def _if_waits(self, page: int) -> IdArray:
@@ -133,11 +139,11 @@ class Rounds:
         return Reorder(pages, -np.arange(place, place + pages.size, dtype=np.float64))
 
     def _round(self) -> Reorder:
-        """Rank the pages read, score the frontier, and release the best."""
+        """Rank the fetched pages, score the frontier, and release the best."""
         from surveyor.kernels.mass import FETCHED, GONE, STATUS, WAITING
 
-        life = self._ledger.state & STATUS
-        read = (life == FETCHED) | (life == GONE)
+        status = self._ledger.state & STATUS
+        read = (status == FETCHED) | (status == GONE)
         final = self._ledger.stands_for()
         if not self.rounds:
             local = np.unique(final[self._expansion.local])
@@ -150,11 +156,33 @@ class Rounds:
         if (self.extra and self.asked >= self.extra) or is_stable([one[2] for one in self.rounds], self.stable):
             return NOTHING
         count = self.batch or max(1, math.ceil(PART * self._graph.read))
-        self._ranking = self._expansion.best(found, SPARE * count, life == WAITING)
+        self._ranking = self._expansion.best(found, SPARE * count, status == WAITING)
         self._next = min(count, self._ranking.size)
         return self._release(self._ranking[: self._next], 0)
 
 
 def is_stable(changes: Sequence[float], stable: float) -> bool:
     """Return whether the last rounds changed the ranks by less than `stable`; `changes` starts with an extra entry."""
-    return len(changes) > CALM and max(changes[-CALM:]) < stable
+    return len(changes) > STABLE_ROUNDS and max(changes[-STABLE_ROUNDS:]) < stable
+
+
+class Complement(Rounds):
+    """Stochastic complement: the largest change of the ranks of local pages first.
+
+    SC-SELECT of Davis and Dhillon, KDD 2006, evaluated exactly (`rank/complement.py`).
+    """
+
+    def __init__(self, **numbers: Any) -> None:
+        """Accept the parameters of `Rounds` except `select`."""
+        super().__init__("complement", **numbers)
+
+
+class Flow(Rounds):
+    """PageRank flow: the page to which most rank would flow from the fetched pages first.
+
+    PF-SELECT of Davis and Dhillon, KDD 2006: Σ rank / (links + 1) over the pages that link to it.
+    """
+
+    def __init__(self, **numbers: Any) -> None:
+        """Accept the parameters of `Rounds` except `select`."""
+        super().__init__("flow", **numbers)

@@ -1,16 +1,16 @@
 """Interface between a strategy and the crawl.
 
 A strategy is a state machine over page ids. After every outcome it returns the priorities that changed; it never
-queues, waits or fetches. The frontier reads the page of highest priority first (ties: the smaller id), among
-the pages that may be requested now. Priorities of pages already read are ignored, except by a crawl that
-re-visits.
+queues, waits or fetches. The frontier fetches the page of highest priority first (ties: the smaller id), among
+the pages that may be requested now. Priorities of pages already fetched are ignored, except by a crawl that
+revisits.
 
 Only `observe` is required. Optional members:
 
 - `begin(ledger, graph, rng) -> Reorder`: called once, before the first page. The ledger has the mass waiting on
-  each page, the graph the links of the pages read, `rng` is the only source of randomness. The seeds are waiting
-  already. Without `begin`, seeds are read first.
-- `closure` and `eager`: how the ledger pushes mass that reaches pages already read (see `ledger.py`).
+  each page, the graph the links of fetched pages, `rng` is the only source of randomness. The seeds are waiting
+  already. Without `begin`, seeds are fetched first.
+- `closure` and `eager`: how the ledger pushes mass that reaches pages already fetched (see `ledger.py`).
 - `lasting = False`: its state is not saved in checkpoints; resuming replays the journal.
 - `importance() -> FloatArray`: the strategy's own estimate of the importance of each page, summing to 1.
 """
@@ -50,7 +50,7 @@ class Strategy(Protocol):
 
 
 def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:
-    """Start a strategy; one without `begin` reads the seeds first."""
+    """Start a strategy; one without `begin` fetches the seeds first."""
     if hasattr(strategy, "begin"):
         first: Reorder = strategy.begin(ledger, graph, rng)
         return first
@@ -60,3 +60,29 @@ def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.rando
 def name_of(strategy: Strategy) -> str:
     """Return the name of a strategy for tables."""
     return str(getattr(strategy, "name", type(strategy).__name__))
+
+
+class ReplayStrategy:
+    """Placeholder for the user-defined strategy of a stored survey: it sets no priorities.
+
+    The fetched pages and their order are in the journal. Coverage only needs the parameters with which the ledger
+    pushes mass, which are recorded in the manifest. So a survey can be read without running user code.
+    """
+
+    name = "replay"
+
+    def __init__(self, *, closure: float = 0.1, eager: bool = True, rereads: bool = False) -> None:
+        self.closure, self.eager, self.rereads = closure, eager, rereads
+
+    def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
+        """Return no changes."""
+        return NOTHING
+
+
+def replay_parameters(strategy: object) -> dict[str, float | bool]:
+    """Return the parameters of a strategy that a replay without its code needs."""
+    return {
+        "closure": float(getattr(strategy, "closure", 0.1)),
+        "eager": bool(getattr(strategy, "eager", True)),
+        "rereads": bool(getattr(strategy, "rereads", False)),
+    }

@@ -1,8 +1,8 @@
-"""Windowed RankMass: in each round read the top part of the frontier, then update all masses at once.
+"""Windowed RankMass: in each round fetch the top part of the frontier, then update all masses at once.
 
 A round updates masses in one pass over the links, which suits links on disk and fetching in batches; a smaller window
-is greedier. Cho and Schonfeld sweep once over all pages read after each round; closure pushes until little mass is left
-on them, and needs far fewer reads for the same guarantee.
+is greedier. Cho and Schonfeld sweep once over all fetched pages after each round; closure pushes until little mass is
+left on them, and needs far fewer fetches for the same guarantee.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Windowed:
     eager = False
 
     def __init__(self, window: float = 0.1, *, sweeps: bool = False, closure: float = 0.1) -> None:
-        """Read this share of the frontier per round; then sweep once, or push to closure."""
+        """Fetch this share of the frontier per round; then sweep once, or push to closure."""
         if not 0 < window <= 1:
-            raise UsageError(f"the window is {window:g}", hint="give a part of the frontier, above 0 and up to 1")
+            raise UsageError(f"window must be above 0 and up to 1, got {window:g}", hint="give a share of the frontier")
         self.window, self.sweeps, self.closure = window, sweeps, closure
         self.name = f"windowed:{window:g}" + (":sweep" if sweeps else "")
         self.rounds = 0
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
-        """Read the seeds in the first round."""
+        """Fetch the seeds in the first round."""
         self._ledger, self._left = ledger, 0
         return self._round()
 
@@ -49,7 +49,7 @@ class Windowed:
         return self._round()
 
     def update(self, ledger: Ledger) -> None:
-        """Push the mass of the pages read."""
+        """Push the mass of the fetched pages."""
         if self.sweeps:
             ledger.sweep()
         else:

@@ -24,10 +24,10 @@ class WebShape:
     same_topic: float = 0.7  # share of links to other sites that stay in the topic
     popularity: float = 0.85  # the site of rank r gets links in proportion to r ** -popularity
     external: float = 0.1  # share of content links that leave the site
-    mutual: float = 0.1  # chance that two sites that could be partners link to each other
+    mutual: float = 0.1  # probability that two potential partner sites link to each other
     reach: float = 2.0  # half of the new links inside a site go to pages less than twice this far
     favourites: float = 0.85  # share of new links inside a site that go to favourites of a neighbourhood
-    copying: float = 0.5  # share of content links copied from a page just before
+    copying: float = 0.5  # share of content links copied from a previous page
     content: float = 1.0  # scale of the number of content links of a page
     content_exponent: float = 1.85  # its power law
     most_links: int = 1000  # and its maximum

@@ -36,7 +36,7 @@ def plant_exchange(
     """Make each of this many domains swap links with `partners` others, the same number for each, drawn at random."""
     if not 0 < partners < count or partners % 2:
         raise UsageError(
-            f"{partners} partners in an exchange of {count}", hint="give an even number below that of the members"
+            f"partners must be even and below the {count} members, got {partners}", hint="each link is mutual"
         )
     members = _members(graph, count, rng, new=new)
     # Steps round a circle of members in random order: all members have the same number of partners.
@@ -54,10 +54,13 @@ def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, throug
     the target.
     """
     if not 0 <= through < boosters:
-        raise UsageError(f"a farm of {boosters} domains, {through} of them go-betweens", hint="more must link to them")
+        raise UsageError(
+            f"through must be from 0 up to the {boosters} boosters, got {through}",
+            hint="other boosters must link to the intermediaries",
+        )
     goal = graph.pages if target is None else target
     if target is not None and not 0 <= target < graph.pages:
-        raise UsageError(f"no domain {target} to boost", hint=f"ids go from 0 to {graph.pages - 1}")
+        raise UsageError(f"target must be from 0 to {graph.pages - 1}, got {target}", hint="give the id of a domain")
     start = graph.pages + (target is None)
     farm = np.arange(start, start + boosters)
     middle, outer = farm[:through], farm[through:]
@@ -84,12 +87,14 @@ def low_domains(graph: Graph) -> IntArray:
 
 def _members(graph: Graph, count: int, rng: np.random.Generator, *, new: bool) -> IntArray:
     if count < 2:
-        raise UsageError(f"{count} domains cannot link to each other", hint="plant 2 or more")
+        raise UsageError(f"count must be at least 2, got {count}", hint="the planted domains link to each other")
     if new:
         return rng.permutation(np.arange(graph.pages, graph.pages + count))
     low = low_domains(graph)
     if low.size < count:
-        raise UsageError(f"the graph has {low.size:,} low domains, fewer than {count:,}", hint="plant new ones")
+        raise UsageError(
+            f"count must be at most {low.size:,}, the low domains of the graph, got {count:,}", hint="or use new=True"
+        )
     return rng.choice(low, count, replace=False)
 
 
