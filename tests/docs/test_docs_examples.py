@@ -213,14 +213,14 @@ def test_the_script_for_ci_fails_when_it_should(shell: Shell, web: EmbeddedWeb) 
     (script,) = code_of("docs/how-to/ci-check.md", "sh")
     site = f"http://www.site11.example:{web.port}/"
     env = {"SITE": site, "SURVEYOR_PROXY": f"http://127.0.0.1:{web.port}", "SURVEYOR_DELAY": "0",
-           "SURVEYOR_CONTACT": "me@example.org", "SURVEYOR_PAUSE": "0.02"}  # fmt: skip
+           "SURVEYOR_CONTACT": "me@example.org", "SURVEYOR_BACKOFF": "0.02"}  # fmt: skip
     good = shell(script, **env, GOAL="0.3")
     assert (good.returncode, good.stderr) == (0, "")
-    assert re.fullmatch(r"\d+ pages read, at least \d+\.\d% captured, 30% asked for\n", good.stdout)
+    assert re.fullmatch(r"\d+ pages fetched, at least \d+\.\d% captured, 30% required\n", good.stdout)
     missing, secret = site + "nowhere's.html", site + "private/1.html"
     bad = shell(script, **env, GOAL="0.95", MUST=f"{site} {missing} {secret}")
     assert bad.returncode == 1
-    assert "95% asked for\n" in bad.stdout  # and not reached
+    assert "95% required\n" in bad.stdout  # and not reached
     assert f"{missing}: not linked from anywhere\n" in bad.stdout
     assert f"{secret}: blocked,robots.txt disallows it (Disallow: /private/)\n" in bad.stdout
     assert bad.stdout.count("\n") == 3
