@@ -1,4 +1,4 @@
-"""`surveyor sample`: every option, against the library, in a graph, in a survey and over HTTP."""
+"""`surveyor sample` on graphs: every option, compared with the library."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_choices_are_those_of_the_library() -> None:
     assert not any(METHODS[name].exact for name in command.PUBLISHED_METHODS)
 
 
-def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+def test_estimates_as_text(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     said = Said(
         capsys, "sample", path, *QUICK, "--share", "url:/arts/", "--mean", "out_degree", "--by", "tld", "--size"
     )
@@ -63,51 +63,55 @@ def test_a_table_of_estimates(capsys: pytest.CaptureFixture[str], web: sv.Graph,
     size = found.size()
     assert int(shown["number of pages on topic"][0].replace(",", "")) == round(size.value)
     for words in (
-        f"topic                  {TOPIC}", f"{found.fetches:,} pages requested", "method                 trial: ",
-        "effective sample size  ", "R-hat                  ", "in-links               all known: the graph",
+        f"topic                  {TOPIC}",
+        f"{found.fetches:,} pages requested",
+        "method                 trial: ",
+        "effective sample size  ",
+        "R-hat                  ",
+        "in-links               all known: the graph",
         "weights make every reachable page on topic count equally",
-    ):  # fmt: skip
+    ):
         assert words in said.out
     assert f"surveyor sample {path} --topic {TOPIC} " in said.err
     quiet = Said(capsys, "sample", path, *QUICK, "--share", "url:/arts/", "-q")
     assert all(line.startswith("! ") for line in quiet.err.splitlines())
 
 
-def test_something_is_told_if_nothing_is_asked(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_default_statistic(capsys: pytest.CaptureFixture[str], path: str) -> None:
     said = Said(capsys, "sample", path, *QUICK)
     assert "mean out_degree" in said.out
     assert "--share url:/blog/" in said.err
 
 
-def test_what_the_goal_is_about_is_told_and_nothing_twice(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_tracked_property_is_estimated_once(capsys: pytest.CaptureFixture[str], path: str) -> None:
     rule = "url:/arts/"
     for words, expected in (
         (["--of", rule], [("share", rule)]),
         (["--of", rule, "--share", rule], [("share", rule)]),
         (["--of", "degree", "--share", rule, "--share", rule], [("share", rule), ("mean", "degree")]),
     ):
-        told = Said(capsys, "sample", path, *QUICK, *words, "--json").json()
-        assert [(one["statistic"], one["of"]) for one in told["estimates"]] == expected
+        fields = Said(capsys, "sample", path, *QUICK, *words, "--json").json()
+        assert [(one["statistic"], one["of"]) for one in fields["estimates"]] == expected
     said = Said(capsys, "sample", path, *QUICK, "--by", "tld", "--by", "tld")
     assert [line.split()[-1] for line in said.out.splitlines() if line].count("tld") == 1
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
-    told = Said(capsys, "sample", path, *QUICK, *words).json()
+    fields = Said(capsys, "sample", path, *QUICK, *words).json()
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
-    assert (told["command"], told["topic"], told["method"], told["rng"]) == ("sample", TOPIC, "trial", 3)
-    assert (told["until"], told["reached"], told["ending"]) == ("1,500 steps", True, "steps")
-    assert told["fetches"] == found.fetches
-    (arts,) = told["estimates"]
+    assert (fields["command"], fields["topic"], fields["method"], fields["rng"]) == ("sample", TOPIC, "trial", 3)
+    assert (fields["until"], fields["reached"], fields["ending"]) == ("1,500 steps", True, "steps")
+    assert fields["fetches"] == found.fetches
+    (arts,) = fields["estimates"]
     assert (arts["statistic"], arts["of"]) == ("share", "url:/arts/")
     assert arts["value"] == pytest.approx(found.share("url:/arts/").value)
     assert arts["low"] < arts["value"] < arts["high"]
-    assert set(told["by"]) == {"host", "out_degree"}
-    assert len(told["by"]["host"]["labels"]) == len(told["by"]["host"]["shares"])
-    assert told["by"]["out_degree"]["labels"][0] == [0.0, 1.0]
-    assert len(told["draws"]) == 4
-    json.dumps(told, allow_nan=False)
+    assert set(fields["by"]) == {"host", "out_degree"}
+    assert len(fields["by"]["host"]["labels"]) == len(fields["by"]["host"]["shares"])
+    assert fields["by"]["out_degree"]["labels"][0] == [0.0, 1.0]
+    assert len(fields["draws"]) == 4
+    json.dumps(fields, allow_nan=False)
 
 
 def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
@@ -120,7 +124,7 @@ def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Grap
     assert [float(row["high"]) for row in rows[1:]] == pytest.approx([one.high for one in hosts.shares])
 
 
-def test_pages_drawn(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+def test_draws(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     rows = table(Said(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
     assert [row["url"] for row in rows] == list(found.draws(20))
@@ -129,13 +133,13 @@ def test_pages_drawn(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: st
 
 
 def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    held = [web.name(page) for page in range(0, web.pages, 2)]
-    Path("held.txt").write_text("\n".join(held))
-    told = Said(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
-    recall = next(one for one in told["estimates"] if one["statistic"] == "recall")
+    contained = [web.name(page) for page in range(0, web.pages, 2)]
+    Path("held.txt").write_text("\n".join(contained))
+    fields = Said(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
+    recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
     assert recall["of"] == "held.txt"
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
-    assert recall["value"] == pytest.approx(found.recall(held).value)
+    assert recall["value"] == pytest.approx(found.recall(contained).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
     assert "share contained in held.txt" in Said(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
 
@@ -146,27 +150,28 @@ def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> 
     assert said.code == 0
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert pyarrow.parquet.read_table("p.parquet")["url"].to_pylist() == found.pages()["url"]
-    drawn = sorted(one.name for one in Path("curves").iterdir())
-    assert drawn == ["host.svg", "out-degree.svg", "running-1.svg", "weights.svg"]
-    assert all(Path("curves", name).read_text("utf-8").startswith("<svg xmlns=") for name in drawn)
+    files = sorted(one.name for one in Path("curves").iterdir())
+    assert files == ["host.svg", "out-degree.svg", "running-1.svg", "weights.svg"]
+    assert all(Path("curves", name).read_text("utf-8").startswith("<svg xmlns=") for name in files)
     page = Path("r.html").read_text("utf-8")
     assert f"<h1>Sample of {TOPIC}</h1>" in page
     assert page.count("<svg") == 4
     assert f"<pre>surveyor sample {path} --topic {TOPIC} " in page
     for line in (
-        "sampled pages written to p.parquet", "report written to r.html",
+        "sampled pages written to p.parquet",
+        "report written to r.html",
         "figures written to curves: running-1.svg, host.svg, out-degree.svg, weights.svg",
-    ):  # fmt: skip
+    ):
         assert line in said.err
 
 
-def test_a_budget_that_is_spent_before_the_goal(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_limit_before_the_goal(capsys: pytest.CaptureFixture[str], path: str) -> None:
     words = ["sample", path, "--topic", TOPIC, "--rng", "3", "--until", "ess=100000", "--until", "steps=300"]
     said = Said(capsys, *words)
     assert said.code == 3
     assert "! the goal ess=100000,steps=300 was not reached" in said.err
     assert "--until ess=100000 --until steps=600\n" in said.err
-    assert "mean out_degree" in said.out  # what was found is told all the same
+    assert "mean out_degree" in said.out  # results are printed anyway
     assert Said(capsys, *words, "--json").json()["reached"] is False
     assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "fetches=100").code == 0
     assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "ess=20").code == 0
@@ -186,7 +191,7 @@ def test_start_pages(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: st
     assert Said(capsys, "sample", path, *words).json()["walks"] == 4
 
 
-def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ring = [f"https://www.site{number}.example/" for number in range(5)] + ["https://x.example/\x1b[31m<b>"]
     graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
     path = str(graph.save(tmp_path / "g"))
@@ -199,7 +204,7 @@ def test_names_cannot_drive_a_terminal(capsys: pytest.CaptureFixture[str], tmp_p
     assert ring[5] in [unescape_cell(row["url"]) for row in table(Path("a.csv").read_text("utf-8"))]
 
 
-# What is meant
+# Options
 
 
 def options(*where: str, until: tuple[str, ...] = (), **statistics: Any) -> SampleCommand:
@@ -211,23 +216,28 @@ def options(*where: str, until: tuple[str, ...] = (), **statistics: Any) -> Samp
 @pytest.mark.parametrize(
     ("where", "source"),
     [
-        (("https://example.org/",), "web"), (("example.org",), "web"), (("a.example", "b.example"), "web"),
-        (("some.survey",), "survey"), (("web.graph",), "graph"), (("nothing",), "graph"), (("links.tsv.gz",), "graph"),
+        (("https://example.org/",), "web"),
+        (("example.org",), "web"),
+        (("a.example", "b.example"), "web"),
+        (("some.survey",), "survey"),
+        (("web.graph",), "graph"),
+        (("nothing",), "graph"),
+        (("links.tsv.gz",), "graph"),
         ((".",), "graph"),
     ],
-)  # fmt: skip
-def test_where_it_walks(where: tuple[str, ...], source: str) -> None:
+)
+def test_kind_of_source(where: tuple[str, ...], source: str) -> None:
     assert options(*where).source == source
 
 
-def test_what_is_watched() -> None:
+def test_tracked_properties() -> None:
     one = options("a.graph", share=("word:a",), mean=("degree",), until=("ess=400", "fetches=2000, steps=5k"))
     assert one.statistics.tracked == ("word:a", "degree")
     assert options("a.graph", mean=("degree",), of="tld:uk").statistics.tracked == ("tld:uk",)
     assert options("a.graph").statistics.tracked == ()
 
 
-def test_twice_the_budget() -> None:
+def test_doubled_limits() -> None:
     one = options("a.graph", until=("ess=400", "fetches=2000, STEPS=1.25m"))
     words = ["sample", "a.graph", "--until=ess=400", "--until", "fetches=2000, STEPS=1.25m", "-q"]
     assert with_doubled_limits(words, one) == [*words[:4], "fetches=4000, STEPS=2.5m", "-q"]
@@ -241,10 +251,10 @@ def test_twice_the_budget() -> None:
     ]
 
 
-@pytest.mark.parametrize("budget", ["700000", "1234567", "0.5k", "700000k", "2.50m", "99999999999"])
-def test_twice_the_budget_can_be_run(budget: str) -> None:
-    (rule,) = with_doubled_limits([f"ess=9,fetches={budget}"], options("a.graph", until=(f"ess=9,fetches={budget}",)))
-    once, twice = SampleGoal.parse(f"fetches={budget}").fetches, SampleGoal.parse(rule).fetches
+@pytest.mark.parametrize("limit", ["700000", "1234567", "0.5k", "700000k", "2.50m", "99999999999"])
+def test_doubled_limit_can_be_parsed(limit: str) -> None:
+    (rule,) = with_doubled_limits([f"ess=9,fetches={limit}"], options("a.graph", until=(f"ess=9,fetches={limit}",)))
+    once, twice = SampleGoal.parse(f"fetches={limit}").fetches, SampleGoal.parse(rule).fetches
     assert once is not None
     assert twice is not None
-    assert 0 <= 2 * once - twice <= 1  # pages are whole
+    assert 0 <= 2 * once - twice <= 1  # counts are integers

@@ -1,4 +1,4 @@
-"""`surveyor sample` over HTTP: fetched politely into a survey of its own, stopped, gone on with, refused."""
+"""`surveyor sample` over HTTP and on surveys: fetch, interrupt, resume, invalid options."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def polite(web: EmbeddedWeb, delay: str = "0") -> list[str]:
     return [*proxy, "--contact", "me@example.org", "--delay", delay, "--backoff", "0.02"]
 
 
-def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_resume_and_extend(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", *web.seeds[:2], *TOPIC, "--out", "s.survey", *polite(web), "--share", "url:/arts/"]
     said = Said(capsys, *words, "--until", "fetches=40", "--json")
-    told = said.json()
+    fields = said.json()
     assert said.code == 0
-    assert (told["topic"], told["rng"], told["ending"]) == ("tld:example", 3, "fetches")
-    assert 30 <= told["fetches"] <= 40
+    assert (fields["topic"], fields["rng"], fields["ending"]) == ("tld:example", 3, "fetches")
+    assert 30 <= fields["fetches"] <= 40
     assert "saving to s.survey     Ctrl-C is safe" in said.err
     assert "robots.txt obeyed, delay 0 s" in said.err
     more = Said(capsys, *words, "--until", "fetches=70", "--json", "--save", "p.csv", "--report", "r.html")
-    assert more.json()["fetches"] > told["fetches"]
+    assert more.json()["fetches"] > fields["fetches"]
     assert "resuming s.survey" in more.err
-    unsaid = [word for word in words if word not in ("--rng", "3")]
-    again = Said(capsys, *unsaid, "--until", "fetches=70")  # as it was begun
+    without_rng = [word for word in words if word not in ("--rng", "3")]
+    again = Said(capsys, *without_rng, "--until", "fetches=70")  # with the recorded seed
     assert again.code == 0
     assert "surveyor s.survey\n" in again.err  # what was fetched
     assert "share with url:/arts/" in again.out
@@ -67,19 +67,19 @@ def test_pages_are_fetched_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
     assert "s.survey was created with --topic tld:example" in other.err
 
 
-def test_words_on_pages_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     Path("seeds.txt").write_text("\n".join(web.seeds))
     words = ["sample", "--seeds", "seeds.txt", "--topic", "arts", "--rng", "3", *polite(web), "--by", "language"]
     said = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--mean", "out_degree")
     assert said.code == 0, said.err
     assert "topic                  word:arts\n" in said.out
     assert re.search(r"^ +[\d.]+ % +[\d.]+ to [\d.]+ % +\d+ +(en|fr|de|es)$", said.out, re.MULTILINE)
-    held = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json").json()
-    recall = next(one for one in held["estimates"] if one["statistic"] == "recall")
-    assert recall["value"] == pytest.approx(1)  # it holds what it has read
+    fields = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json").json()
+    recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
+    assert recall["value"] == pytest.approx(1)  # all sampled pages are in the survey
 
 
-def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_sample_resumes(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=60", "--out", "s.survey", *polite(web)]
     started = subprocess.Popen(
         [sys.executable, "-m", "surveyor", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -93,12 +93,12 @@ def test_a_signal_stops_it_and_it_goes_on(web: EmbeddedWeb, capsys: pytest.Captu
     stopped = Said(capsys, *words, "--json").json()
     whole = Said(capsys, *words[: -len(polite(web)) - 1], "whole.survey", *polite(web), "--json").json()
     assert stopped["fetches"] == whole["fetches"]
-    assert stopped["estimates"] == whole["estimates"]  # as if nothing had happened
+    assert stopped["estimates"] == whole["estimates"]  # the same as without interruption
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("columns", [80, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
+def test_progress_on_a_terminal(web: EmbeddedWeb, columns: int) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "ess=300,fetches=400", "--share", "url:/arts/"]
     with Terminal(*words, *polite(web, "0.05"), "--out", "s.survey", columns=columns) as shown:
         shown.wait_for(" of 300", 3)
@@ -109,47 +109,47 @@ def test_a_terminal_shows_how_far_it_is(web: EmbeddedWeb, columns: int) -> None:
     assert "resume" in shown.text
 
 
-def test_the_host_that_all_walks_wait_for_is_named() -> None:
+def test_slowest_host_is_named() -> None:
     now = [0.0]
     hosts, urls = Hosts(1.0, clock=lambda: now[0]), Urls()
     pages = urls.ids(["http://a.example/", "http://b.example/1", "http://b.example/2"]).tolist()
     for name in ("a.example", "b.example"):
         hosts.number(name)
     run: Any = SimpleNamespace(hosts=hosts, state=SimpleNamespace(urls=urls))
-    course: Any = SimpleNamespace(pending=set(pages))
-    assert waiting(course, run) == ""
+    scheduler: Any = SimpleNamespace(pending=set(pages))
+    assert waiting(scheduler, run) == ""
     hosts.wait(1, 200.0)
-    assert waiting(course, run) == "waiting for b.example, 3 min"
-    now[0] = 198.0  # hardly worth a word
-    assert waiting(course, run) == ""
-    course.pending, now[0] = {pages[0]}, 0.0
-    assert waiting(course, run) == ""
+    assert waiting(scheduler, run) == "waiting for b.example, 3 min"
+    now[0] = 198.0  # a short wait
+    assert waiting(scheduler, run) == ""
+    scheduler.pending, now[0] = {pages[0]}, 0.0
+    assert waiting(scheduler, run) == ""
     assert len(hosts) == 2
 
 
-def test_seeds_that_cannot_be_read(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = web.seeds[0] + "nowhere.html"
     said = Said(capsys, "sample", nothing, *TOPIC, *polite(web), "--out", "s.survey")
     assert (said.code, said.out) == (5, "")
     assert f"no walk could start: {nothing}" in said.err
 
 
-def test_a_budget_below_the_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limit_below_the_number_of_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", *web.seeds[:3], *TOPIC, "--until", "fetches=2", *polite(web), "--out", "s.survey"]
     said = Said(capsys, *words)
     assert (said.code, said.out) == (2, "")
     assert "fetches must be at least 3" in said.err
     assert not Path("s.survey").exists()
-    assert Said(capsys, *words, "--walks", "2").code != 2  # which begin at two of them
+    assert Said(capsys, *words, "--walks", "2").code != 2  # two start pages
 
 
-def test_another_seed_of_chance(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_random_seed(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=5", *polite(web), "--out", "s.survey"]
     Said(capsys, *words)
     said = Said(capsys, *words, "--rng", "9")
     assert said.code == 2
     assert "s.survey was created with --rng 3, got 9" in said.err
-    assert "--fresh" not in said.err  # which there is for crawls
+    assert "--fresh" not in said.err  # an option of crawls
 
 
 def test_seeds_off_topic(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,7 +169,7 @@ def test_no_contact_and_no_archive(web: EmbeddedWeb, capsys: pytest.CaptureFixtu
     assert list(Path().glob("*.survey")) == []
 
 
-# A survey
+# Surveys
 
 
 @pytest.fixture
@@ -182,14 +182,14 @@ def survey() -> str:
     return str(survey_of(Path("s.survey"), {**pages, **rules(HOME.rstrip("/"), "")}))
 
 
-def test_a_survey_is_walked_over(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample_of_a_survey(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = Path(survey, "journal.sqlite").read_bytes()
     words = ["sample", survey, "--topic", "solar power", "--until", "steps=4000", "--share", "word:aaa", "--rng", "3"]
-    told = Said(capsys, *words, "--size", "--json").json()
-    share = told["estimates"][0]
+    fields = Said(capsys, *words, "--size", "--json").json()
+    share = fields["estimates"][0]
     assert share["low"] < 0.25 < share["high"]
-    assert told["distinct_pages"] == 4
-    assert told["topic"] == 'word:"solar power"'
+    assert fields["distinct_pages"] == 4
+    assert fields["topic"] == 'word:"solar power"'
     assert Said(capsys, *words, "--start", HOME + "b").code == 0
     assert Path(survey, "journal.sqlite").read_bytes() == before
     said = Said(capsys, *words, "--in-links", "x.tsv")

@@ -1,4 +1,4 @@
-"""`surveyor sample` when sense, links or the disk run out: one sentence, and nothing left behind."""
+"""`surveyor sample`: invalid options, unreliable samples, and disks that are full or read-only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUICK = ["--topic", "tld:example", "--until", "steps=200"]
 
 
 def links() -> list[tuple[str, str]]:
-    """Return a ring of pages on topic and a chain off topic that leads to it, some steps away."""
+    """Return the links of a ring of pages on topic and of a chain off topic that leads to it."""
     ring = [(page, ON[place - 1]) for place, page in enumerate(ON)]
     return [*ring, *pairwise(OFF), (OFF[-1], ON[0])]
 
@@ -85,7 +85,7 @@ def path(tmp_path: Path) -> str:
         ([*QUICK, "--json", "--csv"], "--json and --csv exclude each other."),
     ],
 )
-def test_what_cannot_work_is_refused(
+def test_invalid_options(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, more: list[str], problem: str
 ) -> None:
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
@@ -96,7 +96,7 @@ def test_what_cannot_work_is_refused(
     assert sorted(one.name for one in tmp_path.iterdir()) == ["empty.txt", "web.graph"]
 
 
-def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_source(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sample", "--topic", "everything")
     assert (said.code, said.out) == (2, "")
     assert "no source to sample was given" in said.err
@@ -108,28 +108,28 @@ def test_nowhere_to_walk(capsys: pytest.CaptureFixture[str]) -> None:
         assert place in said.err.splitlines()[0]
 
 
-def test_what_is_for_the_web_or_for_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_for_other_sources(capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--start", "x")
     assert (said.code, "--start applies to graphs and surveys only" in said.err) == (2, True)
     said = Said(capsys, "sample", "s.survey", "--topic", "everything", "--delay", "3")
     assert (said.code, "--delay applies to live samples only, and a survey" in said.err) == (2, True)
     said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
     assert said.code == 2
-    assert "contact" not in said.err  # refused before anything is asked for
+    assert "contact" not in said.err  # rejected before the prompt
     said = Said(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "topic_link_share")
     assert (said.code, "topic_link_share needs a URL-only topic" in said.err) == (2, True)
 
 
-# Samples that cannot be trusted say why
+# Warnings
 
 
-def test_seeds_off_topic_whose_walks_find_it(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_start_off_topic_finds_it(capsys: pytest.CaptureFixture[str], path: str) -> None:
     said = Said(capsys, "sample", path, *QUICK, "--start", OFF[-2])
     assert said.code == 0
     assert "mean out_degree" in said.out
 
 
-def test_walks_that_never_find_the_topic(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_walks(capsys: pytest.CaptureFixture[str]) -> None:
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
     said = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
@@ -138,12 +138,12 @@ def test_walks_that_never_find_the_topic(capsys: pytest.CaptureFixture[str]) -> 
     assert lost.code == 3
     assert "! no walk found a page on topic (tld:example)" in lost.err
     assert "estimate" not in lost.out
-    told = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
-    assert (told["ending"], told["reached"], told["estimates"]) == ("lost", False, [])
+    fields = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
+    assert (fields["ending"], fields["reached"], fields["estimates"]) == ("lost", False, [])
 
 
-def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """Walks in two rings without a link between them disagree; one alone on its page never moves."""
+def test_disconnected_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    """Walks in two unconnected parts disagree, and a walk on an isolated page never moves."""
 
     def ring(name: str, size: int) -> list[tuple[str, str]]:
         pages = [f"https://{name}.example/{number}" for number in range(size)]
@@ -166,18 +166,18 @@ def test_a_part_that_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The walks disagree" in Path("r.html").read_text() or "the walks disagree" in Path("r.html").read_text()
 
 
-def test_one_host_only(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_single_host(capsys: pytest.CaptureFixture[str], path: str) -> None:
     said = Said(capsys, "sample", path, *QUICK)
     assert "of the steps are on one host" in said.err
 
 
-def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    """A budget that ends before the first step: all that was asked for is written, and says so."""
+def test_files_without_steps_on_topic(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    """The limit ends the sample before the first step; all files are written."""
     words = ["sample", path, "--topic", "tld:example", "--until", "fetches=1", "--walks", "4", "--draws", "3"]
     said = Said(capsys, *words, "--report", "r.html", "--plot", "curves", "--save", "p.csv")
     assert said.code == 3
     assert "! 4 of 4 walks have not found the topic yet" in said.err
-    assert "was not reached" not in said.err  # a budget alone is the goal, and it is spent
+    assert "was not reached" not in said.err  # the limit is the sole goal
     assert "! no figures were written to curves" in said.err
     assert "--until fetches=2 " in said.err
     assert "weights make every page count alike" not in said.out
@@ -186,13 +186,13 @@ def test_nothing_on_topic_is_no_failure_of_files(capsys: pytest.CaptureFixture[s
     page = Path("r.html").read_text("utf-8")
     assert "4 of 4 walks have not found the topic yet" in page
     assert "<svg" not in page
-    told = Said(capsys, *words, "--json").json()
-    assert told["reached"] is sv.sample(path, "tld:example", until="fetches=1", walks=4).reached
-    assert (told["estimates"], told["draws"]) == ([], [])
+    fields = Said(capsys, *words, "--json").json()
+    assert fields["reached"] is sv.sample(path, "tld:example", until="fetches=1", walks=4).reached
+    assert (fields["estimates"], fields["draws"]) == ([], [])
     assert Said(capsys, *words, "--csv").out == "url\n"
 
 
-def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_failed_draws_do_not_affect_other_statistics(capsys: pytest.CaptureFixture[str], path: str) -> None:
     words = ["sample", path, *QUICK, "--draws", "100000", "--by", "tld"]
     said = Said(capsys, *words, "--report", "r.html")
     assert said.code == 3
@@ -202,14 +202,14 @@ def test_too_many_draws_do_not_take_the_rest_along(capsys: pytest.CaptureFixture
     assert "got 100,000" in said.err
     assert "was not reached" not in said.err
     assert "--draws 100000 could not be estimated" in Path("r.html").read_text("utf-8")
-    told = Said(capsys, *words, "--json").json()
-    assert (told["reached"], told["draws"], set(told["by"])) == (True, [], {"tld"})
-    assert "--draws 100000 could not be estimated" in told["notes"][-1]
-    assert Said(capsys, *words, "--csv").out == "url\n"  # no table of another kind
+    fields = Said(capsys, *words, "--json").json()
+    assert (fields["reached"], fields["draws"], set(fields["by"])) == (True, [], {"tld"})
+    assert "--draws 100000 could not be estimated" in fields["notes"][-1]
+    assert Said(capsys, *words, "--csv").out == "url\n"  # only the table of draws
 
 
-def test_a_property_that_no_page_has(capsys: pytest.CaptureFixture[str]) -> None:
-    """Pages on topic without links have no share of links that stay on it."""
+def test_property_without_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages without links have no share of links to pages on topic."""
     sv.Graph.from_edges([(off, on) for off in OFF for on in ON]).save(Path("sinks.graph"))
     words = ["sample", "sinks.graph", *QUICK, "--mean", "topic_link_share", "--mean", "degree"]
     said = Said(capsys, *words, "--report", "r.html", "--plot", "curves")
@@ -221,7 +221,7 @@ def test_a_property_that_no_page_has(capsys: pytest.CaptureFixture[str]) -> None
     assert Path("curves", "running-1.svg").exists()
 
 
-def test_what_did_not_end_by_its_budget_is_not_told_to_walk_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_longer_walks_are_suggested_only_after_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
     words = ["--topic", "tld:example", "--start", "https://c.test/", "--until", "ess=9,fetches=5000"]
@@ -243,14 +243,12 @@ def test_what_did_not_end_by_its_budget_is_not_told_to_walk_on(capsys: pytest.Ca
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("all.csv.gz", "all.parquet", "curves")),
     ],
 )
-def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: str) -> None:
+def test_full_disk(path: str, tmp_path: Path, name: str) -> None:
     if name != "curves":
         (tmp_path / name).write_text("as before")
     flag = {"report.html": "--report", "curves": "--plot"}.get(name, "--save")
     limit = "9000" if name in ("report.html", "curves") else "60"
-    done = process(
-        "-c", FULL, limit, "sample", path, "-q", "--csv", *QUICK, flag, name, env=NO_KERNELS, cwd=tmp_path
-    )  # fmt: skip
+    done = process("-c", FULL, limit, "sample", path, "-q", "--csv", *QUICK, flag, name, env=NO_KERNELS, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     problem = next(line for line in done.stderr.splitlines() if not line.startswith("! "))
     assert " cannot be written: " in problem
@@ -262,14 +260,14 @@ def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, name: st
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_takes_no_files(capsys: pytest.CaptureFixture[str], path: str) -> None:
+def test_read_only_folder(capsys: pytest.CaptureFixture[str], path: str) -> None:
     Path("closed").mkdir(mode=0o500)
     for words in (["--save", "closed/a.csv"], ["--plot", "closed"], ["--report", "closed/r.html"]):
         said = Said(capsys, "sample", path, *QUICK, *words)
         assert (said.code, "takes no files from you" in said.err) == (2, True)
 
 
-def test_an_interrupt_leaves_nothing_behind(
+def test_interrupt_leaves_no_partial_file(
     capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""`surveyor topic train` and `surveyor topic test`: over a survey, files, folders and lists, and what goes wrong."""
+"""`surveyor topic train` and `surveyor topic test` on surveys, files, folders and lists, and their errors."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_on_a_survey_with_a_rule(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     said = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
     kept = survey / "topics" / "sun.json"
@@ -102,17 +102,25 @@ def test_a_topic_learnt_in_a_survey_by_a_rule(survey: Path, capsys: pytest.Captu
     assert again.code == 2
     assert "already exists" in again.err
     other = Said(
-        capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/", "--replace", "--kind", "tree",
+        capsys,
+        "topic",
+        "train",
+        "sun",
+        "--survey",
+        str(survey),
+        "--label",
+        "url:/sun/",
+        "--replace",
+        "--kind",
+        "tree",
         "--json",
-    ).json()  # fmt: skip
+    ).json()
     assert other["kind"] == "tree"
     assert (other["trained"]["positive"], other["trained"]["negative"]) == (10, 11)
     assert set(other["quality"]) >= {"precision", "recall", "f1", "accuracy", "true_positives"}
 
 
-def test_how_a_topic_does_is_told_with_pages_of_each_kind(
-    survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_topic_test_lists_pages_and_quality(survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "topic", "test", "solar", str(survey), "--top", "2")
     found = int(said.out.split()[0])
     assert said.code == 0
@@ -123,16 +131,16 @@ def test_how_a_topic_does_is_told_with_pages_of_each_kind(
     assert f"surveyor sample {survey} --topic word:solar" in said.err
     table = tmp_path / "labels.tsv"
     table.write_text(f"url\tlabel\n{HOME}sun/1\tyes\n{HOME}sun/2\t1\n{HOME}wind/1\tno\n{HOME}nowhere\t0\n", "utf-8")
-    told = Said(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
-    quality = told.json()["quality"]
+    fields = Said(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
+    quality = fields.json()["quality"]
     assert list(quality.values())[:4] == [1, 0, 1, 1]
-    assert f"1 of 4 labelled URLs are not fetched in {survey}: {HOME}nowhere" in told.err
+    assert f"1 of 4 labelled URLs are not fetched in {survey}: {HOME}nowhere" in fields.err
     listed = list(csv.DictReader(io.StringIO(Said(capsys, "topic", "test", "url:/sun/", str(survey), "--csv").out)))
     assert len(listed) == 21
     assert {row["url"] for row in listed if row["on_topic"] == "True"} == {f"{HOME}sun/{n}" for n in range(10)}
 
 
-def test_a_topic_learnt_from_files_folders_and_lists(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_on_files_folders_and_lists(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     (files / "on.txt").write_text("# pages\n\n" + "".join(f"sun/{name.name}\n" for name in (files / "sun").glob("*.*")))
     args = [
@@ -147,9 +155,9 @@ def test_a_topic_learnt_from_files_folders_and_lists(files: Path, capsys: pytest
     assert said["topic"] == str(files / "sun.json")
     assert (said["trained"]["positive"], said["trained"]["negative"]) == (6, 6)
     tested = Said(capsys, "topic", "test", str(files / "sun.json"), str(files / "sun"), str(files / "wind"), "--json")
-    told = tested.json()
-    assert (told["topic"], told["pages"], told["on_topic"]) == (f"model:{files / 'sun.json'}", 12, 6)
-    topic = Topic.parse(told["topic"])
+    fields = tested.json()
+    assert (fields["topic"], fields["pages"], fields["on_topic"]) == (f"model:{files / 'sun.json'}", 12, 6)
+    topic = Topic.parse(fields["topic"])
     assert topic.digest == said["digest"]
     compared = Said(
         capsys, "topic", "test", "solar", "--positive", str(files / "sun"), "--negative", str(files / "wind")
@@ -162,7 +170,7 @@ def test_a_topic_learnt_from_files_folders_and_lists(files: Path, capsys: pytest
     assert (tabled["trained"]["positive"], tabled["trained"]["negative"]) == (2, 2)
 
 
-def test_urls_of_a_survey_are_positive_and_all_others_negative(
+def test_listed_urls_are_positive_and_all_others_negative(
     survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sklearn")
@@ -176,18 +184,18 @@ def test_urls_of_a_survey_are_positive_and_all_others_negative(
         "--positive",
         str(tmp_path / "on.txt"),
     ]
-    told = Said(capsys, *given, "--json").json()["trained"]
-    assert (told["positive"], told["negative"]) == (10, 11)
+    fields = Said(capsys, *given, "--json").json()["trained"]
+    assert (fields["positive"], fields["negative"]) == (10, 11)
     few = Said(
         capsys, *given, "--replace", "--negative", f"{HOME}wind/1", "--negative", f"{HOME}wind/2", "--json"
     ).json()
     assert (few["trained"]["positive"], few["trained"]["negative"]) == (10, 2)
     ruled = Said(capsys, *given, "--replace", "--negative", "not:words:grid,energy", "--json").json()["trained"]
     assert ruled["positive"] == 10
-    assert 2 <= ruled["negative"] < 10  # the rest has no label; one that is named keeps its own
+    assert 2 <= ruled["negative"] < 10  # pages without a label are left out
 
 
-def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rule_without_matches(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "topic", "test", "zeppelin", str(survey))
     assert said.code == 0
     assert said.out.startswith("0 of 21 pages (0 %) match word:zeppelin")
@@ -219,10 +227,14 @@ def test_a_rule_that_means_no_page_is_told(survey: Path, capsys: pytest.CaptureF
         (["test", "solar", "BARE"], "has no server responses"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(
-    args: list[str], expected: str, survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+def test_invalid_arguments(
+    args: list[str],
+    expected: str,
+    survey: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     if args[0] == "train":
         pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
@@ -247,7 +259,7 @@ def test_rules_for_urls_need_no_archive(tmp_path: Path, capsys: pytest.CaptureFi
     assert Said(capsys, "topic", "test", "url:/sun/", str(bare), "--json").json()["on_topic"] == 10
 
 
-def test_training_needs_an_extra_and_says_so(
+def test_training_needs_an_extra(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("sklearn", "sklearn.linear_model", "scipy.sparse"):
@@ -259,13 +271,13 @@ def test_training_needs_an_extra_and_says_so(
     assert "surveyor[topics]" in said.err
 
 
-def test_unreadable_pages_are_told(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_pages(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gone = files / "sun" / "gone.html"
     gone.symlink_to(files / "nowhere.html")
     (files / "list.txt").write_text("sun/1.txt\n")
     assert Said(capsys, "topic", "test", "solar", str(gone)).code == 2
     text = files / "text.txt"
-    text.write_text("solar power\nsun/0.txt\n")  # not each line names a page: a page itself
-    told = Said(capsys, "topic", "test", "solar", str(text), "--json").json()
-    assert (told["pages"], told["on_topic"]) == (1, 1)
-    assert json.dumps(told)
+    text.write_text("solar power\nsun/0.txt\n")  # not a list of pages: a page
+    fields = Said(capsys, "topic", "test", "solar", str(text), "--json").json()
+    assert (fields["pages"], fields["on_topic"]) == (1, 1)
+    assert json.dumps(fields)

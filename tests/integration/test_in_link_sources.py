@@ -1,4 +1,4 @@
-"""Who links to a page: tables, graphs, surveys, several together, and sources that mean no good."""
+"""In-link sources: tables, graphs, surveys, combinations, and sources with invalid answers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from surveyor.estimate.sampling.in_link_sources import (
 A, B, C, D = (f"http://{letter}.example/" for letter in "abcd")
 
 
-class Says:
-    """Gives the answers that it was made with."""
+class Fixed:
+    """Returns fixed answers."""
 
     def __init__(self, answers: Any) -> None:
         self.answers = answers
@@ -41,7 +41,7 @@ class Says:
         return found
 
 
-def test_nobody_tells_nothing() -> None:
+def test_no_in_links() -> None:
     assert query(in_link_source(None), A) == []
     assert source_name(NoInLinks()) == ""
 
@@ -83,18 +83,18 @@ def test_a_survey(tmp_path: Path) -> None:
     assert source_name(source) == "survey a.survey"
 
 
-def test_several() -> None:
-    several = in_link_source([sv.Graph.from_edges([(B, A)]), Says([C, B, D])])
+def test_combined_sources() -> None:
+    several = in_link_source([sv.Graph.from_edges([(B, A)]), Fixed([C, B, D])])
     assert isinstance(several, CombinedInLinks)
     assert query(several, A) == [B, C, D]
     assert query(several, A, 2) == [B, C]
-    assert source_name(several) == "graph, Says"
+    assert source_name(several) == "graph, Fixed"
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        ([A, B, B.upper(), f"{B}#top"], [B]),  # not itself, each once
+        ([A, B, B.upper(), f"{B}#top"], [B]),  # without the page itself, distinct
         ([None, 7, b"http://x.example/", "", "x", "mailto:a@b.c", "javascript:1", "http://", "\ud800", C], [C]),
         (["ftp://x.example/", "http://x.example:99999/", "http://[::1", "http://x" + "y" * 100_000, D], [D]),
         ("http://b.example/", []),
@@ -104,25 +104,25 @@ def test_several() -> None:
     ],
     ids=["same", "none", "wrong", "text", "mapping", "endless", "endless nothing"],
 )
-def test_what_is_no_page_is_left_out(answers: Any, expected: list[str]) -> None:
-    assert query(Says(answers), A, 5) == expected
+def test_invalid_answers_are_dropped(answers: Any, expected: list[str]) -> None:
+    assert query(Fixed(answers), A, 5) == expected
 
 
 @pytest.mark.parametrize(
-    ("answers", "told"),
+    ("answers", "problem"),
     [(RuntimeError("down"), "RuntimeError: down"), (None, "TypeError"), (7, "TypeError"), (KeyError("x"), "KeyError")],
 )
-def test_a_source_that_fails_is_named(answers: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=rf"the in-link source Says failed for {A}: {told}"):
-        query(Says(answers), A)
+def test_source_that_raises_is_named(answers: Any, problem: str) -> None:
+    with pytest.raises(UsageError, match=rf"the in-link source Fixed failed for {A}: {problem}"):
+        query(Fixed(answers), A)
 
 
-@pytest.mark.parametrize("given", [7, Says, object(), 0.5])
-def test_what_is_no_source(given: object) -> None:
+@pytest.mark.parametrize("given", [7, Fixed, object(), 0.5])
+def test_invalid_source(given: object) -> None:
     with pytest.raises(UsageError, match="in_links must be a source of in-links"):
         in_link_source(given)
 
 
-def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_table(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         in_link_source(tmp_path / "none.tsv")

@@ -1,4 +1,4 @@
-"""Samples over real HTTP: the walks of the true web, as polite as any crawl, not to be killed and not to be fooled."""
+"""Live samples over HTTP: same steps as walks over the true graph, politeness, kill and resume, hostile sources."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def given(web: EmbeddedWeb, **more: Any) -> dict[str, Any]:
 
 
 def sampled(
-    web: EmbeddedWeb, out: Path, topic: Topic = halves, *, fetches: int = 150, resolver: Any = None, **wish: Any
+    web: EmbeddedWeb, out: Path, topic: Topic = halves, *, fetches: int = 150, resolver: Any = None, **options_: Any
 ) -> WalkResult:
-    chosen = wish.pop("chosen", None) or given(web, concurrency=wish.pop("concurrency", 4))
-    seeds = wish.pop("seeds", web.seeds)
+    chosen = options_.pop("chosen", None) or given(web, concurrency=options_.pop("concurrency", 4))
+    seeds = options_.pop("seeds", web.seeds)
     where = dict.fromkeys(chosen, "test")
-    options = SampleOptions(window=100, **wish)
+    options = SampleOptions(window=100, **options_)
     with open_sample_survey(seeds, topic, options, out=out, settings=Settings(**chosen), origins=where) as sample:
         return run_sync(walk_live(sample, WalkLimits(fetches=fetches), resolver=resolver))
 
@@ -71,14 +71,14 @@ def web() -> Iterator[EmbeddedWeb]:
 
 
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.slow), 5])
-def test_it_is_the_walk_over_the_web(tmp_path: Path, web: EmbeddedWeb, concurrency: int) -> None:
+def test_steps_equal_walks_over_the_true_graph(tmp_path: Path, web: EmbeddedWeb, concurrency: int) -> None:
     truth, seeds = web.truth(), list(web.seeds)
     for name, source in (("none", None), ("all", Links(truth))):
         done = sampled(web, tmp_path / name, concurrency=concurrency, in_links=source, limit=10**6, fetches=100)
-        assert by_url(done) == plain_walk(truth, seeds, half, told=source, fetches=100)
+        assert by_url(done) == plain_walk(truth, seeds, half, in_links=source, fetches=100)
 
 
-def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
+def test_politeness(tmp_path: Path) -> None:
     with running(replace(ROUGH, port=0, gzip=0.5)) as web:
         done = sampled(web, tmp_path / "a.survey")
         log = list(web.log)
@@ -97,7 +97,9 @@ def test_it_has_the_manners_of_a_crawl(tmp_path: Path) -> None:
     done.pages.close()
 
 
-def test_others_can_look_at_it(tmp_path: Path, web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_survey_can_be_read_by_other_commands(
+    tmp_path: Path, web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.survey"
     done = sampled(web, path, in_links=Links(web.truth()), fetches=60)
     assert Said(capsys, "status", str(path)).code in (0, 3)
@@ -109,7 +111,7 @@ def test_others_can_look_at_it(tmp_path: Path, web: EmbeddedWeb, capsys: pytest.
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
 @pytest.mark.slow
-def test_killed_by_the_system(tmp_path: Path) -> None:
+def test_killed_process_resumes(tmp_path: Path) -> None:
     steady = WebSettings.plain(rng=4, web=CALM.web, seeds=3, moved=0.1, robots_rules=0.4)
     with running(steady) as web:
         whole, out = sampled(web, tmp_path / "whole.survey"), tmp_path / "killed.survey"
@@ -132,7 +134,7 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
 
 
 class Hostile:
-    """Names pages within the walls, pages out of scope, and what is no page at all."""
+    """An in-link source that returns private addresses, pages out of scope, and invalid URLs."""
 
     def __init__(self, *urls: str) -> None:
         self.urls = urls
@@ -145,28 +147,33 @@ class Hostile:
         yield "\x00"
 
 
-def test_a_hostile_source_leads_nowhere(tmp_path: Path, web: EmbeddedWeb) -> None:
-    """NoInLinks within the walls is asked, though every page is told to be linked from there."""
+def test_hostile_in_link_source(tmp_path: Path, web: EmbeddedWeb) -> None:
+    """No private address is requested, although the source reports links from there."""
     allowed = tuple(f"{name}:{web.port}" for name in web.hosts)
     chosen = {**given(web, concurrency=4), "proxy": "", "allow": allowed}
     with running(WebSettings.plain()) as inside:
         port = inside.port
         source = Hostile(
-            f"http://127.0.0.1:{port}/", f"http://localhost:{port}/", f"http://[::1]:{port}/", f"http://2130706433:{port}/",
-            f"http://0x7f.1:{port}/admin", f"http://[::ffff:127.0.0.1]:{port}/", "http://169.254.169.254/latest/",
+            f"http://127.0.0.1:{port}/",
+            f"http://localhost:{port}/",
+            f"http://[::1]:{port}/",
+            f"http://2130706433:{port}/",
+            f"http://0x7f.1:{port}/admin",
+            f"http://[::ffff:127.0.0.1]:{port}/",
+            "http://169.254.169.254/latest/",
             f"http://intern.example:{port}/",
-        )  # fmt: skip
+        )
         resolver = _Resolver(web)
         done = sampled(web, tmp_path / "a.survey", everything, in_links=source, chosen=chosen, resolver=resolver)
         assert list(inside.log) == []
     assert {one.host for one in web.log} <= set(web.hosts)
     met = {done.pages.url(page) for page in done.requested.tolist()}
-    assert f"http://127.0.0.1:{port}/" in met  # it was asked for, and refused
+    assert f"http://127.0.0.1:{port}/" in met  # requested by a walk, and blocked
     assert {host(done.pages.url(page)) for page in done.trace.page.tolist()} <= set(web.hosts)
     assert len(set(done.trace.page.tolist())) > 10
 
 
-def test_what_is_out_of_scope_is_not_asked_for(tmp_path: Path, web: EmbeddedWeb) -> None:
+def test_pages_out_of_scope_are_not_requested(tmp_path: Path, web: EmbeddedWeb) -> None:
     seed = web.seeds[0]
     others = [url for url in web.urls if host(url) != host(seed)][:20]
     chosen = given(web, concurrency=4, scope="host")
@@ -178,7 +185,7 @@ def test_what_is_out_of_scope_is_not_asked_for(tmp_path: Path, web: EmbeddedWeb)
 
 
 class _Resolver:
-    """Knows the hosts of a web, and one that leads within the walls."""
+    """Resolves the hosts of a web, and one host to a private address."""
 
     def __init__(self, web: EmbeddedWeb) -> None:
         self._web = web
@@ -189,7 +196,7 @@ class _Resolver:
         return await self._web.resolver.resolve(name, port)
 
 
-def test_a_local_page_is_sampled_by_being_named(tmp_path: Path) -> None:
+def test_named_local_page_is_sampled(tmp_path: Path) -> None:
     class Pages(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # named by the library
             found = self.path.endswith((".txt", "/missing")) is False

@@ -1,4 +1,4 @@
-"""A live sample takes the steps of walks over the true web, whatever the order of answers, and can be killed."""
+"""Live samples: same steps as walks over the true graph for any order of responses, stopping, kill and resume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from crash_recovery import Image
-from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, plain_walk
+from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
 from surveyor.estimate.sampling.page_content import SampledPage
@@ -40,18 +40,18 @@ def knows(sampled: Sampled, share: str) -> Links | None:
     return {"none": None, "some": Links(truth, a_third), "all": Links(truth)}[share]
 
 
-# --- the same as walks over the true web ---
+# Steps
 
 
-@pytest.mark.parametrize("told", ["none", "some", "all"])
+@pytest.mark.parametrize("reported", ["none", "some", "all"])
 @pytest.mark.parametrize("concurrency", [1, 5])
-def test_live_is_a_walk_over_the_web(tmp_path: Path, told: str, concurrency: int) -> None:
+def test_steps_equal_walks_over_the_true_graph(tmp_path: Path, reported: str, concurrency: int) -> None:
     sampled = Sampled(CALM, concurrency=concurrency, seed=concurrency)
-    source, seeds = knows(sampled, told), list(sampled.web.seeds)
+    source, seeds = knows(sampled, reported), list(sampled.web.seeds)
     done = sampled.sample(tmp_path / "a.survey", in_links=source, limit=UNLIMITED, fetches=120)
     assert done.ending == "fetches"
-    assert by_url(done) == plain_walk(sampled.web.truth(), seeds, half, told=source, fetches=120)
-    assert {0, 1, 2} == set(ground_of(done).kinds.values())  # some were gone
+    assert by_url(done) == plain_walk(sampled.web.truth(), seeds, half, in_links=source, fetches=120)
+    assert {0, 1, 2} == set(graph_of(done).kinds.values())  # including pages that are gone
     assert set(done.trace.walk.tolist()) == set(range(8))
 
 
@@ -63,25 +63,25 @@ def test_every_method(tmp_path: Path, method: str) -> None:
     assert by_url(done) == plain_walk(truth, seeds, half, method=method, walks=4, window=20, fetches=90)
 
 
-def test_a_topic_that_urls_tell_spares_fetches(tmp_path: Path) -> None:
+def test_url_topic_needs_fewer_fetches(tmp_path: Path) -> None:
     sampled = Sampled(CALM, concurrency=3)
     truth, seeds = sampled.web.truth(), list(sampled.web.seeds)
     sampled.options = {"archive": False}
     done = sampled.sample(tmp_path / "a.survey", FREE, method="hard", fetches=60)
     assert by_url(done) == plain_walk(truth, seeds, half, method="hard", free=True, fetches=60)
     read = [done.pages.url(page) for page in done.requested.tolist()]
-    assert sum(map(half, read)) >= len(read) - 3  # but for where walks begin
+    assert sum(map(half, read)) >= len(read) - 3  # except start pages
     assert not np.isnan(
         [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     ).all()
 
 
-def test_topics_by_rule(tmp_path: Path) -> None:
-    """Words are looked for in what pages say, just fetched or in the archive."""
+def test_topic_rules(tmp_path: Path) -> None:
+    """Words are searched in the text of pages, fetched now or archived."""
     sampled = Sampled(ROUGH, concurrency=3)
     path, topic = tmp_path / "a.survey", Topic.parse("word:the")
     text = sampled.sample(path, topic, fetches=80)
-    on_topic = {page: kind == 1 for page, kind in ground_of(text).kinds.items()}
+    on_topic = {page: kind == 1 for page, kind in graph_of(text).kinds.items()}
     assert {page for page, on in on_topic.items() if on} == {
         page for page in on_topic if "the" in text.pages.page(page).text.casefold().split()
     }
@@ -93,8 +93,8 @@ def test_topics_by_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
-    """Nor that pages move, are forbidden, or cannot be read."""
+def test_order_of_responses_does_not_matter(tmp_path: Path) -> None:
+    """With redirects, blocked pages and failures."""
     found = []
     for seed, concurrency in ((1, 1), (2, 4), (3, 9)):
         sampled = Sampled(ROUGH, concurrency=concurrency, seed=seed)
@@ -110,51 +110,51 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
     assert len(found[0][0]) > 100
 
 
-def test_moved_pages_are_passed_through(tmp_path: Path) -> None:
+def test_redirects_are_passed_through(tmp_path: Path) -> None:
     sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
     done = sampled.sample(tmp_path / "a.survey", everything, fetches=200)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        moved = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "redirected"}
-    ground = ground_of(done)
-    assert len(moved) > 5
-    assert all(ground.links[page] == {target} for page, target in moved.items())
-    assert not set(done.trace.page.tolist()) & set(moved)
-    assert any(page in ground.lists for page in moved)  # a walk went on from there
+        redirected = {visit.page: visit.target for visit in folder.journal.visits() if visit.kind == "redirected"}
+    graph = graph_of(done)
+    assert len(redirected) > 5
+    assert all(graph.links[page] == {target} for page, target in redirected.items())
+    assert not set(done.trace.page.tolist()) & set(redirected)
+    assert any(page in graph.lists for page in redirected)  # a walk drew from it
 
 
-def test_walks_begin_where_a_page_is_now(tmp_path: Path) -> None:
+def test_redirected_and_gone_seeds(tmp_path: Path) -> None:
     sampled = Sampled(replace(CALM, moved=0.3), concurrency=2)
     truth = sampled.web.truth()
     statuses = {url: truth.status(url) for url in truth.urls}
-    old = next(url for url, fate in statuses.items() if fate == "redirected")
-    gone = next(url for url, fate in statuses.items() if fate == "gone")
+    old = next(url for url, status in statuses.items() if status == "redirected")
+    gone = next(url for url, status in statuses.items() if status == "gone")
     fine = sampled.web.seeds[0]
     for method in (DEFAULT_METHOD, "webwalker"):
         done = sampled.sample(tmp_path / method, everything, seeds=[old, gone, fine], method=method, fetches=60)
-        begun = [done.pages.url(page) for page in done.trace.page[:8].tolist()]
-        assert begun == [truth.target(old), fine] * 4
+        started = [done.pages.url(page) for page in done.trace.page[:8].tolist()]
+        assert started == [truth.target(old), fine] * 4
         assert done.remarks == (f"seeds that could not be fetched were replaced: {gone}",)
         assert done.lost.size == 0
         assert done.requested.size <= 60
 
 
-# --- when it ends ---
+# Endings
 
 
 @pytest.mark.parametrize("fetches", [1, 3, 4, 17, 50])
-def test_never_more_than_asked_for(tmp_path: Path, fetches: int) -> None:
+def test_limit_of_fetches(tmp_path: Path, fetches: int) -> None:
     sampled = Sampled(ROUGH, concurrency=5)
     done = sampled.sample(tmp_path / "a.survey", fetches=fetches)
     asked = {url for url in sampled.client.asked if not url.endswith("/robots.txt")}
     assert done.ending == "fetches"
     assert len(asked) <= done.requested.size <= fetches
-    more = sampled.sample(tmp_path / "a.survey", fetches=fetches + 20)  # a goal that is farther away
+    more = sampled.sample(tmp_path / "a.survey", fetches=fetches + 20)  # a larger goal
     assert by_url(more)[: len(done.trace)] == by_url(done)
     assert fetches < more.requested.size <= fetches + 20
     assert len([url for url in set(sampled.client.asked) if not url.endswith("/robots.txt")]) <= fetches + 20
 
 
-def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
+def test_resumed_sample_ends_at_the_same_step(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def enough(trace: WalkTrace, pages: Any) -> str:
@@ -169,7 +169,7 @@ def test_it_ends_when_it_is_done_and_ends_there_again(tmp_path: Path) -> None:
     assert done.ending == again.ending == "ess"
     assert by_url(done) == by_url(again)
     assert seen == first * 2
-    assert len(sampled.client.asked) == asked  # nobody was asked again
+    assert len(sampled.client.asked) == asked  # no request was repeated
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         record = sample_record(folder)
     assert record is not None
@@ -183,11 +183,11 @@ def test_a_small_site_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     done = sampled.sample(tmp_path / "a.survey", everything, seeds=[seed])
     assert done.ending == "exhausted"
     assert any("no new page" in remark for remark in done.remarks)
-    assert {host(url) for url in sampled.client.asked} == {host(seed)}  # and never out of its scope
+    assert {host(url) for url in sampled.client.asked} == {host(seed)}  # never out of scope
     assert {host(done.pages.url(page)) for page in done.requested.tolist()} == {host(seed)}
 
 
-def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
+def test_lost_walks(tmp_path: Path) -> None:
     @Topic.of
     def never(_page: SampledPage) -> bool:
         return False
@@ -199,7 +199,7 @@ def test_walks_that_find_no_topic_are_lost(tmp_path: Path) -> None:
     assert "no walk found a page on topic (never)" in done.remarks[0]
 
 
-def test_seeds_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_seeds(tmp_path: Path) -> None:
     sampled = Sampled(CALM)
     truth = sampled.web.truth()
     gone = [url for url in truth.urls if truth.status(url) == "gone"][:2]
@@ -207,7 +207,7 @@ def test_seeds_that_cannot_be_read(tmp_path: Path) -> None:
         sampled.sample(tmp_path / "a.survey", seeds=gone)
 
 
-def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
+def test_jumps_leave_traps(tmp_path: Path) -> None:
     web = replace(CALM, calendar=0.05)
     shares = {}
     for window in (0, 12):
@@ -224,7 +224,7 @@ def test_a_trap_is_left_by_jumps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("method", "window"), [(None, 0), ("webwalker", 100)])
-def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | None, window: int) -> None:
+def test_default_window(tmp_path: Path, method: str | None, window: int) -> None:
     Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         record = sample_record(folder)
@@ -232,7 +232,7 @@ def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | N
     assert record.window == window
 
 
-# --- killed, and gone on with ---
+# Kill and resume
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_only_walks_without_a_topic_jump_unasked(tmp_path: Path, method: str | N
 )
 @pytest.mark.slow
 def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, when: str) -> None:
-    """Also between what a source told and the next page."""
+    """Also between an in-link event and the next page."""
     sampled = Sampled(web, concurrency=concurrency, seed=2)
     images: list[Image] = []
     commits = iter(range(1 << 20))
@@ -253,16 +253,16 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
     whole = sampled.sample(tmp_path / "a.survey", in_links=source, fetches=70, **hook)  # type: ignore[arg-type]
     assert len(images) > 4
     for number, image in enumerate(images):
-        sampled.go_back(image, seed=number)  # answers come in another order from then on
+        sampled.go_back(image, seed=number)  # responses arrive in another order
         again = sampled.sample(image.folder, in_links=knows(sampled, "some"), fetches=70)
         assert by_url(again) == by_url(whole)
         assert again.ending == "fetches"
         with SurveyFolder.open(image.folder, write=False) as folder:
             pages = [visit.page for visit in folder.journal.visits()]
-        assert len(pages) == len(set(pages)) == whole.requested.size  # none was read twice
+        assert len(pages) == len(set(pages)) == whole.requested.size  # no page was fetched twice
 
 
-def test_what_a_source_told_stays_so(tmp_path: Path) -> None:
+def test_answers_of_an_in_link_source_are_recorded(tmp_path: Path) -> None:
     class Broken(Links):
         def in_links(self, url: str, limit: int) -> list[str]:
             raise RuntimeError(f"no answer for {url} of {limit}")
@@ -272,18 +272,18 @@ def test_what_a_source_told_stays_so(tmp_path: Path) -> None:
     source = knows(sampled, "all")
     whole = sampled.sample(path, in_links=source, fetches=60)
     assert source is not None
-    assert len(source.asked) == len(set(source.asked)) == len(ground_of(whole).lists)
+    assert len(source.asked) == len(set(source.asked)) == len(graph_of(whole).lists)
     broken = Broken(sampled.web.truth())
     assert by_url(sampled.sample(path, in_links=broken, fetches=60)) == by_url(whole)
     with pytest.raises(UsageError, match=r"the in-link source truth failed for http://\S+: RuntimeError: no"):
         sampled.sample(path, in_links=broken, fetches=90)
-    more = sampled.sample(path, in_links=knows(sampled, "all"), fetches=90)  # nothing is lost by it
+    more = sampled.sample(path, in_links=knows(sampled, "all"), fetches=90)  # the failure loses nothing
     straight = sampled.sample(tmp_path / "b.survey", in_links=knows(sampled, "all"), fetches=90)
     assert by_url(more) == by_url(straight)
 
 
-def test_pages_that_nobody_links_to(tmp_path: Path) -> None:
-    """They are known from a source alone, and the survey is one like any other."""
+def test_pages_known_from_an_in_link_source_only(tmp_path: Path) -> None:
+    """The survey can still be read like any other."""
     sampled = Sampled(CALM, concurrency=3)
     seed, truth = sampled.web.seeds[0], sampled.web.truth()
     done = sampled.sample(tmp_path / "a.survey", everything, seeds=[seed], in_links=Links(truth), fetches=25)
@@ -297,7 +297,7 @@ def test_pages_that_nobody_links_to(tmp_path: Path) -> None:
         assert survey.manifest.settings["strategy"] == "breadth"
 
 
-def test_another_crawl_of_the_folder_changes_nothing(tmp_path: Path) -> None:
+def test_crawling_the_folder_does_not_change_the_sample(tmp_path: Path) -> None:
     whole = Sampled(CALM, concurrency=3).sample(tmp_path / "whole.survey", fetches=100)
     sampled = Sampled(CALM, concurrency=3, options={"archive": True})
     path = tmp_path / "a.survey"
@@ -306,10 +306,10 @@ def test_another_crawl_of_the_folder_changes_nothing(tmp_path: Path) -> None:
     assert by_url(sampled.sample(path, fetches=100)) == by_url(whole)
 
 
-def test_stopped_in_good_order(tmp_path: Path) -> None:
+def test_cancelled_sample_resumes(tmp_path: Path) -> None:
     path, seen = tmp_path / "a.survey", count()
 
-    def stop(_course: WalkScheduler) -> None:
+    def stop(_scheduler: WalkScheduler) -> None:
         if next(seen) == 30 and (task := asyncio.current_task()) is not None:
             task.cancel()
 
@@ -322,23 +322,23 @@ def test_stopped_in_good_order(tmp_path: Path) -> None:
     assert by_url(done) == by_url(Sampled(CALM).sample(tmp_path / "b.survey", fetches=60))
 
 
-def test_budgets_of_domains_are_kept_to(tmp_path: Path) -> None:
+def test_domain_budgets(tmp_path: Path) -> None:
     sampled = Sampled(CALM, options={"budget": "flat:4"})
     done = sampled.sample(tmp_path / "a.survey", everything, fetches=60)
     asked = Counter(domain(host(url)) for url in set(sampled.client.asked) if not url.endswith("/robots.txt"))
     assert max(asked.values()) == 4
     assert by_url(sampled.sample(tmp_path / "a.survey", everything, fetches=60)) == by_url(done)
-    sampled.options = {"budget": "flat:20"}  # what was refused stays so; what comes later has more room
+    sampled.options = {"budget": "flat:20"}  # pages over budget stay blocked; later ones have more room
     more = sampled.sample(tmp_path / "a.survey", everything, fetches=90)
     assert by_url(more)[: len(done.trace)] == by_url(done)
     assert more.requested.size > done.requested.size
 
 
-def test_whoever_watches_sees_the_walks(tmp_path: Path) -> None:
+def test_watch_callback(tmp_path: Path) -> None:
     steps: list[int] = []
 
-    def watch(course: WalkScheduler) -> None:
-        steps.append(len(course.trace()))
+    def watch(scheduler: WalkScheduler) -> None:
+        steps.append(len(scheduler.trace()))
 
     done = Sampled(CALM).sample(tmp_path / "a.survey", fetches=40, watch=watch)
     assert steps[0] < 8

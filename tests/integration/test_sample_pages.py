@@ -1,4 +1,4 @@
-"""What pages said is read back from the archive: as it was said, in whatever coding it came."""
+"""Page content from the archive of a survey, with content encodings and character sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exchange(body: bytes, *headers: str) -> Exchange:
     return Exchange("https://a.example/x/", b"", head, body, 1e9)
 
 
-def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
+def test_archived_pages(survey: Path) -> None:
     with SurveyFolder.open(survey, write=False) as folder:
         pages = {page.url: page for page in archived_pages(folder)}
         assert set(pages) == {HOME, HOME + "library/", HOME + "news/", HOME + "library/deep"}
@@ -43,7 +43,7 @@ def test_pages_that_were_read_say_what_they_said(survey: Path) -> None:
         assert (pages[HOME].out_degree, len(pages[HOME].links)) == (8, 8)  # one out of scope, one nofollow
 
 
-def test_without_an_archive_title_and_language_are_left(tmp_path: Path) -> None:
+def test_title_and_language_without_an_archive(tmp_path: Path) -> None:
     answers = site() | {HOME + "news/": answer(HOME + "news/", HOME, extra=SUN)}
     path = survey_of(tmp_path / "a.survey", answers, archive=False)
     with SurveyFolder.open(path, write=False) as folder:
@@ -51,7 +51,7 @@ def test_without_an_archive_title_and_language_are_left(tmp_path: Path) -> None:
         assert (sun.title, sun.language, sun.text, sun.links) == ("Sonne & Wind", "de", "", ())
 
 
-def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -> None:
+def test_blocked_page_keeps_its_last_content(tmp_path: Path) -> None:
     path = survey_of(tmp_path / "a.survey")
     with SurveyFolder.open(path) as folder:
         news = next(number for number, url in enumerate(folder.journal.urls()) if url == HOME + "news/")
@@ -61,7 +61,7 @@ def test_a_page_that_could_not_be_read_again_says_what_it_said(tmp_path: Path) -
         assert HOME + "news/" not in {page.url for page in archived_pages(folder)}
 
 
-def test_an_archive_that_was_taken_away_is_parse_exchange(tmp_path: Path) -> None:
+def test_missing_archive_file(tmp_path: Path) -> None:
     path = survey_of(tmp_path / "a.survey")
     with SurveyFolder.open(path, write=False) as folder:
         (path / "warc" / "00000.warc.gz").unlink()
@@ -69,7 +69,7 @@ def test_an_archive_that_was_taken_away_is_parse_exchange(tmp_path: Path) -> Non
             _ = next(archived_pages(folder)).text
 
 
-def test_codings_and_charsets_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encodings_and_character_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     html = "<title>Sonnenstraße</title><p>" + "Öl " * 50_000
     packed = gzip.compress(html.encode("latin-1"))
     headers = "Content-Type: text/html; charset=iso-8859-1", "Content-Encoding: gzip"

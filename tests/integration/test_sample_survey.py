@@ -1,4 +1,4 @@
-"""A sample of a survey takes the steps that a live one takes where all in-links are known."""
+"""Samples of a survey take the same steps as walks over the true graph with all in-links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fake_web import Sites, Time, crawled, page
-from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, ground_of, half, halves, plain_walk
+from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
@@ -34,31 +34,31 @@ def survey(web: Sampled, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_it_is_the_walk_over_the_web(web: Sampled, survey: Path) -> None:
+def test_steps_equal_walks_over_the_true_graph(web: Sampled, survey: Path) -> None:
     truth, asked = web.web.truth(), len(web.client.asked)
     done = walk_survey(survey, halves, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=200))
     assert done.ending == "fetches"
-    assert by_url(done) == plain_walk(truth, list(web.web.seeds), half, told=Links(truth), fetches=200)
+    assert by_url(done) == plain_walk(truth, list(web.web.seeds), half, in_links=Links(truth), fetches=200)
     assert len(web.client.asked) == asked
-    kinds = set(ground_of(done).kinds.values())
+    kinds = set(graph_of(done).kinds.values())
     assert kinds == {0, 1, 2}
     on_topic = done.pages.page(int(done.trace.page[done.trace.on_topic][0]))
     assert on_topic.text
     assert half(on_topic.url)
 
 
-def test_a_topic_that_urls_tell(web: Sampled, survey: Path) -> None:
+def test_url_topic(web: Sampled, survey: Path) -> None:
     truth = web.web.truth()
     done = walk_survey(survey, FREE, WalkPlan("hard", rng=5), starts=web.web.seeds, limits=WalkLimits(fetches=100))
     expected = plain_walk(
-        truth, list(web.web.seeds), half, method="hard", free=True, window=0, told=Links(truth), fetches=100
+        truth, list(web.web.seeds), half, method="hard", free=True, window=0, in_links=Links(truth), fetches=100
     )
     assert by_url(done) == expected
     shares = [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     assert 0 <= np.nanmin(shares) < np.nanmax(shares) <= 1
 
 
-def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
+def test_pages_that_were_not_fetched(tmp_path: Path) -> None:
     sampled = Sampled(ROUGH, concurrency=5, options={"archive": True})
     sampled.crawl(tmp_path / "a.survey", "pages=60")
     done = walk_survey(
@@ -66,44 +66,44 @@ def test_pages_that_were_not_read_cannot_be(tmp_path: Path) -> None:
     )
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
         latest: dict[int, Outcome] = {outcome.page: outcome for outcome in folder.journal.outcomes()}
-    ground = ground_of(done)
-    for met, kind in ground.kinds.items():
-        outcome = latest.get(met)
+    graph = graph_of(done)
+    for page_id, kind in graph.kinds.items():
+        outcome = latest.get(page_id)
         assert kind == {"fetched": 1, "redirected": 0}.get("" if outcome is None else outcome.kind, 2)
         if outcome is not None and outcome.kind == "fetched":
-            assert ground.links[met] == set(outcome.links.tolist())
-    assert {0, 1, 2} == set(ground.kinds.values())
+            assert graph.links[page_id] == set(outcome.links.tolist())
+    assert {0, 1, 2} == set(graph.kinds.values())
     assert done.ending == "done"
     assert len(set(done.trace.page.tolist())) > 40
 
 
-def test_text_is_read_only_of_pages_that_walks_met(web: Sampled, survey: Path) -> None:
-    judged: list[str] = []
+def test_only_visited_pages_are_classified(web: Sampled, survey: Path) -> None:
+    classified: list[str] = []
 
     @Topic.of
     def short(page: SampledPage) -> bool:
-        judged.append(page.url)
+        classified.append(page.url)
         return len(page.text) % 2 == 0
 
     done = walk_survey(survey, short, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=50))
-    assert len(judged) == len(set(judged)) <= done.requested.size <= 50
+    assert len(classified) == len(set(classified)) <= done.requested.size <= 50
 
 
-def test_walks_begin_at_pages_on_topic_by_chance(survey: Path, web: Sampled) -> None:
-    begun = [
+def test_random_start_pages_on_topic(survey: Path, web: Sampled) -> None:
+    started = [
         [done.pages.url(page) for page in done.trace.page[:8].tolist()]
         for done in (walk_survey(survey, halves, WalkPlan(rng=rng), limits=WalkLimits(fetches=60)) for rng in (1, 1, 2))
     ]
-    assert begun[0] == begun[1] != begun[2]
-    assert all(map(half, begun[0]))
-    assert len(set(begun[0])) == 8
+    assert started[0] == started[1] != started[2]
+    assert all(map(half, started[0]))
+    assert len(set(started[0])) == 8
     from_seeds = walk_survey(
         survey, Topic.of(lambda page: page.url in web.web.seeds), WalkPlan(walks=3), limits=WalkLimits(fetches=300)
     )
     assert from_seeds.lost.size == 0
 
 
-def test_where_walks_begin(survey: Path, web: Sampled) -> None:
+def test_given_start_pages(survey: Path, web: Sampled) -> None:
     start = web.web.truth().links(web.web.seeds[0])[0]
     done = walk_survey(survey, everything, WalkPlan(walks=3), starts=[start], limits=WalkLimits(fetches=20))
     assert {done.pages.url(page) for page in done.trace.page[:3].tolist()} == {start}
@@ -111,13 +111,13 @@ def test_where_walks_begin(survey: Path, web: Sampled) -> None:
         walk_survey(survey, everything, starts=["http://nowhere.example/"])
 
 
-def test_a_survey_that_read_nothing(tmp_path: Path) -> None:
+def test_survey_without_fetched_pages(tmp_path: Path) -> None:
     crawled(tmp_path / "a.survey", ["http://a.example/"], Sites(Time(), {}))
     with pytest.raises(NothingFetched, match="has no fetched page"):
         walk_survey(tmp_path / "a.survey", everything)
 
 
-def test_a_page_alone(tmp_path: Path) -> None:
+def test_single_page(tmp_path: Path) -> None:
     home = "http://a.example/"
     crawled(tmp_path / "a.survey", [home], Sites(Time(), {home: page(home)}))
     done = walk_survey(

@@ -1,4 +1,4 @@
-"""The report of a sample: numbers in words, files that others can read, figures and a page that no name can break."""
+"""Reports of samples: formatted numbers, files, figures and HTML with hostile names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sample() -> Sample:
 
 @pytest.fixture(scope="module")
 def hostile() -> Sample:
-    """Return a sample of a ring of pages, one of which has a name that means harm."""
+    """Return a sample of a ring of pages, one of which has a hostile name."""
     names = [f"https://www.site{number}.example/" for number in range(7)]
     ring = [*names, BAD]
     graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
@@ -72,11 +72,11 @@ def test_intervals_round_outward(one: float, two: float, three: float) -> None:
         (estimate(3, -math.inf, math.inf, share=False), "3", "unknown"),
     ],
 )
-def test_estimates_in_words(one: Estimate, value: str, interval: str) -> None:
+def test_format_estimates(one: Estimate, value: str, interval: str) -> None:
     assert (report.format_value(one), report.format_interval(one)) == (value, interval)
 
 
-def test_bins_have_names() -> None:
+def test_labels_of_bins() -> None:
     from surveyor.estimate.sampling.estimates import Distribution
 
     bins = Distribution(((0.0, 1.0), (1.0, 2.0), (2.0, 4.0), (4.0, math.inf)), (estimate(0.25, 0.2, 0.3),) * 4)
@@ -85,12 +85,12 @@ def test_bins_have_names() -> None:
     assert report.doubling_bins(1024)[-2:] == [1024.0, 2048.0]
 
 
-def test_categories_without_a_name_have_one() -> None:
+def test_label_of_empty_category() -> None:
     from surveyor.estimate.sampling.estimates import Distribution
 
-    told = Breakdown("language", Distribution(("", "de\x1b"), (estimate(0.5, 0.4, 0.6),) * 2))
-    assert told.labels == ["(none)", "de\\x1b"]
-    assert [record[2] for record in report.categories_table(told).records] == ["(none)", "de\\x1b"]
+    breakdown = Breakdown("language", Distribution(("", "de\x1b"), (estimate(0.5, 0.4, 0.6),) * 2))
+    assert breakdown.labels == ["(none)", "de\\x1b"]
+    assert [record[2] for record in report.categories_table(breakdown).records] == ["(none)", "de\\x1b"]
 
 
 # Files
@@ -102,7 +102,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["pages.csv", "pages.csv.gz", "pages.parquet"])
-def test_sampled_pages_as_a_file(sample: Sample, tmp_path: Path, name: str) -> None:
+def test_write_pages(sample: Sample, tmp_path: Path, name: str) -> None:
     path = write_pages(sample, tmp_path / name)
     parquet = name.endswith(".parquet")
     rows = pyarrow.parquet.read_table(path).to_pylist() if parquet else rows_of(path)
@@ -114,17 +114,17 @@ def test_sampled_pages_as_a_file(sample: Sample, tmp_path: Path, name: str) -> N
     assert weights.sum() == pytest.approx(1)
     assert weights == pytest.approx(expected["weight"])
     arts = np.array(["/arts/" in row["url"] for row in rows])
-    told = sample.share("url:/arts/")
-    assert told.low < weights[arts].sum() < told.high  # it may leave more of the beginning out
+    share = sample.share("url:/arts/")
+    assert share.low < weights[arts].sum() < share.high  # burn-in may differ
 
 
-def test_names_in_files_are_whole(hostile: Sample, tmp_path: Path) -> None:
+def test_names_in_files_are_unchanged(hostile: Sample, tmp_path: Path) -> None:
     assert BAD in [unescape_cell(row["url"]) for row in rows_of(write_pages(hostile, tmp_path / "a.csv"))]
     table = pyarrow.parquet.read_table(write_pages(hostile, tmp_path / "a.parquet"))
     assert BAD in table["url"].to_pylist()
 
 
-# Figures and the page
+# Figures and HTML
 
 
 def full_summary(sample: Sample) -> SampleSummary:
@@ -141,14 +141,14 @@ def full_summary(sample: Sample) -> SampleSummary:
     return SampleSummary(statistics, breakdowns, [BAD])
 
 
-def test_figures_are_drawings(hostile: Sample) -> None:
+def test_figures_are_valid_svg(hostile: Sample) -> None:
     summary = full_summary(hostile)
     figures = sample_plots.all_figures(hostile, summary)
     assert list(figures) == ["running-1", "running-2", "host", "out-degree", "weights"]
-    for drawn in figures.values():
-        assert ElementTree.fromstring(alone(drawn.svg)).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314  # our own
-        assert "<script" not in drawn.svg
-        assert "\x1b" not in drawn.svg
+    for one in figures.values():
+        assert ElementTree.fromstring(alone(one.svg)).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314  # our own
+        assert "<script" not in one.svg
+        assert "\x1b" not in one.svg
     assert "www.site3.example" in figures["host"].svg
     assert (
         figures["running-1"].svg
@@ -156,14 +156,14 @@ def test_figures_are_drawings(hostile: Sample) -> None:
     )
 
 
-def test_out_degrees_are_drawn_unasked(sample: Sample) -> None:
+def test_out_degrees_are_always_plotted(sample: Sample) -> None:
     figures = sample_plots.all_figures(sample, SampleSummary())
     assert list(figures) == ["out-degree", "weights"]
     assert "8 to 15" in figures["out-degree"].svg
     assert "steps of the walks" in figures["weights"].svg
 
 
-def test_the_page_says_all_and_no_name_breaks_it(hostile: Sample) -> None:
+def test_html_escapes_hostile_names(hostile: Sample) -> None:
     summary = full_summary(hostile)
     figures = sample_plots.all_figures(hostile, summary)
     warned = dataclasses.replace(hostile, remarks=("few <b>pages</b>",))
@@ -172,17 +172,23 @@ def test_the_page_says_all_and_no_name_breaks_it(hostile: Sample) -> None:
     assert "\x1b" not in page
     assert "<b>pages" not in page
     for words in (
-        "<h1>Sample of everything</h1>", "share with url:&lt;script&gt;", "Few &lt;b&gt;pages&lt;/b&gt;.", "By host",
-        "Pages drawn", "Assumptions and diagnostics", "<pre>surveyor sample &#x27;&lt;x&gt;&#x27;</pre>", "&lt;web&gt;",
-    ):  # fmt: skip
+        "<h1>Sample of everything</h1>",
+        "share with url:&lt;script&gt;",
+        "Few &lt;b&gt;pages&lt;/b&gt;.",
+        "By host",
+        "Pages drawn",
+        "Assumptions and diagnostics",
+        "<pre>surveyor sample &#x27;&lt;x&gt;&#x27;</pre>",
+        "&lt;web&gt;",
+    ):
         assert words in page
     assert page.count("<svg") == len(figures)
-    assert "src=" not in page  # nothing is fetched
+    assert "src=" not in page  # self-contained
     assert 'href="https://www.site3.example/"' in page
     assert len(page) < 2_000_000
 
 
-def test_a_page_without_figures(sample: Sample) -> None:
+def test_html_without_figures(sample: Sample) -> None:
     page = render(SampleReport(sample, "a graph", "surveyor sample", SampleSummary()))
     assert "<svg" not in page
     assert "Sampled pages" in page

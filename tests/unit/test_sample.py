@@ -1,4 +1,4 @@
-"""A sample of a graph: what it tells against the truth, when it ends, and what it says of bad input."""
+"""Samples of a graph: estimates against true values, stopping rules, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 
 def two_camps(seed: int = 1, *, bridge: bool = True) -> tuple[sv.Graph, np.ndarray[Any, Any]]:
-    """Return a topic of two camps that link to each other only by pages off topic, and the camp of each page.
+    """Return a topic of two camps that are connected only through pages off topic, and the camp of each page.
 
     Pages 0 to 299 are one camp, 300 to 399 the other, the rest is off topic and links to both.
     """
@@ -35,24 +35,24 @@ def two_camps(seed: int = 1, *, bridge: bool = True) -> tuple[sv.Graph, np.ndarr
     return sv.Graph.from_arrays(sources, targets, names=names), camp
 
 
-def test_soft_focus_sees_both_camps_and_hard_focus_does_not() -> None:
+def test_soft_focus_samples_both_camps_and_hard_focus_one() -> None:
     graph, _ = two_camps()
     topic = "url:left|right"
     truth = 0.75
     for method in ("mixture", "trial"):
         found = sv.sample(graph, topic, method=method, start=[0], of="host:left.example", until="steps=60k", rng=3)
-        told = found.share("host:left.example")
-        assert abs(told.value - truth) < 4 * told.standard_error, method
-        assert told.margin < 0.2
+        estimate = found.share("host:left.example")
+        assert abs(estimate.value - truth) < 4 * estimate.standard_error, method
+        assert estimate.margin < 0.2
     hard = sv.sample(graph, topic, method="hard", start=[0], of="host:left.example", until="steps=60k")
-    assert hard.share("host:left.example").value == 1.0  # it cannot know
+    assert hard.share("host:left.example").value == 1.0  # it cannot leave its camp
     both = sv.sample(graph, topic, method="hard", start=[0, 300], of="host:left.example", until="ess=400, steps=60k")
     assert both.ending == "steps"  # walks that disagree are not done
     assert any("disagree" in note for note in both.notes)
 
 
 @pytest.mark.slow
-def test_estimates_are_near_the_truth_and_intervals_hold_it_as_often_as_they_say() -> None:
+def test_intervals_cover_true_values_at_their_level() -> None:
     graph, _ = two_camps()
     topic = np.arange(400)
     degrees = np.log1p(graph.out_degrees[:400])
@@ -63,11 +63,11 @@ def test_estimates_are_near_the_truth_and_intervals_hold_it_as_often_as_they_say
         assert min(found.diagnostics.ess.values()) >= 200
         share, mean, size = found.share("tld:test"), found.mean("log_out_degree"), found.size()
         truths = (share, 0.25), (mean, float(degrees.mean())), (size, 400)
-        right += sum(told.low <= truth <= told.high for told, truth in truths)
+        right += sum(estimate.low <= truth <= estimate.high for estimate, truth in truths)
     assert right >= 0.95 * 120 - 5 * np.sqrt(0.95 * 0.05 * 120)
 
 
-def test_what_a_sample_tells_besides() -> None:
+def test_distributions_fits_recall_pages_and_draws() -> None:
     graph, _ = two_camps()
     found = sv.sample(graph, "url:left|right", of="tld:test", until="ess=300", rng=5)
     by_host = found.distribution("host")
@@ -79,24 +79,24 @@ def test_what_a_sample_tells_besides() -> None:
         found.share("host:left.example").value
     )
     assert found.recall([f"HTTPS://Left.example:443/{page}#top" for page in range(300)]).value == pytest.approx(
-        found.share("host:left.example").value  # however they are spelt
+        found.share("host:left.example").value  # URLs are normalised
     )
     pages = found.pages()
     test = [weight for url, weight in zip(pages["url"], pages["weight"], strict=True) if ".test/" in url]
-    assert sum(test) == pytest.approx(found.share("tld:test").value)  # what is written is what is told
+    assert sum(test) == pytest.approx(found.share("tld:test").value)  # weights reproduce the estimate
     assert sum(pages["weight"]) == pytest.approx(1)
     assert len(set(pages["url"])) == len(pages["url"])
     assert set(found.draws(50)) <= set(pages["url"])
     assert found.in_links.complete
     assert 0 < found.precision <= 1
     assert "url:left|right" in repr(found)
-    told = found.to_dict()
-    assert told["estimates"]["tld:test"]["value"] == found.share("tld:test").value
-    assert told["reached"]
+    estimate = found.to_dict()
+    assert estimate["estimates"]["tld:test"]["value"] == found.share("tld:test").value
+    assert estimate["reached"]
     assert found.mean("topic_link_share").value == pytest.approx(1.0)  # no page of the camps links elsewhere
 
 
-def test_functions_and_arrays_are_properties_and_topics() -> None:
+def test_functions_and_arrays_as_properties_and_topics() -> None:
     graph, camp = two_camps()
     found = sv.sample(graph, lambda page: "off" not in page.url, until="steps=20k")
     assert found.share(lambda page: page.url.endswith("7")).value == pytest.approx(0.1, abs=0.06)
@@ -105,27 +105,27 @@ def test_functions_and_arrays_are_properties_and_topics() -> None:
         found.mean("host")
 
 
-def test_it_does_not_end_at_the_first_moment_that_looks_good() -> None:
-    """Half of the goal is met before, and all of it after twice as many steps."""
+def test_goal_is_confirmed_after_twice_as_many_steps() -> None:
+    """Half of the goal is met first, and all of it after twice as many steps."""
     graph, _ = two_camps()
-    looked: list[tuple[int, float]] = []
+    checks: list[tuple[int, float]] = []
 
     def progress(trace: WalkTrace, _fetches: int, tracked: Mapping[str, Property]) -> None:
         shares = tracked["tld:test"].numbers(trace)
-        looked.append(
+        checks.append(
             (len(trace), min(mean_or_share(trace, shares).ess, mean_or_share(trace, np.log(trace.degree)).ess))
         )
 
     found = sv.sample(graph, np.arange(400), of="tld:test", until="ess=200", rng=4, progress=progress)
-    half = next(steps for steps, ess in looked if ess >= 100)
+    half = next(steps for steps, ess in checks if ess >= 100)
     assert found.steps >= 2 * half
-    steps, ess = looked[-1]
+    steps, ess = checks[-1]
     assert steps == found.steps
     assert ess == pytest.approx(min(found.diagnostics.ess.values()))
     assert ess >= 200
 
 
-def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
+def test_narrow_interval_needs_enough_steps() -> None:
     graph, _ = two_camps()
     found = sv.sample(graph, np.arange(400), of="url:nowhere", until="width=3%", rng=4)
     assert found.ending == "width"
@@ -134,7 +134,7 @@ def test_a_narrow_interval_of_what_was_hardly_met_ends_nothing() -> None:
         sv.sample(graph, np.arange(400), until="width=3%")
 
 
-def test_the_same_chance_makes_the_same_sample() -> None:
+def test_same_random_seed_gives_same_sample() -> None:
     graph, _ = two_camps()
     one, other, third = (sv.sample(graph, "tld:test", until="steps=5k", rng=rng) for rng in (1, 1, 2))
     np.testing.assert_array_equal(one.trace.page, other.trace.page)
@@ -148,7 +148,7 @@ def test_missing_in_links_are_reported() -> None:
     assert found.in_links.reported.low <= 0.1 <= found.in_links.reported.high
     assert any("in-links were reported" in note for note in found.notes)
     as_published = sv.sample(graph, "url:left|right", method="hard-paper", in_links=0.1, until="steps=20k")
-    assert not as_published.in_links.complete  # how many is not known of a walk without a law
+    assert not as_published.in_links.complete  # unknown for a walk without a stationary distribution
     assert any("in-links were reported" in note for note in as_published.notes)
 
 
@@ -163,19 +163,19 @@ def test_missing_in_links_are_reported() -> None:
         ({"until": "width=300%"}, "width must be above 0 and below 1, got 3"),
         ({"until": "pages=3"}, "no stopping rule 'pages'"),
         ({"walks": 0}, "walks must be an integer"),
-        ({"start": ["https://nobody.example/"]}, "nobody.example"),
+        ({"start": ["https://unknown.example/"]}, "unknown.example"),
         ({"start": []}, "start must name at least one page"),
         ({"delay": 1}, "delay is an option of live samples"),
         ({"in_links": 7}, "in_links must be a share .* got 7"),
     ],
 )
-def test_bad_input_gets_one_sentence(how: dict[str, Any], words: str) -> None:
+def test_invalid_arguments(how: dict[str, Any], words: str) -> None:
     graph, _ = two_camps()
     with pytest.raises(UsageError, match=words):
         sv.sample(graph, **{"topic": "tld:test", **how})
 
 
-def test_starts_off_topic_look_for_it_and_may_be_lost() -> None:
+def test_starts_off_topic_find_it_or_are_lost() -> None:
     graph, _ = two_camps()
     found = sv.sample(graph, "tld:test", start=[459], until="steps=2k")
     assert found.reached
@@ -188,7 +188,7 @@ def test_starts_off_topic_look_for_it_and_may_be_lost() -> None:
     assert lost.to_dict()["diagnostics"] is None
 
 
-def test_a_page_alone_is_told_as_stuck() -> None:
+def test_isolated_page_is_reported_as_stuck() -> None:
     graph = sv.Graph.from_edges(
         [("https://a.example/", "https://b.example/"), ("https://c.example/", "https://b.example/")]
     )
@@ -197,7 +197,7 @@ def test_a_page_alone_is_told_as_stuck() -> None:
     assert any("never moved" in note for note in found.notes)
 
 
-def test_rules_of_when_to_stop() -> None:
+def test_parse_goals() -> None:
     assert SampleGoal.parse("ess=400 or fetches=2k") == SampleGoal(ess=400, fetches=2000)
     assert SampleGoal.parse("width=3%") == SampleGoal(width=0.03)
     assert str(SampleGoal.parse("steps=100k")) == "100,000 steps"

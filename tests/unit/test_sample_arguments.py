@@ -1,4 +1,4 @@
-"""What a sample refuses, and what it bears: odd arguments, graphs without URLs, walks that cannot move."""
+"""Edge cases of samples: invalid arguments, graphs without URLs, walks that cannot move."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from test_sample import two_camps
 GRAPH, CAMP = two_camps()
 
 
-def ready(**how: Any) -> sv.Sample:
+def short_sample(**how: Any) -> sv.Sample:
     return sv.sample(GRAPH, "url:left|right", until="steps=3000", **how)
 
 
-SAMPLE = ready()
+SAMPLE = short_sample()
 
 
 @pytest.mark.parametrize("names", [None, ["a", "b", "c", "d"], ["a.example", "b.example", "c.example", "d.example"]])
@@ -32,8 +32,8 @@ def test_pages_need_no_urls(names: list[str] | None) -> None:
     assert not any("too few" in note for note in found.notes)
 
 
-def test_a_walk_that_never_moved_does_not_count() -> None:
-    """One page alone took half of all weight."""
+def test_stuck_walk_is_left_out() -> None:
+    """Its page would get a large share of the weight."""
     sources, targets = [], []
     rng = np.random.default_rng(1)
     for _ in range(300):
@@ -48,21 +48,21 @@ def test_a_walk_that_never_moved_does_not_count() -> None:
     assert 50 not in found.trace.page
     assert any("left out that never moved" in note for note in found.notes)
     alone = sv.sample(graph, np.array([50]), method="hard", until="steps=100")
-    assert set(alone.trace.page.tolist()) == {50}  # nothing else is there
+    assert set(alone.trace.page.tolist()) == {50}  # the only page
 
 
-def test_steps_are_as_many_as_asked_for() -> None:
+def test_number_of_steps_is_exact() -> None:
     for steps in (1, 100, 2000):
         assert sv.sample(GRAPH, "tld:test", until=f"steps={steps}").steps == steps
 
 
 @pytest.mark.parametrize("start", [[np.int64(3)], np.array([1, 2]), 3, np.int64(3), "https://left.example/0"])
-def test_walks_begin_at_names_and_numbers_of_any_kind(start: Any) -> None:
-    assert ready(start=start).steps == 3000
+def test_start_pages_by_name_and_id(start: Any) -> None:
+    assert short_sample(start=start).steps == 3000
 
 
-def test_what_no_page_has_does_not_hold_up_the_rest() -> None:
-    """Leaves of a star link nowhere: none of them has a share of links that stay on topic."""
+def test_property_without_values_does_not_block_the_goal() -> None:
+    """Leaves of a star have no links, so none of them has a share of links to pages on topic."""
     star = sv.Graph.from_arrays(np.zeros(200, np.int64), np.arange(1, 201), nodes=201)
     found = sv.sample(star, np.arange(1, 201), of="topic_link_share", until="ess=100, steps=100k")
     assert found.ending == "ess"
@@ -72,8 +72,8 @@ def test_what_no_page_has_does_not_hold_up_the_rest() -> None:
     assert alone.ending == "steps"
 
 
-def test_means_stay_where_they_can_be() -> None:
-    """Few steps have long intervals."""
+def test_intervals_of_means_stay_in_range() -> None:
+    """Few steps give wide intervals."""
     sources, targets = np.random.default_rng(1).integers(0, 60, (2, 240))
     web = sv.Graph.from_arrays(sources, targets, nodes=60)
     few = sv.sample(web, np.arange(54), until="steps=12", walks=4, rng=0)
@@ -83,7 +83,7 @@ def test_means_stay_where_they_can_be() -> None:
     assert few.mean("degree").low == 1
 
 
-def test_limits_may_be_as_large_as_one_likes() -> None:
+def test_very_large_limits() -> None:
     assert sv.sample(GRAPH, "tld:test", until="fetches=9999999999999999999999, steps=500").steps == 500
 
 
@@ -91,7 +91,7 @@ def words_nice(page: sv.SampledPage) -> bool:
     return "off" not in page.url
 
 
-def test_a_function_may_have_any_name() -> None:
+def test_function_name_is_the_topic_name() -> None:
     assert sv.sample(GRAPH, words_nice, until="steps=500").topic == "words_nice"
 
 
@@ -116,35 +116,35 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: SAMPLE.mean(lambda _: float("inf")), "must be a finite number, got inf"),
         (lambda: SAMPLE.share(broken), "the property broken failed on https://.*ValueError: oh"),
         (lambda: sv.sample(GRAPH, broken), "the topic broken failed on https://"),
-        (lambda: ready(start=[True]), "start must hold .* got True"),
-        (lambda: ready(window=-1), "window must be an integer from 0 to 100,000, got -1"),
-        (lambda: ready(reach=0), "reach must be"),
-        (lambda: ready(walks=2.5), "walks must be"),
-        (lambda: ready(walks=True), "walks must be"),
-        (lambda: ready(rng=-1), "rng must be"),
-        (lambda: ready(rng=None), "rng must be"),
-        (lambda: ready(rng=2**63), "rng must be"),
-        (lambda: ready(of=5), "of must be a string .* got 5"),
-        (lambda: ready(of=broken), "of must be a string"),
-        (lambda: ready(walk=3), "no option walk"),
+        (lambda: short_sample(start=[True]), "start must hold .* got True"),
+        (lambda: short_sample(window=-1), "window must be an integer from 0 to 100,000, got -1"),
+        (lambda: short_sample(reach=0), "reach must be"),
+        (lambda: short_sample(walks=2.5), "walks must be"),
+        (lambda: short_sample(walks=True), "walks must be"),
+        (lambda: short_sample(rng=-1), "rng must be"),
+        (lambda: short_sample(rng=None), "rng must be"),
+        (lambda: short_sample(rng=2**63), "rng must be"),
+        (lambda: short_sample(of=5), "of must be a string .* got 5"),
+        (lambda: short_sample(of=broken), "of must be a string"),
+        (lambda: short_sample(walk=3), "no option walk"),
         (lambda: sv.sample("https://a.example/", "arts", limit=500), "no option limit"),
         (lambda: sv.sample(GRAPH, "tld:test", until=None), "is not a stopping rule"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, (page for page in range(3))), "topic must be .* got a generator"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, {1, 2}), "topic must be .* got a set"),  # type: ignore[arg-type]
     ],
 )
-def test_odd_questions_get_one_sentence(ask: Callable[[], object], words: str) -> None:
+def test_invalid_arguments(ask: Callable[[], object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         ask()
 
 
-def test_a_rare_category_is_no_surer_than_one_never_seen() -> None:
-    """Seen once on a page that many link to, which weighs little, it hardly varies; but others may be unseen."""
+def test_rare_category_is_not_more_certain_than_unseen_one() -> None:
+    """Seen once on a page with many in-links and a small weight, it hardly varies; others may be unseen."""
     star = [(0, page) for page in range(1, 200)] + [(page, page % 199 + 1) for page in range(1, 200)]
     sources, targets = np.array(star).T
     graph = sv.Graph.from_arrays(sources, targets, nodes=200)
     found = sv.sample(graph, "everything", until="steps=150", rng=1)
     assert 0 in found.trace.page
-    told, never = found.share(np.arange(200) == 0), found.share(np.zeros(200))
-    assert told.ess <= found.steps
-    assert told.high > 0.5 * never.high
+    estimate, never = found.share(np.arange(200) == 0), found.share(np.zeros(200))
+    assert estimate.ess <= found.steps
+    assert estimate.high > 0.5 * never.high

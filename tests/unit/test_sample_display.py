@@ -1,4 +1,4 @@
-"""What a terminal or a log shows while walks go on."""
+"""Progress display of walks on a terminal and in a log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Screen(io.StringIO):
 
 
 def trace(steps: int, walks: int = 4) -> WalkTrace:
-    chance = np.random.default_rng(3)
-    on = chance.random(steps) < 0.8
-    degree = chance.integers(1, 9, steps).astype(float)
+    random = np.random.default_rng(3)
+    on = random.random(steps) < 0.8
+    degree = random.integers(1, 9, steps).astype(float)
     walk = np.arange(steps, dtype=np.int32) % walks
-    page = chance.integers(0, 500, steps).astype(np.int32)
+    page = random.integers(0, 500, steps).astype(np.int32)
     return WalkTrace(walk, np.zeros(steps, np.int32), page, on, degree, np.arange(1, steps + 1))
 
 
@@ -48,7 +48,7 @@ def test_lines_of_a_terminal(columns: int) -> None:
     assert len(lines[0]) <= max(columns, 70)
 
 
-def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
+def test_no_step_on_topic_and_goal_without_ess() -> None:
     early = trace(3)
     off = WalkTrace(early.walk, early.segment, early.page, np.zeros(3, np.bool_), early.degree, early.fetches)
     lines = display("width=3%").lines(off, 3)
@@ -56,14 +56,14 @@ def test_before_the_topic_is_found_and_without_a_goal_in_pages() -> None:
     assert WalkDisplay("ess=50").line(trace(0), 0).startswith("ESS 0 of 50")
 
 
-def test_what_no_page_has_so_far_does_not_end_the_walks() -> None:
+def test_property_without_values_is_not_shown() -> None:
     nothing = {"topic_link_share": Property("topic_link_share", lambda _: None)}
     lines = display("ESS = 4k", tracked=nothing).lines(trace(800), 640)
     assert [line.split()[0] for line in lines] == ["ESS", "800"]
     assert " of 4,000" in lines[0]
 
 
-def test_a_log_gets_a_line_now_and_then() -> None:
+def test_log_lines_at_intervals() -> None:
     now, log = [0.0], io.StringIO()
     shown = WalkDisplay("ess=50", log, clock=lambda: now[0])
     steps = trace(300)
@@ -75,7 +75,7 @@ def test_a_log_gets_a_line_now_and_then() -> None:
     assert all("R-hat" in line and "300 steps" in line for line in lines)
 
 
-def test_a_screen_is_drawn_anew_and_cleared() -> None:
+def test_terminal_is_redrawn_and_cleared() -> None:
     now, screen = [0.0], Screen()
     shown = display("ess=50", screen, color=False, clock=lambda: now[0])
     for tick in range(8):
@@ -83,15 +83,15 @@ def test_a_screen_is_drawn_anew_and_cleared() -> None:
         shown(lambda: trace(300), 300)
     shown.clear()
     assert 2 <= screen.getvalue().count("300 steps") <= 8
-    shown.clear()  # again, which is nothing
+    shown.clear()  # twice is harmless
 
 
-def test_looks_that_take_long_are_rare() -> None:
+def test_slow_updates_are_rare() -> None:
     now, log = [0.0], io.StringIO()
-    looks = []
+    updates = []
 
     def slow() -> WalkTrace:
-        looks.append(now[0])
+        updates.append(now[0])
         now[0] += 5.0
         return trace(30)
 
@@ -99,10 +99,10 @@ def test_looks_that_take_long_are_rare() -> None:
     while now[0] < 400:
         shown(slow, 30)
         now[0] += 1
-    assert len(looks) == 4  # each keeps it from looking for twenty times as long
+    assert len(updates) == 4  # each is followed by a pause of twenty times its duration
 
 
-def test_silence() -> None:
+def test_silent_display_prints_nothing() -> None:
     log = io.StringIO()
     shown = WalkDisplay("ess=50", log, silent=True, clock=lambda: 1e9)
     shown(lambda: trace(30), 30)

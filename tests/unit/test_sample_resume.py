@@ -1,4 +1,4 @@
-"""Samples that cannot be: another one than was begun, topics that fail, damaged journals."""
+"""Resuming a live sample: changed options, topics that raise, damaged journals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surveyor.store.directory import SurveyFolder
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("changed", "problem"),
     [
         ({"topic": everything}, "created with --topic halves"),
         ({"method": "hard-paper"}, f"created with --method {DEFAULT_METHOD}"),
@@ -33,29 +33,29 @@ from surveyor.store.directory import SurveyFolder
         ({"in_links": 7}, "in_links must be .* got int"),
     ],
 )
-def test_another_sample_is_refused(tmp_path: Path, wish: dict[str, Any], told: str) -> None:
+def test_changed_options_are_rejected(tmp_path: Path, changed: dict[str, Any], problem: str) -> None:
     sampled = Sampled(CALM)
     path = tmp_path / "a.survey"
     sampled.sample(path, fetches=5)
-    asked = len(sampled.client.asked)
-    settings: dict[str, Any] = {name: wish.pop(name) for name in ("rng", "exclude", "archive") if name in wish}
+    requests = len(sampled.client.asked)
+    settings: dict[str, Any] = {name: changed.pop(name) for name in ("rng", "exclude", "archive") if name in changed}
     sampled.options = settings
-    topic = wish.pop("topic", halves)
-    if wish.get("in_links") is Links:
-        wish = {"in_links": Links(sampled.web.truth())}
-    with pytest.raises(UsageError, match=told):
-        sampled.sample(path, topic, fetches=20, **wish)
-    assert len(sampled.client.asked) == asked
+    topic = changed.pop("topic", halves)
+    if changed.get("in_links") is Links:
+        changed = {"in_links": Links(sampled.web.truth())}
+    with pytest.raises(UsageError, match=problem):
+        sampled.sample(path, topic, fetches=20, **changed)
+    assert len(sampled.client.asked) == requests
 
 
-def test_a_survey_that_is_no_sample_is_refused(tmp_path: Path) -> None:
+def test_survey_that_is_not_a_sample(tmp_path: Path) -> None:
     sampled = Sampled(CALM)
     sampled.crawl(tmp_path / "a.survey", "pages=5")
     with pytest.raises(UsageError, match="is a survey, but not a sample"):
         sampled.sample(tmp_path / "a.survey")
 
 
-def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
+def test_topic_that_raises_is_named(tmp_path: Path) -> None:
     @Topic.of
     def broken(page: SampledPage) -> bool:
         return bool(1 / len(page.text[:0]))
@@ -65,7 +65,7 @@ def test_a_topic_that_fails_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("detail", [{}, {"page": 0, "sources": [10**6]}, {"page": "x", "sources": 7}])
-def test_a_damaged_journal_is_told(tmp_path: Path, detail: dict[str, Any]) -> None:
+def test_damaged_journal(tmp_path: Path, detail: dict[str, Any]) -> None:
     sampled = Sampled(CALM)
     source, path = Links(sampled.web.truth()), tmp_path / "a.survey"
     sampled.sample(path, fetches=5, in_links=source)
