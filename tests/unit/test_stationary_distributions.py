@@ -1,15 +1,8 @@
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
 """Stationary distributions of the walk methods, exactly, from their transition matrices on small webs.
 
 The transition matrix, built from the definition of a method, has the claimed stationary distribution (dense algebra,
 no sampling). And the walks move with the transition probabilities of the matrix (counted over long walks, within 5
 standard errors).
-========
-"""Stationary distribution of each walk method, from its transition matrix on small webs.
-
-The transition matrix of each definition has the claimed stationary distribution (dense linear algebra), and the
-transitions counted over a long compiled walk agree with the matrix within 5 standard errors.
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
 """
 
 from __future__ import annotations
@@ -27,11 +20,7 @@ Array = Any
 
 
 def undirected(seed: int, pages: int = 14) -> tuple[NeighbourLists, Array, Array]:
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     """Return a connected web, its adjacency matrix, and a topic."""
-========
-    """Return a connected web, its adjacency matrix, and a topic with at least one reachable page."""
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     rng = np.random.default_rng(seed)
     ring = np.arange(pages)
     sources = np.concatenate([ring, rng.integers(pages, size=2 * pages)])
@@ -53,11 +42,7 @@ def one_hop(matrix: Array, topic: Array) -> Array:
 
 
 def two_hops(matrix: Array, topic: Array, tries: int) -> Array:
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     """Return the transition matrix of two hops: any neighbour, then up to `tries` draws from its neighbours."""
-========
-    """Move to any neighbour, then draw up to `tries` of its neighbours until one is on topic; otherwise stay."""
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     step = matrix / matrix.sum(1, keepdims=True)
     off = step @ ~topic
     drawn = step * sum(off**k for k in range(tries))[:, None]
@@ -65,13 +50,8 @@ def two_hops(matrix: Array, topic: Array, tries: int) -> Array:
     return moves + np.diag(1 - moves.sum(1))
 
 
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
 def excursions(matrix: Array, topic: Array, reach: int, *, counted: bool) -> Array:
     """Return the transition matrix of `trial`: up to `reach` steps off topic; a return counts as a step, or not."""
-========
-def excursion(matrix: Array, topic: Array, reach: int, *, counted: bool) -> Array:
-    """Make excursions of up to `reach` pages off topic; then return and count it, or restart uncounted."""
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     step = matrix / matrix.sum(1, keepdims=True)
     out, inside, back = step[np.ix_(topic, ~topic)], step[np.ix_(~topic, ~topic)], step[np.ix_(~topic, topic)]
     moves, away = step[np.ix_(topic, topic)].copy(), out
@@ -83,11 +63,7 @@ def excursion(matrix: Array, topic: Array, reach: int, *, counted: bool) -> Arra
 
 
 def stationary_distribution(transition: Array) -> Array:
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     """Return the stationary distribution from a linear system."""
-========
-    """Solve for the stationary distribution."""
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     size = transition.shape[0]
     system = np.vstack([transition.T - np.eye(size), np.ones(size)])
     return np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
@@ -107,22 +83,14 @@ def nonbacktracking(matrix: Array, topic: Array) -> tuple[Array, list[tuple[int,
 
 
 @pytest.mark.parametrize("seed", range(12))
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
 def test_stationary_distributions_are_proportional_to_the_degree(seed: int) -> None:
-========
-def test_stationary_distribution_is_proportional_to_degree(seed: int) -> None:
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     _, matrix, topic = undirected(seed)
     degree = matrix.sum(1)[topic]
     transitions = {
         "hard": one_hop(matrix, topic),
         **{f"two hops, {tries}": two_hops(matrix, topic, tries) for tries in (1, 3, 50)},
         "mixture": (one_hop(matrix, topic) + two_hops(matrix, topic, 4)) / 2,
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
         **{f"trial, {reach}": excursions(matrix, topic, reach, counted=True) for reach in (0, 1, 2, 3)},
-========
-        **{f"trial, {reach}": excursion(matrix, topic, reach, counted=True) for reach in (0, 1, 2, 3)},
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
         "webwalker": matrix / matrix.sum(1, keepdims=True),
     }
     for name, walk in transitions.items():
@@ -131,7 +99,6 @@ def test_stationary_distribution_is_proportional_to_degree(seed: int) -> None:
         np.testing.assert_allclose(flow, flow.T, atol=1e-12, err_msg=name)  # detailed balance
         np.testing.assert_allclose(walk.sum(1), 1, atol=1e-12)
     walk, states = nonbacktracking(matrix, topic)
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     np.testing.assert_allclose(walk.sum(0), 1, atol=1e-12)  # doubly stochastic, so uniform over states
     counts = np.bincount([page for _, page in states], minlength=topic.size)[topic]
     np.testing.assert_array_equal(counts, degree)
@@ -146,47 +113,21 @@ def test_uncounted_returns_change_the_stationary_distribution() -> None:
         distribution = stationary_distribution(excursions(matrix, topic, 1, counted=False))
         distances.append(np.abs(distribution - degree / degree.sum()).sum() / 2)
     assert max(distances) > 0.02
-========
-    np.testing.assert_allclose(walk.sum(0), 1, atol=1e-12)  # doubly stochastic: uniform over states
-    counts = np.bincount([here for _, here in states], minlength=topic.size)[topic]
-    np.testing.assert_array_equal(counts, degree)
-
-
-def test_uncounted_returns_bias_the_distribution() -> None:
-    """Trial and error as published has a different stationary distribution."""
-    errors = []
-    for seed in range(12):
-        _, matrix, topic = undirected(seed)
-        degree = matrix.sum(1)[topic]
-        distribution = stationary_distribution(excursion(matrix, topic, 1, counted=False))
-        errors.append(np.abs(distribution - degree / degree.sum()).sum() / 2)
-    assert max(errors) > 0.02
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
 
 
 WALKS: dict[str, Any] = {
     "hard": lambda matrix, topic: one_hop(matrix, topic),
     "mixture": lambda matrix, topic: (one_hop(matrix, topic) + two_hops(matrix, topic, 4)) / 2,
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     "trial": lambda matrix, topic: excursions(matrix, topic, 2, counted=True),
     "trial-paper": lambda matrix, topic: excursions(matrix, topic, 2, counted=False),
-========
-    "trial": lambda matrix, topic: excursion(matrix, topic, 2, counted=True),
-    "trial-paper": lambda matrix, topic: excursion(matrix, topic, 2, counted=False),
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
 }
 
 
 @pytest.mark.parametrize("method", WALKS)
 @pytest.mark.parametrize("seed", range(3))
 def test_walks_follow_the_transition_matrix(method: str, seed: int) -> None:
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
     neighbours, matrix, topic = undirected(seed)
     walks = CompiledWalks(neighbours, topic, np.flatnonzero(topic)[:2], WalkPlan(method, rng=seed))
-========
-    found, matrix, topic = undirected(seed)
-    walks = CompiledWalks(found, topic, np.flatnonzero(topic)[:2], WalkPlan(method, rng=seed))
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     walks.advance(150_000)
     trace = walks.trace()
     pages = np.flatnonzero(topic)
@@ -203,13 +144,8 @@ def test_walks_follow_the_transition_matrix(method: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("method", "exact"), [("nonbacktracking", True), ("webwalker", True), ("hard-paper", False)])
-<<<<<<<< HEAD:tests/unit/test_stationary_distributions.py
 def test_weighted_shares_of_reachable_pages_are_equal(method: str, exact: bool) -> None:
     """With a known stationary distribution, all reachable pages have the same weighted share."""
-========
-def test_weights_give_a_uniform_distribution(method: str, exact: bool) -> None:
-    """For exact methods, all reachable pages have the same weighted share."""
->>>>>>>> aabf38c (tests: names and docstrings of the sampling tests in standard terms):tests/unit/test_walk_distributions.py
     errors = []
     for seed in range(4):
         neighbours, _, topic = undirected(seed)
