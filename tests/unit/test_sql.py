@@ -195,7 +195,7 @@ def test_without_duckdb(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert opened.sql("select count(*) from visits").engine == "sqlite"
         with pytest.raises(sv.MissingExtra, match="duckdb"):
             opened.sql("select 1", engine="duckdb")
-        with pytest.raises(sv.UsageError, match="engine must be duckdb or sqlite, got .oracle"):
+        with pytest.raises(sv.UsageError, match=r"engine must be duckdb or sqlite, got .oracle"):
             opened.sql("select 1", engine="oracle")  # type: ignore[arg-type]
         with pytest.raises(sv.UsageError, match="seconds must be more than 0, got 0"):
             opened.sql("select 1", seconds=0)
