@@ -23,7 +23,8 @@ from surveyor.fetch import responses as answers
 from surveyor.fetch.http import Fetched
 from surveyor.fetch.parser import Parser
 from surveyor.store.layout import LOG
-from surveyor.web.boundary import LOG_BYTES, Failure, guarded, log_to
+from surveyor.store.logs import LOG_BYTES, log_errors_to
+from surveyor.web.boundary import Failure, guarded
 from surveyor.web.html import read_cheap_page
 from surveyor.web.robots import Robots
 from surveyor.web.sitemaps import read_listing
@@ -189,7 +190,7 @@ def test_an_error_in_the_worker_is_a_failure_with_its_traceback(tmp_path: Path) 
         finally:
             await parser.close()
 
-    with log_to(tmp_path / LOG):
+    with log_errors_to(tmp_path / LOG):
         assert asyncio.run(ask()) == Failure("could not be parsed: KeyError('headers')")
     assert "parser_worker.py" in (tmp_path / LOG).read_text("utf-8")
 
@@ -230,15 +231,15 @@ def test_the_log_follows_no_link(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
     (tmp_path / LOG).symlink_to(target)
-    with log_to(tmp_path / LOG):
+    with log_errors_to(tmp_path / LOG):
         guarded("http://a.org/", broken)
     assert target.read_text() == "mine"
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
-    with log_to(tmp_path / LOG):
+    with log_errors_to(tmp_path / LOG):
         for _ in range(3 * LOG_BYTES // 1_000):
             logging.getLogger("surveyor.parsing").error("x" * 1_000)
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * LOG_BYTES
-    with log_to(tmp_path / "nowhere" / LOG):
+    with log_errors_to(tmp_path / "nowhere" / LOG):
         guarded("http://a.org/", broken)  # there is no such folder, and that is no trouble

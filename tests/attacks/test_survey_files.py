@@ -20,9 +20,9 @@ from surveyor.store.commits import HeadFile, head_path
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.store.layout import check_survey
+from surveyor.store.logs import log_errors_to
 from surveyor.store.manifest import Manifest
 from surveyor.store.recovery import examine
-from surveyor.web.boundary import log_to
 
 AREA = "surveys from elsewhere"
 PRECIOUS = b"precious\n" * 4000
@@ -184,7 +184,7 @@ def test_files_that_are_written_have_one_name(survey: Path, precious: Path) -> N
         path.hardlink_to(precious)
     with pytest.raises(FileExistsError, match="has another name"):
         HeadFile(head)
-    with log_to(survey / layout.LOG):
+    with log_errors_to(survey / layout.LOG):
         logging.getLogger("surveyor.parsing").error("a page that could not be parsed")
     html_page.write("<p>a report</p>", survey / "report.html")
     assert (survey / "report.html").read_text() == "<p>a report</p>"

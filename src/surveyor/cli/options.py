@@ -1,11 +1,11 @@
-"""Options that several commands share, so that a word means the same everywhere."""
+"""Options shared by several commands: an option has one name, type and meaning in all of them."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -15,19 +15,40 @@ from surveyor.cli.output import Mode, Output
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: Names of the graph formats, kept here so that help needs no import; a test compares them with the readers.
+#: Names of the graph formats, repeated here so that --help needs no import; a test compares them with the readers.
 FORMATS = (
-    "surveyor", "commoncrawl", "snap", "tsv", "csv", "parquet", "matrixmarket", "npz", "graphml", "gexf",
+    "surveyor",
+    "commoncrawl",
+    "snap",
+    "tsv",
+    "csv",
+    "parquet",
+    "matrixmarket",
+    "npz",
+    "graphml",
+    "gexf",
     "bvgraph",
-)  # fmt: skip
+)
 
 DANGLING = ("teleport", "uniform")
-SHARED = ("json", "csv", "quiet", "no_color", "debug")
+SHARED = ("json", "csv", "quiet", "verbose", "log_json", "no_color", "debug")
+CSV = click.option("--csv", is_flag=True, help="Print the table as CSV.")
+SHARED_OPTIONS = (
+    click.option("--json", is_flag=True, help="Print one JSON object (with a schema number)."),
+    CSV,
+    click.option("--quiet", "-q", is_flag=True, help="Print only results, warnings and errors."),
+    click.option("--verbose", "-v", count=True, help="Print log records to stderr: -v INFO, -vv DEBUG."),
+    click.option(
+        "--log-json", type=click.Path(), metavar="FILE", help="Append log records of all levels as JSON lines to FILE."
+    ),
+    click.option("--no-color", is_flag=True, help="No colours (NO_COLOR does the same)."),
+    click.option("--debug", is_flag=True, help="Print the traceback of an error."),  # read by `cli.run`
+)
 SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 class Whole(click.ParamType[int]):
-    """A whole number that is not too small."""
+    """An integer with a minimum."""
 
     name = "integer"
 
@@ -35,13 +56,13 @@ class Whole(click.ParamType[int]):
         self.at_least = at_least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read a number."""
+        """Parse an integer."""
         try:
             number = int(value)
         except ValueError:
-            self.fail(f"{value!r} is not a whole number.", param, ctx)
+            self.fail(f"must be an integer, got {value!r}.", param, ctx)
         if number < self.at_least:
-            self.fail(f"{number} is below {self.at_least}.", param, ctx)
+            self.fail(f"must be at least {self.at_least}, got {number}.", param, ctx)
         return number
 
 
@@ -51,12 +72,12 @@ class Amount(click.ParamType[int]):
     name = "amount"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read a number with an optional scale."""
+        """Parse a number with an optional unit prefix."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"([\d_]+(?:\.\d+)?(?:e\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
         if match is None:
-            self.fail(f"{value!r} is not an amount; write 20000, 15m or 2GB.", param, ctx)
+            self.fail(f"must be an amount such as 20000, 15m or 2GB, got {value!r}.", param, ctx)
         return int(float(match[1]) * SCALES[match[2]])
 
 
@@ -66,53 +87,56 @@ class Share(click.ParamType[float]):
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read a share."""
+        """Parse a share."""
         if isinstance(value, float):
             return value
         text = str(value).strip()
         try:
             return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
-            self.fail(f"{value!r} is not a share; write 0.01 or 1%.", param, ctx)
+            self.fail(f"must be a share such as 0.01 or 1%, got {value!r}.", param, ctx)
 
 
 def command(
     name: str, *, table: bool = False, kernels: bool = True, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command whose function gets an `Output` first; `table` adds --csv, `kernels` allows Numba."""
+    """Create a command whose function gets an `Output` first; `table` adds --csv, `kernels` prepares Numba."""
 
     def make(function: Callable[..., Any]) -> click.Command:
+        @stacked(*SHARED_OPTIONS if table else [option for option in SHARED_OPTIONS if option is not CSV])
         @functools.wraps(function)
-        def call(*, json: bool, quiet: bool, no_color: bool, debug: bool, **options: Any) -> Any:  # noqa: ARG001  # run() reads --debug
-            csv = options.pop("csv", False)
-            if json and csv:
-                raise click.UsageError("--json and --csv exclude each other.", click.get_current_context())
-            mode: Mode = "json" if json else "csv" if csv else "text"
-            output = Output(mode, quiet=quiet, color=not no_color)
-            if not kernels:
-                return function(output, **options)
-            from surveyor.cli import kernel_cache
+        def call(**options: Any) -> Any:
+            shared = {option: options.pop(option, None) for option in SHARED}
+            _check_exclusive(shared, ("json", "csv"), ("quiet", "verbose"))
+            mode: Mode = "json" if shared["json"] else "csv" if shared["csv"] else "text"
+            output = Output(mode, quiet=bool(shared["quiet"]), color=not shared["no_color"])
+            with ExitStack() as stack:
+                if shared["verbose"] or shared["log_json"]:
+                    from surveyor.cli.logs import logging_to
 
-            with kernel_cache.kernels(output):
+                    stack.enter_context(logging_to(output, int(shared["verbose"] or 0), shared["log_json"]))
+                if kernels:
+                    from surveyor.cli import kernel_cache
+
+                    stack.enter_context(kernel_cache.kernels(output))
                 return function(output, **options)
 
-        shared = [
-            click.option("--json", is_flag=True, help="Print one JSON object (with a schema number)."),
-            *([click.option("--csv", is_flag=True, help="Print the table as CSV.")] if table else []),
-            click.option("--quiet", "-q", is_flag=True, help="Print only the data asked for, and errors."),
-            click.option("--no-color", is_flag=True, help="No colours (NO_COLOR does the same)."),
-            click.option("--debug", is_flag=True, help="Show where an error arose."),
-        ]
-        decorated = stacked(*shared)(call)
-        made = click.command(name, click.Command, context_settings=SETTINGS, **settings)(decorated)
-        made.params.sort(key=lambda option: option.name in SHARED)  # what all commands share comes last
+        made = click.command(name, click.Command, context_settings=SETTINGS, **settings)(call)
+        made.params.sort(key=lambda option: option.name in SHARED)  # shared options come last
         return made
 
     return make
 
 
+def _check_exclusive(values: dict[str, Any], *pairs: tuple[str, str]) -> None:
+    for first, second in pairs:
+        if values[first] and values[second]:
+            problem = f"--{first} and --{second} exclude each other."
+            raise click.UsageError(problem, click.get_current_context())
+
+
 def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
-    """Apply several options as one, in the order given."""
+    """Combine several options into one decorator, in this order."""
 
     def apply(function: Function) -> Function:
         for option in reversed(options):
@@ -122,7 +146,7 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
     return apply
 
 
-threads = click.option("--threads", type=Whole(1), metavar="N", help="Threads.  [all cores]")
+threads = click.option("--threads", type=Whole(1), metavar="N", help="Number of threads.  [all cores]")
 
 
 def top(default: int, about: str) -> Callable[[Function], Function]:
@@ -131,8 +155,8 @@ def top(default: int, about: str) -> Callable[[Function], Function]:
 
 
 def format_option(name: str, what: str) -> Callable[[Function], Function]:
-    """Make an option that names a graph format."""
-    about = f"Format of {what}; see below.  [by its name]"
+    """Return an option whose value is a graph format."""
+    about = f"Format of {what}: {', '.join(FORMATS)}.  [by its name]"
     return click.option(name, type=click.Choice(FORMATS), metavar="NAME", help=about)
 
 
@@ -149,33 +173,59 @@ def format_means(option: str) -> Iterator[None]:
 
 
 def below_two(context: click.Context, option: click.Parameter, value: float) -> float:
-    """Refuse a tolerance that any ranking meets."""
+    """Reject a tolerance of 2 or more, which every ranking meets."""
     if not value < 2:
-        raise click.BadParameter(f"{value:g} is not below 2, and no two rankings differ by more.", context, option)
+        raise click.BadParameter(f"must be below 2 (the largest possible error), got {value:g}.", context, option)
     return value
 
 
 def examples(*lines: str) -> str:
-    """Make the end of a help text: formats, then lines to copy."""
-    return "\b\n" + "\n".join(["Formats: " + ", ".join(FORMATS), *lines])
+    """Return the epilog of a help text: example commands."""
+    return "\b\n" + "\n".join(lines)
 
 
 graph_argument = click.argument("graph", type=click.Path(), metavar="GRAPH|SURVEY")
 
-#: How to rank; the names are those of `pagerank`.
+#: Options of a ranking; the names are those of `pagerank`.
 ranking = stacked(
-    click.option("--tolerance", type=float, default=1e-6, show_default=True, metavar="ERROR", callback=below_two,
-                 help="Proven error wanted, in total over all pages."),
-    click.option("--damping", type=float, metavar="D",
-                 help="Probability of following a link.  [0.85, or that of the survey]"),
-    click.option("--trusted", type=click.Path(), metavar="FILE",
-                 help="Jump only to these pages: names, or ids as #3, one a line."),
-    click.option("--teleport", type=click.Choice(("seeds", "uniform")),
-                 help="Where jumps go.  [to the seeds of a survey; in a graph, anywhere]"),
-    click.option("--crawled-only", is_flag=True, help="Of a survey, only the pages that were read."),
-    click.option("--dangling", type=click.Choice(DANGLING), default=DANGLING[0], show_default=True,
-                 help="Where the rank of pages without links goes."),
-    click.option("--max-sweeps", type=Whole(1), default=1000, show_default=True, metavar="N",
-                 help="Give up after so many sweeps, with exit code 3."),
+    click.option(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        show_default=True,
+        metavar="ERROR",
+        callback=below_two,
+        help="Maximum proven L1 error of all shares together.",
+    ),
+    click.option(
+        "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
+    ),
+    click.option(
+        "--trusted",
+        type=click.Path(),
+        metavar="FILE",
+        help="Teleport only to these pages: names, or ids as #3, one per line.",
+    ),
+    click.option(
+        "--teleport",
+        type=click.Choice(("seeds", "uniform")),
+        help="Target of random jumps.  [seeds in a survey, uniform in a graph]",
+    ),
+    click.option("--crawled-only", is_flag=True, help="In a survey, rank only fetched pages."),
+    click.option(
+        "--dangling",
+        type=click.Choice(DANGLING),
+        default=DANGLING[0],
+        show_default=True,
+        help="Where the rank of pages without links goes.",
+    ),
+    click.option(
+        "--max-sweeps",
+        type=Whole(1),
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help="Stop after this many sweeps, with exit code 3.",
+    ),
     threads,
-)  # fmt: skip
+)

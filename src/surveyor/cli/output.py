@@ -43,6 +43,10 @@ class Output:
         """Print a warning to stderr, even when quiet."""
         self._err(f"! {text}")
 
+    def log(self, text: str) -> None:
+        """Print a log record, whose text is escaped already, to stderr."""
+        self._print(text)
+
     def graph_notes(self, graph: Graph) -> None:
         """Warn of malformed lines, and print the notes of the reader."""
         from surveyor.report.graphs import malformed
@@ -124,7 +128,10 @@ class Output:
     def _err(self, text: str) -> None:
         from surveyor.report.numbers import printable
 
+        self._print("\n".join(printable(line) for line in text.split("\n")))
+
+    def _print(self, text: str) -> None:
         if self._meter is not None:
             self._meter.clear()
-        sys.stderr.write("\n".join(printable(line) for line in text.split("\n")) + "\n")
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from surveyor.crawler.budgets import Budgeting, OrRank, Rank
+from surveyor.crawler.crawl_log import log_results
 from surveyor.crawler.domain_graph import BestDomains
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, crawl, take_in
@@ -37,7 +38,7 @@ from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
 from surveyor.stopping import NO_LIMIT
 from surveyor.store import layout
 from surveyor.store.disk import damaged
-from surveyor.web.boundary import log_to
+from surveyor.store.logs import log_errors_to
 from surveyor.web.robots import Robots
 from surveyor.web.urls import host as host_of
 
@@ -102,7 +103,7 @@ async def run(
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:
-        stack.enter_context(log_to(folder.folder / layout.LOG))
+        stack.enter_context(log_errors_to(folder.folder / layout.LOG))
         now: Run | None = None
         while True:
             now = _begun(folder, settings, until, hosts, budgeting, now, make)
@@ -249,6 +250,7 @@ class Keeper:
             events = [*events, Event("settled", self._clock())]
         if new or results.outcomes or results.robots or events:
             self._folder.commit(results.outcomes, new, robots=results.robots, events=events)
+            log_results(results, self._state.urls.__getitem__, self._clock())
 
     @property
     def is_slow(self) -> bool:

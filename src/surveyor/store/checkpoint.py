@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ from surveyor.graph.npy import read_npy
 from surveyor.store import signing
 from surveyor.store.layout import load_inside, read_inside
 
+LOG = logging.getLogger("surveyor.crawler")
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 VERSION = 2
 KEPT = 2
@@ -73,17 +75,22 @@ def save(folder: Path, arrays: Arrays, *, position: int, key: str, about: Mappin
         draft.rename(place)
         for old in _all(folder)[KEPT:]:
             shutil.rmtree(old, ignore_errors=True)
-    except OSError:
+    except OSError as error:
+        LOG.warning("checkpoint not saved: %s", error.strerror, extra={"fields": {"visit": position}})
         return False
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+    LOG.debug("checkpoint saved at visit %d", position, extra={"fields": {"visit": position}})
     return True
 
 
 def load(folder: Path, *, position: int, key: str) -> Checkpoint | None:
     """Return the latest valid checkpoint of this journal at or before a position, or None; never raise."""
     found = (_load(place, key) for place in _all(folder) if int(place.name) <= position)
-    return next((checkpoint for checkpoint in found if checkpoint is not None), None)
+    checkpoint = next((checkpoint for checkpoint in found if checkpoint is not None), None)
+    if checkpoint is not None:
+        LOG.debug("checkpoint of visit %d used", checkpoint.position, extra={"fields": {"visit": checkpoint.position}})
+    return checkpoint
 
 
 def verify(folder: Path) -> Iterator[tuple[Path, bool]]:

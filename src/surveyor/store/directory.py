@@ -9,6 +9,7 @@ not exist.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import shlex
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from surveyor.store.checkpoint import Arrays, Checkpoint
     from surveyor.store.recovery import Extent
     from surveyor.store.warc import Archive
+
+LOG = logging.getLogger("surveyor.store")
 
 
 class SurveyFolder:
@@ -102,6 +105,7 @@ class SurveyFolder:
             if found is not None:
                 detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
                 journal.commit([], events=[Event("recovery", time.time(), detail)])
+                LOG.warning("journal recovered up to commit %d", found.last_good.number, extra={"fields": detail})
             manifest = manifest.verified(journal.identity)
             archive = None
             if (folder / layout.WARC).is_dir():
@@ -144,6 +148,11 @@ class SurveyFolder:
             outcomes = [_archived(self._archive, outcome) for outcome in outcomes]
             self._archive.flush()
         self.journal.commit(outcomes, new_urls, robots=robots, events=events)
+        if LOG.isEnabledFor(logging.DEBUG):
+            commit = self.journal.last_commit.number
+            fields = {"commit": commit, "outcomes": len(outcomes), "urls": len(new_urls)}
+            text = "commit %d: %d outcomes, %d new URLs"
+            LOG.debug(text, commit, len(outcomes), len(new_urls), extra={"fields": fields})
 
     def note(self, kind: str, **detail: Any) -> None:
         """Record an event."""

@@ -19,6 +19,7 @@ port, this applies only to the pages of that origin, provided that another origi
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from surveyor.web.boundary import Failure, guarded
 from surveyor.web.robots import Robots
 from surveyor.web.urls import domain
 
+LOG = logging.getLogger("surveyor.fetch")
 DAY = 86_400.0
 SLOW = 2.0  # seconds of crawl delay above which a remark is made
 Step = Literal["address", "robots", "page"]
@@ -353,6 +355,8 @@ class Hosts:
         if not host.refused:
             host.refused = reason
             self.remarks.append(remark)
+            fields = {"host": host.name, "reason": reason}
+            LOG.warning("host %s is excluded: %s", host.name, reason, extra={"fields": fields})
         self._agenda.wake(number, self.clock())
 
     def _from_before(self, number: int, origin: str) -> Rules:

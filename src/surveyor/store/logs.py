@@ -1,0 +1,114 @@
+r"""Log files and log formats; records come from loggers under `surveyor`.
+
+    surveyor.parsing    ERROR    an exception of a parser, with its traceback (`web/boundary.py`)
+    surveyor.fetch      DEBUG    each fetched, redirected, gone or blocked page; robots.txt files
+                        INFO     retries, backoff
+                        WARNING  excluded hosts, robots.txt that cannot be fetched, a network that is down
+    surveyor.crawler    DEBUG    checkpoints used and saved
+                        WARNING  a checkpoint that cannot be saved
+    surveyor.store      DEBUG    commits of the journal
+                        WARNING  recovery of a damaged journal
+
+A record may have `fields`, a dict of values for programs: `logger.info("…", extra={"fields": {…}})`. URLs, titles and
+reasons come from the web: formatters escape control characters, so a record is one line that cannot control a terminal
+or imitate another record.
+
+    >>> escape_control("a\n\x1b[31mb")
+    'a\\n\\x1b[31mb'
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+LOG_BYTES = 1_000_000  # of a log file, plus one rotated file of the same size
+ROOT = logging.getLogger("surveyor")
+ROOT.addHandler(logging.NullHandler())  # without a handler, logging would print warnings to stderr
+
+
+def escape_control(text: str) -> str:
+    """Escape all characters that are not printable, including line ends and invalid UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+class TextFormatter(logging.Formatter):
+    """One line per record: time, level, logger, message; lines of a traceback follow, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        time = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
+        lines = [f"{time} {record.levelname} {record.name}: {escape_control(record.getMessage())}"]
+        if record.exc_info:
+            lines += [f"    {escape_control(line)}" for line in self.formatException(record.exc_info).split("\n")]
+        return "\n".join(lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record: time (UTC), level, logger, message, and `fields` and `traceback` if there are any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        document = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if fields := getattr(record, "fields", None):
+            document["fields"] = fields
+        if record.exc_info:
+            document["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(document, default=str)  # ASCII: control characters are escaped
+
+
+class _SafeFile(RotatingFileHandler):
+    """A log file that is opened only if it is a regular file with one hard link: the survey may be untrusted."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(self.baseFilename, flags, 0o644)
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+            os.close(descriptor)
+            raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name", self.baseFilename)
+        return TextIOWrapper(os.fdopen(descriptor, "ab"), "utf-8", "backslashreplace", write_through=True)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # name set by logging
+        """Do nothing: a log that cannot be written must not end a crawl or print to its terminal."""
+
+
+@contextmanager
+def log_errors_to(path: Path) -> Iterator[None]:
+    """Write error records of surveyor to a file of bounded size, which the first record creates."""
+    handler = _SafeFile(path, maxBytes=LOG_BYTES, backupCount=1, delay=True)
+    handler.setFormatter(TextFormatter())
+    handler.setLevel(logging.ERROR)
+    with handling(handler):
+        yield
+
+
+@contextmanager
+def handling(handler: logging.Handler, level: int | None = None) -> Iterator[None]:
+    """Add a handler to the loggers of surveyor, and lower their level if needed; undo both at the end."""
+    before = ROOT.level
+    ROOT.addHandler(handler)
+    if level is not None and level < ROOT.getEffectiveLevel():
+        ROOT.setLevel(level)
+    try:
+        yield
+    finally:
+        ROOT.setLevel(before)
+        ROOT.removeHandler(handler)
+        handler.close()
