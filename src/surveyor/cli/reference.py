@@ -121,10 +121,11 @@ and `command`.
 | | | to it, their `links`, and `leaving`, the share of the rank that leaves the domain instead |
 | `comparison` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
 | `errors` | `community --truth` | L1 distance of `crawled` from the true rank at the start of each round |
-| `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | where the model is, what it is, on how many pages it |
-| | | was trained, how many words count, what it decides by summed up |
-| `quality` | `topic train`, `topic test` | `hits`, `false`, `missed`, `passed`; `precision`, `recall`, `f1`, |
-| | | `accuracy`: each `value`, `low`, `high`; `folds` of cross-validation (0: none); null without labels |
+| `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | path and kind of the model, numbers of training pages, |
+| | | number of terms, hash of the parameters |
+| `quality` | `topic train`, `topic test` | `true_positives`, `false_positives`, `false_negatives`, |
+| | | `true_negatives`, `folds` of the cross-validation (0: none); `precision`, `recall`, `f1`, `accuracy`: each |
+| | | `value`, `low`, `high`; null without labels |
 | `positive_terms`, `negative_terms` | `topic train` | the terms with the largest weights for and against the topic |
 | `topic`, `pages`, `on_topic` | `topic test` | the rule, and counts |
 | `examples` | `topic test` | pages of each kind: `url`, `on_topic`, `label`, `title` |
