@@ -121,8 +121,21 @@ and `command`.
 | | | to it, their `links`, and `leaving`, the share of the rank that leaves the domain instead |
 | `comparison` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
 | `errors` | `community --truth` | L1 distance of `crawled` from the true rank at the start of each round |
-| `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | path and kind of the model, numbers of training pages, |
-| | | number of terms, hash of the parameters |
+| `topic`, `method`, `exact`, `location`, `walks`, `rng` | `sample` | the rule; whether the stationary distribution of |
+| | | the method is known; what was sampled; parameters |
+| `until`, `ending`, `reached` | `sample` | the goal, why the walks ended, whether the goal was reached |
+| `steps`, `fetches`, `distinct_pages`, `precision` | `sample` | steps, requested pages, distinct pages on topic, and |
+| | | their share of the requested pages |
+| `estimates` | `sample` | each: `statistic`, `of`, `value`, `low`, `high`, `level`, `standard_error`, `ess` |
+| | | (effective sample size), `steps`, `pages` (distinct), `walks`, `method`, `is_share` |
+| `by`, `draws` | `sample` | by property: `labels` and `shares` (estimates); URLs drawn uniformly |
+| `in_links` | `sample` | `source`; `reported` (share of in-links that it reports) and `neighbours` (share of |
+| | | neighbours known): each `value`, `low`, `high`, `links`; `corrected`, `truncated`, `complete` |
+| `diagnostics` | `sample` | by property `ess`, `rhat`, `geweke`; `steps`, `steps_on_topic`, `burn_in_steps`, `walks`, |
+| | | `stuck`, `jumps`, `mean_degree_of_steps`, `mean_degree_of_pages`, `max_host_share`, `warnings` |
+| `lost_walks`, `notes` | `sample` | walks that never found the topic; warnings |
+| `topic`, `kind`, `trained`, `terms`, `digest` | `topic train` | path and kind of the model, numbers of training |
+| | | pages, number of terms, hash of the parameters |
 | `quality` | `topic train`, `topic test` | `true_positives`, `false_positives`, `false_negatives`, |
 | | | `true_negatives`, `folds` of the cross-validation (0: none); `precision`, `recall`, `f1`, `accuracy`: each |
 | | | `value`, `low`, `high`; null without labels |
