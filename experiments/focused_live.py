@@ -109,7 +109,7 @@ def topics_of(web: EmbeddedWeb, pages: Mapping[str, SampledPage], count: int) ->
         for name, rule in rules.items():
             if rule(page):
                 selected[name].append(url)
-        page.__dict__.pop("content", None)  # the texts of all pages do not fit in_degree memory
+        page.__dict__.pop("content", None)  # the texts of all pages do not fit in memory
     return [(rules[name].text, urls) for name, urls in selected.items()]
 
 

@@ -1,1 +1,1 @@
-"""Uniform samples of a topic: random walks over pages and links, their weights, and what they tell with intervals."""
+"""Uniform samples of a topic by weighted random walks, and estimates with confidence intervals."""
