@@ -120,7 +120,7 @@ def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
         line, shown = block.removeprefix("$ ").split("\n", 1)
         done = shell(line)
         assert done.returncode == 0, f"{line}: {done.stderr}"
-        to_files = "--out" in line  # of which it tells on stderr
+        to_files = "--save" in line  # reported on stderr
         said.append(done.stdout)
         assert elided(shown).fullmatch(done.stderr if to_files else done.stdout), f"{line}\n{done.stdout}{done.stderr}"
     assert len(said) == 6
