@@ -76,9 +76,9 @@ and `command`.
 | `mean_links`, `max_links`, `max_in_links` | `graph info` | of one page |
 | `bytes`, `verified` | `graph info` | size on disk; whether checksums were compared |
 | `ranking` | `rank`, `top`, `explain` | an object: |
-| – `damping`, `tolerance`, `teleport`, `dangling`, `solver` | | what was asked for |
-| – `error`, `reached` | | the proven error, and whether it is as small as asked for |
-| – `sweeps`, `seconds` | | what it took |
+| – `damping`, `tolerance`, `teleport`, `dangling`, `solver` | | parameters; `teleport` is uniform or custom |
+| – `error`, `reached` | | the proven error; whether it is at most `tolerance` |
+| – `sweeps`, `seconds` | | passes over the links; time |
 | `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
 | | | `in_links`, `out_links`, `name` (of a survey, also as `url`) |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
@@ -94,16 +94,26 @@ and `command`.
 | `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `wishes` | `try` | the page |
 | `scope`, `links`, `link_counts` | `try` | what would belong; each link: `url`, `where`, `why` |
 | `url_status` | `explain` of a survey | `kind`, `reason`, `rule`, `target`, `mass`, `queue_position`, … |
-| `explanation` | `explain` | an object; all parts are fractions of the score of the page: |
+| `explanation` | `explain` | an object; all fractions are of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
-| – `path` | | a shortest chain of links from a page that jumps go to; empty if they go anywhere |
-| – `templates` | | what came by templates; each: `host`, `pages`, `part`, `shared` (the links they have in common) |
-| – `links`, `other_pages`, `other_links`, `stuck`, `teleport` | | what came over other links (each: `page`, `name`, |
-| | | `part`, `links` on that page, `times` it links here), from the other pages, from pages without links, by |
-| | | jumps; with `templates` they sum to 1 |
-| – `without` | | without the links of templates, ranked again: `links` (gone), `share`, `error` (proven), |
-| | | `position`, `best` and `worst` (proven); null if there are none |
-| – `origins`, `other_origins` | | where the readers who came here had started; they sum to 1 |
+| – `path` | | a shortest path of links from a teleport page; empty if the teleport is uniform |
+| – `templates` | | contributions of templates; each: `host`, `pages`, `fraction`, `shared_links` |
+| – `links`, `other_pages`, `other_links`, `dangling`, `teleport` | | contributions of other links (each: `page`, |
+| | | `name`, `fraction`, its `out_links`, its `links` to this page), of the other pages, of pages without links, |
+| | | of jumps; with `templates` they sum to 1 |
+| – `without_templates` | | the rank without the links of templates: `links` (removed), `share`, `error` (proven), |
+| | | `position`, `best` and `worst` (proven); null if there are no templates |
+| – `origins`, `other_origins` | | where the surfers who reached the page started; they sum to 1 |
+| `graph`, `mode` | `domains` | an object of `path`, `domains`, `links`; "in memory" or "streamed" |
+| `scores` | `domains` | for each score the parameters that reproduce it, its `error` and `confidence` |
+| `domains` | `domains` | a list; each has `position`, `id`, `domain`, `score`, `low`, `high`, `in_links`, |
+| | | `out_links`; with options `trust`, `popularity`, `spam_mass`, `pages` (its budget), `bad`, and other scores by name |
+| `certain_neighbours` | `domains` | neighbours in this list whose order has a confidence of 95 % or more (tse) |
+| `top` | `domains` | with several scores: the names of the best domains by each |
+| `bad_domains`, `spam` | `domains --blacklist` | bad domains in the graph; for each score `first_bad`, |
+| | | `bad_among_first` (counts by rank), `area` (under these counts, as a fraction of the worst case) |
+| `budget`, `budget_total` | `domains --budget` | the rule; the pages of all domains together |
+| `compared`, `order_confidence` | `domains --compare` | two domains; confidence that the first has more supporters |
 | `source`, `local`, `local_pages`, `requested`, `fetched` | `community` | the graph or survey, the rule, numbers of |
 | | | local pages, requested pages and fetched pages |
 | `ending` | `community` | complete, stable, exhausted, no_frontier or interrupted |
