@@ -107,7 +107,7 @@ and `command`.
 | `graph`, `mode` | `domains` | an object of `path`, `domains`, `links`; "in memory" or "streamed" |
 | `scores` | `domains` | for each score the parameters that reproduce it, its `error` and `confidence` |
 | `domains` | `domains` | a list; each has `position`, `id`, `domain`, `score`, `low`, `high`, `in_links`, |
-| | | `out_links`; with options `trust`, `popularity`, `spam_mass`, `pages` (its budget), `bad`, and other scores by name |
+| | | `out_links`; with options `trust`, `popularity`, `spam_mass`, `pages` (its budget), `bad`, other scores |
 | `certain_neighbours` | `domains` | neighbours in this list whose order has a confidence of 95 % or more (tse) |
 | `top` | `domains` | with several scores: the names of the best domains by each |
 | `bad_domains`, `spam` | `domains --blacklist` | bad domains in the graph; for each score `first_bad`, |
