@@ -46,7 +46,7 @@ MAX_GROUP = 6  # pages are grouped by the base-2 logarithm of in-links from fetc
 class LinkObservations:
     """What walks observed of the pages they visited and of the links into these.
 
-    A link is known if the in-link source reports it, or if the linking page was fetched, even later.
+    A link is known if the in-link source reports it, or if the linking page was fetched, even if later.
     """
 
     pages: IdArray  # visited pages, ascending; entry i of the next four arrays belongs to pages[i]
