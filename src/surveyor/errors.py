@@ -48,7 +48,7 @@ class StrategyError(UsageError):
     """A strategy raised an error, or named pages that do not exist."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(problem, hint="mend the strategy; docs/how-to/own-strategy.md tells what it must return")
+        super().__init__(problem, hint="fix the strategy; docs/how-to/own-strategy.md describes the contract")
 
 
 class InputError(SurveyorError):

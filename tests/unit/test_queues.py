@@ -315,16 +315,16 @@ def test_there_is_room_for_pages_that_became_known() -> None:
 @pytest.mark.parametrize(
     ("pages", "priorities", "problem"),
     [
-        ([500], [1.0], "named page 500, and no page read so far links"),
-        ([10**6], [1.0], "named page 1000000, and no page read so far links"),
-        ([-1], [1.0], "named page -1, and no page"),
-        ([1], [math.nan], "page 1 a priority that is not a number"),
+        ([500], [1.0], "page 500, which no fetched page links to"),
+        ([10**6], [1.0], "page 1000000, which no fetched page links to"),
+        ([-1], [1.0], "page -1, which no fetched page"),
+        ([1], [math.nan], "priority of page 1 is NaN"),
         ([1, 2], [1.0], "2 pages and 1 priorities"),
-        ([1.5], [1.0], "no page ids"),
-        ([2**40], [1.0], "no page ids"),
+        ([1.5], [1.0], "must be page ids"),
+        ([2**40], [1.0], "must be page ids"),
     ],
 )
-def test_a_strategy_that_is_wrong_is_told_why(
+def test_invalid_reorders_are_rejected(
     kind: str, pages: list[float], priorities: list[float], problem: str
 ) -> None:
     made = by_host(1_000)[0] if kind == "hosts" else frontier(1_000)

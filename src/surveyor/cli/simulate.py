@@ -214,7 +214,7 @@ def show(output: Output, race: Race) -> None:
     output.table(guaranteed_table(race))
     if output.mode == "text":
         output.line()
-        output.line("fetches until this true coverage")
+        output.line("fetches until this true coverage was reached")
         output.table(true_table(race))
     output.line()
     output.line(comparison(race))

@@ -102,14 +102,14 @@ class Frontier:
             pages = _as_ids(pages)
         priorities = np.asarray(change.priorities, np.float64)
         if priorities.shape != pages.shape or pages.ndim != 1:
-            raise StrategyError(f"it named {pages.size:,} pages and {priorities.size:,} priorities")
+            raise StrategyError(f"Reorder has {pages.size:,} pages and {priorities.size:,} priorities")
         also = mass.FETCHED if self._rereads else mass.WAITING
         wrong = self._queues.reorder(self._ledger.mass.state, pages, priorities, also)
         if wrong >= 0:
             page, priority = int(pages[wrong]), float(priorities[wrong])
             if np.isnan(priority):
-                raise StrategyError(f"it gave page {page} a priority that is not a number")
-            raise StrategyError(f"it named page {page}, and no page read so far links to such a page")
+                raise StrategyError(f"the priority of page {page} is NaN")
+            raise StrategyError(f"Reorder has page {page}, which no fetched page links to")
 
     def take(self, count: int = 1) -> Batch:
         """Lease up to `count` of the best pages that may be requested now."""
@@ -185,5 +185,5 @@ class Frontier:
 def _as_ids(pages: np.ndarray) -> np.ndarray:
     """Convert integers to page ids; anything else is an error of the strategy."""
     if pages.size and (pages.dtype.kind not in "iu" or pages.min() < 0 or pages.max() > np.iinfo(np.int32).max):
-        raise StrategyError(f"it named pages that are no page ids ({pages.dtype})")
+        raise StrategyError(f"Reorder.pages must be page ids (int32), got {pages.dtype}")
     return pages.astype(np.int32)
