@@ -46,7 +46,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     from surveyor.web.urls import Urls
 
     rng = np.random.default_rng(7)
-    urls, hosts, graph = Urls(), Hosts(0.0, finds=False), GrowingGraph()
+    urls, hosts, graph = Urls(), Hosts(0.0, resolves=False), GrowingGraph()
     seeds = urls.ids([_url(0, count)])
     ledger = Ledger(graph, seeds, push=PushOptions(effort=5_000.0), aliases=True)
     queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
@@ -55,7 +55,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     state.begin(rng)
     for host in range(count):
         number = hosts.number(f"www{host}.example.org")
-        hosts.ruled(number, f"https://www{host}.example.org", Robots.from_answer(404, b""), 1e12)
+        hosts.set_robots(number, f"https://www{host}.example.org", Robots.from_answer(404, b""), 1e12)
     taken, put = list[float](), list[float]()
     read = done = touched = 0
     while done < steps:
@@ -76,7 +76,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
             frontier.update(state.strategy.observe(outcome, gone))
             put += [time.perf_counter() - began] * measured
             touched += ledger.touched.size * measured
-            hosts.answered(queues.host(page))
+            hosts.end_request(queues.host(page))
         read += len(pages)
         done += len(pages) * measured
     gc.collect()

@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 
 from surveyor.config import Settings
 from surveyor.crawler.budgets import Rank
-from surveyor.crawler.session import Result, Watch, hosts_of, run
+from surveyor.crawler.session import Result, Watch, create_hosts, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import start
 from surveyor.fetch.http import Fetched, FetchRequest
@@ -155,6 +155,6 @@ def crawled(
     given = {"until": "pages=1000000", "patient": True, **settings}
     folder, chosen = begun(path, seeds, **given)
     with folder:
-        hosts = hosts_of(folder, chosen, client.time)
+        hosts = create_hosts(folder, chosen, client.time)
         connection = Connection(client, None, hosts, client.time.wait, 0.0)
         return asyncio.run(run(folder, chosen, parse_rule(chosen.until), connection=connection, watch=watch, rank=rank))

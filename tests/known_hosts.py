@@ -15,6 +15,6 @@ def slow(seconds: float) -> Robots:
 def known(hosts: Hosts, name: str, robots: Robots = FREE, address: str = "") -> int:
     """Add a host with an address and a robots.txt."""
     number = hosts.number(name)
-    hosts.found(number, address)
-    hosts.ruled(number, f"http://{name}", robots, hosts.clock() + DAY)
+    hosts.set_address(number, address)
+    hosts.set_robots(number, f"http://{name}", robots, hosts.clock() + DAY)
     return number

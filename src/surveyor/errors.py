@@ -7,7 +7,7 @@
     ├── InputError       a file that cannot be read as what it should be          exit 2
     ├── GraphError       a graph folder that is damaged, unfinished or newer      exit 4
     ├── SurveyError      a survey that is locked, damaged or newer                exit 4
-    ├── NothingFetched   not one of the seeds could be read                       exit 5
+    ├── NothingFetched   none of the seeds could be fetched                       exit 5
     └── NotConverged     a solver stopped early; `.best` holds the partial answer exit 3
 
 A message states what happened and to what; the hint states what to do next.

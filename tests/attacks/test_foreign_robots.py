@@ -78,7 +78,7 @@ def test_a_forged_robots_txt(
 def test_stored_rules_hold_for_a_day(fetched: float, expires: float, holds: bool) -> None:
     time = Time()
     kept = RobotsFile(SITE, time.now + fetched, time.now + expires, 200, FAKE)
-    hosts = Hosts(1.0, clock=time, finds=False, stored={SITE: kept}.get)
+    hosts = Hosts(1.0, clock=time, resolves=False, stored={SITE: kept}.get)
     number = hosts.number("a.org")
     hosts.wake()
     assert hosts.step(number, SITE) == ("page" if holds else "robots")
@@ -90,7 +90,7 @@ def test_stored_rules_hold_for_a_day(fetched: float, expires: float, holds: bool
 def test_times_that_are_no_numbers(wrong: object) -> None:
     time = Time()
     kept = RobotsFile(SITE, wrong, wrong, 200, FAKE)  # type: ignore[arg-type]
-    hosts = Hosts(1.0, clock=time, finds=False, stored={SITE: kept}.get)
+    hosts = Hosts(1.0, clock=time, resolves=False, stored={SITE: kept}.get)
     number = hosts.number("a.org")
     hosts.wake()
     assert hosts.step(number, SITE) == "robots"

@@ -116,9 +116,9 @@ def test_more_wildcard_rules_than_are_matched_permit_nothing_and_say_so() -> Non
         assert robots.limit == limit
         assert robots.why(f"{SITE}/page") == (f"{limit}, so it may not be read" if limit else "")
         assert robots.permits(f"{SITE}/robots.txt")
-        hosts.ruled(number, SITE, robots, math.inf)
-        assert hosts.why_not(number, SITE, f"{SITE}/page") == robots.why(f"{SITE}/page")
-        assert hosts.remarks == ([f"{SITE}: {limit}, so none of its pages is fetched"] if limit else [])
+        hosts.set_robots(number, SITE, robots, math.inf)
+        assert hosts.refusal(number, SITE, f"{SITE}/page") == robots.why(f"{SITE}/page")
+        assert hosts.messages == ([f"{SITE}: {limit}, so none of its pages is fetched"] if limit else [])
 
 
 @attack(

@@ -107,7 +107,7 @@ def test_copies_stand_for_their_canonical_page_which_is_asked_for_once(path: Pat
     assert [found[url] for url in (COPY, OTHER, MAIN)] == ["redirected", "redirected", "fetched"]
     assert [url for url, _ in client.log].count(COPY) == [url for url, _ in client.log].count(MAIN) == 1
     with sv.open(path) as survey:
-        assert survey.fate(COPY).target == MAIN
+        assert survey.url_status(COPY).target == MAIN
         asked = [survey.url(one) for one in survey.journal.asked().tolist()]
         assert sorted(asked) == sorted(url for url, _ in client.log if url != f"{SITE}/robots.txt")
 

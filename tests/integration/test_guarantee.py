@@ -1,4 +1,4 @@
-"""The guarantee on crawls over HTTP, and what the experiment has found wrong so far."""
+"""Coverage bounds of crawls over HTTP, and regressions found by the experiment."""
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
             Script(statuses), reader, hosts, PageLookup(lambda _: (urls[page], host)), options=FetchOptions(0.001)
         )
         if recall is not None:
-            source.recall(page, recall[0], missing=recall[1])
+            source.restore_retry(page, recall[0], missing=recall[1])
         for count in range(1, len(statuses) + 1):
             hosts.lease(host, "page")
-            source.begin(Batch(pages=[page]))
+            source.start(Batch(pages=[page]))
             results = await source.results(math.inf)
             if results.outcomes:
                 return results.outcomes[0].kind, count

@@ -300,18 +300,18 @@ def test_close_gives_up_what_is_under_way() -> None:
     async def work() -> None:
         time, urls = Time(), Urls()
         seeds = urls.ids([HOME, X]).tolist()
-        hosts = Hosts(0.0, clock=time, finds=False)
+        hosts = Hosts(0.0, clock=time, resolves=False)
         client = sites({}, seconds=1000.0)
         reader = Reader(urls, Scope("any", ()), seeds)
         source = LiveSource(client, reader, hosts, PageLookup(lambda number: (urls[number], hosts.number("a.example"))))
         for _ in range(2):
             hosts.lease(hosts.number("a.example"), "page")
-        source.begin(Batch(pages=seeds))
-        assert source.under_way == 2
-        assert not (await source.news_within(0.01)).outcomes
+        source.start(Batch(pages=seeds))
+        assert source.in_progress == 2
+        assert not (await source.results_within(0.01)).outcomes
         await source.close()
         await asyncio.sleep(0)
-        assert source.under_way == 0
+        assert source.in_progress == 0
         assert hosts[0].busy == 0
         await source.close()
 

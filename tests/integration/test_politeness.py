@@ -1,9 +1,4 @@
-"""A good guest is a property of the log of requests, whatever the web is like: checked over whole crawls.
-
-Time is pretended; hosts share addresses and domains, fail, ask to be left alone, redirect pages and robots.txt files,
-and the crawl is stopped and begun again in the middle. What is checked knows nothing of how the crawler works: it reads
-the log and the answers.
-"""
+"""Politeness as a property of the request log of whole crawls, over random webs."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from fake_web import Answers, Sites, Time, begun, moved, page
-from surveyor.crawler.session import hosts_of, run
+from surveyor.crawler.session import create_hosts, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.fetch.politeness.hosts import DAY
@@ -131,7 +126,7 @@ def logged(world: World, folder: Path) -> tuple[list[Request], list[float]]:
     for goal in [*(f"pages={count}" for count in world.stops), "pages=1000"]:
         opened, chosen = begun(folder, seeds, until=goal, **given)
         with opened:
-            hosts = hosts_of(opened, chosen, time)
+            hosts = create_hosts(opened, chosen, time)
             work = run(opened, chosen, parse_rule(goal), connection=Connection(client, None, hosts, time.wait, 0.0))
             resumes.append(time.now)
             asyncio.run(work)

@@ -1,4 +1,4 @@
-"""One page as a crawl would see it: the same manners, the same judgement, nothing saved."""
+"""The preview of one page: the politeness and the outcome of a crawl, and nothing is saved."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_each_origin_is_asked_for_its_own_rules() -> None:
         (Fetched(f"{HOME}p", 403), "blocked", "http 403", False),
         (moved(f"{HOME}p", "/p"), "blocked", "redirects to itself", False),
         (Fetched(f"{HOME}p", error="tls", detail="no certificate"), "blocked", "no certificate", False),
-        (page(f"{HOME}p", extra=f"<link rel=canonical href={HOME}q>"), "redirected", f"stands for {HOME}q", False),
+        (page(f"{HOME}p", extra=f"<link rel=canonical href={HOME}q>"), "redirected", f"canonical page {HOME}q", False),
     ],
 )
 def test_what_a_crawl_would_make_of_it(answer: Fetched, kind: str, reason: str, again: bool) -> None:
@@ -130,7 +130,7 @@ def test_directives_and_words_of_a_page() -> None:
     extra = '<html lang="de"><title>T</title><meta name=robots content="noindex, noarchive">'
     found, _ = preview(f"{HOME}docs/a", {**site(), f"{HOME}docs/a": page(f"{HOME}docs/a", "b", "/c", extra=extra)})
     assert (found.title, found.language, found.directives) == ("T", "de", ("noindex", "noarchive"))
-    assert found.scope == "prefix: a.example/docs/ and what lies below"
+    assert found.scope == "prefix: a.example/docs/ and below"
     assert [(link.where, link.why) for link in found.links] == [
         ("in scope", ""), ("out of scope", "outside the folders of the seeds"),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Gates that hosts share: who waits is woken in turn, few at a time, and nobody is forgotten."""
+"""Gates shared by hosts: queued hosts are woken in turn, few at a time, and none is lost."""
 
 from __future__ import annotations
 

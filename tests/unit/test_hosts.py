@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from known_hosts import FREE, known, slow
 from reference_crawler import Clock
-from surveyor.fetch.politeness.hosts import DAY, Hosts, Step, steady
+from surveyor.fetch.politeness.hosts import DAY, Hosts, Step, monotonic_clock
 from surveyor.fetch.politeness.policy import FIRST_PAUSE, LONGEST_PAUSE, MIN_EVIDENCE, PAUSES, RECENT, PolitenessPolicy
 from surveyor.outcome import RobotsFile
 from surveyor.web.robots import Robots
@@ -50,7 +50,7 @@ class World:
     pages: list[deque[str]]  # origins of pages to ask for
     log: list[Asked] = field(default_factory=list)
     asked_to_wait: list[tuple[int, float, float]] = field(default_factory=list)
-    under_way: list[tuple[float, int]] = field(default_factory=list)
+    in_progress: list[tuple[float, int]] = field(default_factory=list)
 
     def begin(self, awake: set[int]) -> None:
         for host in self.chance.sample(sorted(awake), len(awake)):
@@ -65,21 +65,21 @@ class World:
                 asked = Asked(host, origin, step, self.clock.now, self.hosts[host].delay)
                 self.log.append(asked)
                 end = self.clock.now + self.chance.choice([0.01, 0.1, 1.0, 7.0])
-                heapq.heappush(self.under_way, (end, len(self.log) - 1))
+                heapq.heappush(self.in_progress, (end, len(self.log) - 1))
                 if not self.hosts.lease(host, step):
                     awake.discard(host)
 
     def end(self) -> None:
-        asked = self.log[heapq.heappop(self.under_way)[1]]
+        asked = self.log[heapq.heappop(self.in_progress)[1]]
         host, now = asked.host, self.clock.now
         if asked.step == "address":
-            self.hosts.found(host, self.address[host])
+            self.hosts.set_address(host, self.address[host])
         elif asked.step == "robots" and self.failures[host]:
             self.failures[host] -= 1
-            self.hosts.unruled(host, asked.origin, now + self.chance.choice([0.0, 3.0, 20.0]))
+            self.hosts.robots_failed(host, asked.origin, now + self.chance.choice([0.0, 3.0, 20.0]))
         elif asked.step == "robots":
-            self.hosts.ruled(host, asked.origin, self.robots[host], now + DAY)
-        self.hosts.answered(host, asked=asked.step != "address")
+            self.hosts.set_robots(host, asked.origin, self.robots[host], now + DAY)
+        self.hosts.end_request(host, asked=asked.step != "address")
         asked.end, asked.delay = now, self.hosts[host].delay
         if asked.step == "page" and self.chance.random() < 0.2:  # Retry-After
             until = now + self.chance.choice([0.5, 30.0])
@@ -92,12 +92,12 @@ class World:
         for _ in range(3_000):
             awake.update(self.hosts.wake())
             self.begin(awake)
-            if not any(self.pages) and not self.under_way:
+            if not any(self.pages) and not self.in_progress:
                 return
-            soonest = min(self.hosts.next_wake, self.under_way[0][0] if self.under_way else math.inf)
+            soonest = min(self.hosts.next_wake, self.in_progress[0][0] if self.in_progress else math.inf)
             assert soonest < math.inf, "pages wait, and nothing will ever happen"
             self.clock.now = max(self.clock.now, soonest)
-            while self.under_way and self.under_way[0][0] <= self.clock.now:
+            while self.in_progress and self.in_progress[0][0] <= self.clock.now:
                 self.end()
         raise AssertionError("it does not end")
 
@@ -184,8 +184,8 @@ def test_robots_is_read_again_after_a_day() -> None:
     clock.now += 1
     assert page(hosts, number) == "robots"
     assert not hosts.lease(number, "robots")
-    hosts.unruled(number, "http://a.example", clock.now + 60)
-    hosts.answered(number)
+    hosts.robots_failed(number, "http://a.example", clock.now + 60)
+    hosts.end_request(number)
     clock.now += 30
     assert page(hosts, number) is None  # what was known does not hold any more
     clock.now += 30
@@ -203,7 +203,7 @@ def test_after_a_restart_all_wait_their_full_delay_and_stored_rules_hold_until_t
         "http://old.example": RobotsFile("http://old.example", clock.now - 60, clock.now, 200, text),
         "http://down.example": RobotsFile("http://down.example", clock.now - 60, clock.now + 60, 0),
     }
-    hosts = Hosts(2.0, clock=clock, finds=False, stored=stored.get)
+    hosts = Hosts(2.0, clock=clock, resolves=False, stored=stored.get)
     early = known(hosts, "early.example", slow(5))
     hosts.resumed()
     numbers = [hosts.number(name) for name in ("new.example", "slow.example", "old.example", "down.example")]
@@ -212,7 +212,7 @@ def test_after_a_restart_all_wait_their_full_delay_and_stored_rules_hold_until_t
     clock.now += 2
     assert set(hosts.wake()) == {1, 3, 4}
     assert [page(hosts, number) for number in numbers] == ["robots", None, "robots", "page"]
-    assert hosts.why_not(4, "http://down.example", "http://down.example/") != ""
+    assert hosts.refusal(4, "http://down.example", "http://down.example/") != ""
     clock.now += 3
     assert hosts.wake() == [early]
     clock.now += 5
@@ -220,10 +220,10 @@ def test_after_a_restart_all_wait_their_full_delay_and_stored_rules_hold_until_t
     assert page(hosts, 2) == "page"
     assert hosts[2].delay == 10
     assert (
-        hosts.why_not(2, "http://slow.example", "http://slow.example/secret")
+        hosts.refusal(2, "http://slow.example", "http://slow.example/secret")
         == "robots.txt disallows it (Disallow: /secret)"
     )
-    assert hosts.why_not(2, "http://slow.example", "http://slow.example/") == ""
+    assert hosts.refusal(2, "http://slow.example", "http://slow.example/") == ""
     clock.now += 50
     assert page(hosts, 2) == "robots"
 
@@ -235,7 +235,7 @@ def test_without_a_delay_several_requests_are_under_way_but_none_beside_robots()
     assert [(page(hosts, number), hosts.lease(number, "page")) for _ in range(5)] == [("page", True)] * 5
     assert hosts.step(number, "https://a.example") is None  # its robots.txt waits until all have ended
     for left in range(4, -1, -1):
-        hosts.answered(number)
+        hosts.end_request(number)
         hosts.wake()
         assert hosts.step(number, "https://a.example") == (None if left else "robots")
     assert not hosts.lease(number, "robots")
@@ -263,10 +263,10 @@ def test_a_host_with_a_delay_keeps_its_address_though_others_there_have_none() -
     hosts.wake()
     assert (page(hosts, quick), hosts.lease(quick, "page")) == ("page", True)
     assert (page(hosts, lame), hosts.lease(lame, "page")) == ("page", False)
-    hosts.answered(quick)  # which began before
+    hosts.end_request(quick)  # which began before
     assert page(hosts, quick) is None
     clock.now += 1
-    hosts.answered(lame)
+    hosts.end_request(lame)
     clock.now += 4.5
     assert page(hosts, quick) is None
     clock.now += 0.5
@@ -280,8 +280,8 @@ def test_permission_lifts_rules_but_not_silence() -> None:
     closed = Robots.from_text(b"User-agent: *\nDisallow: /")
     mine, other = known(hosts, "mine.example", closed), known(hosts, "other.example", closed)
     down = known(hosts, "down.example", Robots.from_answer(None, b""))
-    hosts[down].rules["http://down.example"].trouble = "down.example does not resolve"
-    reasons = [hosts.why_not(n, f"http://{hosts[n].name}", f"http://{hosts[n].name}/x") for n in (mine, other, down)]
+    hosts[down].rules["http://down.example"].error = "down.example does not resolve"
+    reasons = [hosts.refusal(n, f"http://{hosts[n].name}", f"http://{hosts[n].name}/x") for n in (mine, other, down)]
     assert reasons == ["", "robots.txt disallows it (Disallow: /)", "down.example does not resolve"]
 
 
@@ -295,14 +295,14 @@ def test_names_are_hosts_whatever_they_look_like() -> None:
 
 
 def test_the_clock_does_not_jump_and_may_stand_still() -> None:
-    clock = steady()
+    clock = monotonic_clock()
     assert abs(clock() - time.time()) < 5
     standing = Clock()
-    hosts = Hosts(1.0, clock=standing, finds=False)
+    hosts = Hosts(1.0, clock=standing, resolves=False)
     number = known(hosts, "a.example")
     hosts.wake()
     hosts.lease(number, "page")
-    hosts.answered(number)
+    hosts.end_request(number)
     assert [hosts.wake() for _ in range(3)] == [[]] * 3
     assert hosts.next_wake == standing.now + 1
 

@@ -22,8 +22,8 @@ from surveyor.fetch.http import (
     FetchRequest,
     HttpSettings,
     accepts,
-    next_try,
     retry_after,
+    retry_delay,
     run_sync,
 )
 
@@ -366,9 +366,9 @@ def test_retry_after() -> None:
 
 
 def test_when_another_try_is_worth_it() -> None:
-    assert [next_try(tries, "offline") for tries in (1, 2, 3, 9)] == [10, 40, 160, 300]
-    assert [next_try(1, status) for status in (200, 404, 429, 501, 503)] == [None, None, 10, None, 10]
-    assert [next_try(1, word) for word in ("", "too-large", "forbidden-address", "decode")] == [None] * 4
+    assert [retry_delay(tries, "offline") for tries in (1, 2, 3, 9)] == [10, 40, 160, 300]
+    assert [retry_delay(1, status) for status in (200, 404, 429, 501, 503)] == [None, None, 10, None, 10]
+    assert [retry_delay(1, word) for word in ("", "too-large", "forbidden-address", "decode")] == [None] * 4
     assert Fetched("http://a.example/", error="dns").may_pass
     assert Fetched("http://a.example/", status=503).may_pass
     assert not Fetched("http://a.example/", status=200).may_pass

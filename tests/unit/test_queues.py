@@ -61,10 +61,10 @@ class Model:
     free_at: list[float] = field(default_factory=lambda: [0.0] * HOSTS)  # inf while asked
 
     def __post_init__(self) -> None:
-        self.hosts = Hosts(self.delay, clock=self.clock, finds=False)
+        self.hosts = Hosts(self.delay, clock=self.clock, resolves=False)
         for number in range(HOSTS):
             assert self.hosts.number(f"{number}.example") == number
-            self.hosts.ruled(number, f"http://{number}.example", RULES, math.inf)
+            self.hosts.set_robots(number, f"http://{number}.example", RULES, math.inf)
         self.queues = HostQueues(SMALL, self.hosts, url_of)
 
     def do(self, what: str, page: int, number: float) -> None:
@@ -93,7 +93,7 @@ class Model:
 
     def end(self, page: int, what: str) -> None:
         host = page % HOSTS
-        self.hosts.answered(host)
+        self.hosts.end_request(host)
         self.free_at[host] = self.clock.now + self.delay
         if what == "end":
             self.queues.drop(page)
@@ -180,20 +180,20 @@ def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> 
     assert not taken(queues, 10)
     assert queues.again_at == math.inf  # nothing happens by itself
     for number in range(3):
-        hosts.found(number, "10.0.0.1")
-        hosts.answered(number, asked=False)
+        hosts.set_address(number, "10.0.0.1")
+        hosts.end_request(number, asked=False)
     robots = taken(queues, 10)
     first = hosts.number("1.example")
     assert robots.tasks == [HostTask("robots", first, "http://1.example")]
     assert not taken(queues, 10)
-    hosts.ruled(first, "http://1.example", RULES, clock.now + DAY)
-    hosts.answered(first)
+    hosts.set_robots(first, "http://1.example", RULES, clock.now + DAY)
+    hosts.end_request(first)
     assert not taken(queues, 10)
     assert queues.again_at == clock.now + 1
     clock.now += 1
     assert taken(queues, 10).pages == [4]
     clock.now += 5
-    hosts.answered(first)
+    hosts.end_request(first)
     clock.now += 1
     assert taken(queues, 10).pages == [1]  # it matters more than the rules of the others
 
@@ -211,9 +211,9 @@ def test_while_the_network_is_down_nobody_is_asked() -> None:
 
 def test_pages_that_may_not_be_read_come_out_in_portions() -> None:
     count = 2 * REFUSALS + 500
-    hosts = Hosts(1.0, clock=Clock(), finds=False)
+    hosts = Hosts(1.0, clock=Clock(), resolves=False)
     queues = HostQueues(count + 1, hosts, lambda page: f"http://a.example/{'no' if page < count else 'yes'}/{page}")
-    hosts.ruled(hosts.number("a.example"), "http://a.example", RULES, math.inf)
+    hosts.set_robots(hosts.number("a.example"), "http://a.example", RULES, math.inf)
     put(queues, {page: float(count - page) for page in range(count + 1)})
     batches = [taken(queues) for _ in range(3)]
     assert [len(batch.refused) for batch in batches] == [REFUSALS, REFUSALS, 500]
@@ -237,7 +237,7 @@ def test_ten_thousand_hosts_are_each_looked_up_once() -> None:
     while batch := taken(queues, 64):
         asked += [task.host for task in batch.tasks]
         for task in batch.tasks:
-            hosts.found(task.host, "")
+            hosts.set_address(task.host, "")
     assert asked == list(range(count))
     assert len(queues) == count
 
@@ -246,7 +246,7 @@ def test_ten_thousand_hosts_are_each_looked_up_once() -> None:
     "url", ["http://[::1]:8080/", "http://127.0.0.1/", "http://a_b!$&'()*+,;=~.example/", "http://./", "http://../x?y"]
 )
 def test_odd_hosts_are_hosts(url: str) -> None:
-    hosts = Hosts(1.0, clock=Clock(), finds=False)
+    hosts = Hosts(1.0, clock=Clock(), resolves=False)
     queues = HostQueues(1, hosts, lambda _: url)
     put(queues, {0: 1.0})
     (task,) = taken(queues).tasks
@@ -269,9 +269,9 @@ def frontier(count: int, room: int = 2, **options: object) -> Frontier:
 
 def by_host(count: int, room: int = 2) -> tuple[Frontier, HostQueues, Clock]:
     clock = Clock()
-    hosts = Hosts(0.0, clock=clock, finds=False)
+    hosts = Hosts(0.0, clock=clock, resolves=False)
     for number in range(HOSTS):
-        hosts.ruled(hosts.number(f"{number}.example"), f"http://{number}.example", Robots("absent"), math.inf)
+        hosts.set_robots(hosts.number(f"{number}.example"), f"http://{number}.example", Robots("absent"), math.inf)
     queues = HostQueues(4, hosts, [url_of(page) for page in range(count)].__getitem__)
     return frontier(count, room, queues=queues), queues, clock
 
@@ -345,9 +345,9 @@ def test_pages_already_read_are_ignored_unless_they_are_read_again() -> None:
 
 def test_a_domain_over_its_budget_is_refused_in_either_kind() -> None:
     budgets = Budgets(np.zeros(4, np.int64), np.array([2]))
-    hosts = Hosts(0.0, clock=Clock(), finds=False)
+    hosts = Hosts(0.0, clock=Clock(), resolves=False)
     for number in range(HOSTS):
-        hosts.ruled(hosts.number(f"{number}.example"), f"http://{number}.example", Robots("absent"), math.inf)
+        hosts.set_robots(hosts.number(f"{number}.example"), f"http://{number}.example", Robots("absent"), math.inf)
     for queues in (None, HostQueues(10, hosts, url_of)):
         made = frontier(6, budgets=budgets, queues=queues)
         made.update(reorder({page: -float(page) for page in range(1, 6)}))
@@ -361,7 +361,7 @@ def test_hosts_found_by_their_keys_are_the_same_hosts() -> None:
     count = len(urls.ids([url_of(page) for page in range(60)]))
     orders = []
     for keys in (None, urls.host_ids):
-        hosts = Hosts(0.0, clock=Clock(), finds=False)
+        hosts = Hosts(0.0, clock=Clock(), resolves=False)
         queues = HostQueues(4, hosts, urls.__getitem__, keys)
         made = frontier(count, queues=queues)
         made.update(reorder({page: float(page % 7) for page in range(1, count)}))

@@ -47,12 +47,12 @@ def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -
     for page in range(LOCAL):
         crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
     asked: list[int] = []
-    under_way: list[int] = []
+    in_progress: list[int] = []
     while True:
-        under_way += crawl.frontier.take(7 - len(under_way)).pages
-        if not under_way:
+        in_progress += crawl.frontier.take(7 - len(in_progress)).pages
+        if not in_progress:
             return crawl, asked
-        page = under_way.pop(int(chance.integers(len(under_way))) if order else 0)
+        page = in_progress.pop(int(chance.integers(len(in_progress))) if order else 0)
         asked.append(page)
         crawl.learn(Outcome(page, "gone") if page in gone else Outcome(page, "fetched", GRAPH.links_of(page)))
 

@@ -124,7 +124,7 @@ def test_scopes_are_values() -> None:
     ("wrong", "message"),
     [
         ({"kind": "planet"}, "'planet'"),
-        ({"kind": "domain"}, "what a domain is"),
+        ({"kind": "domain"}, "registrable domain"),
         ({"depth": -1}, "-1"),
         ({"seeds": ()}, "needs a seed"),
         ({"seeds": ("example.org",)}, "not a normalised"),

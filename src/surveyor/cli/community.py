@@ -516,9 +516,9 @@ def _crawl(output: Output, survey: CommunitySurvey) -> tuple[CrawledCommunity | 
 
         def watch(now: Run, _: Outcome | None) -> None:
             nonlocal reported
-            for remark in [] if output.quiet else now.hosts.remarks[reported:]:
+            for remark in [] if output.quiet else now.hosts.messages[reported:]:
                 output.warn(remark)
-            reported = len(now.hosts.remarks)
+            reported = len(now.hosts.messages)
             requested = int(getattr(now.state.crawl.strategy, "asked", 0))
             progress("fetching around", requested, survey.extra, "pages")
 

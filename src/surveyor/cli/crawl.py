@@ -98,7 +98,8 @@ def command(output: Output, **given: Any) -> int:
     time. Settings and seeds can also be set in surveyor.toml or in SURVEYOR_… variables. The exit code is 0 if the
     goal was reached by any of its rules, 3 if the crawl ended for another reason.
     """
-    from surveyor.crawler.start import is_survey, recover_journal, start
+    from surveyor.crawler.start import recover_journal, start
+    from surveyor.store.layout import is_survey
     from surveyor.survey.survey import Survey
 
     asked = CrawlOptions(**{name: given.pop(name) for name in CrawlOptions.__dataclass_fields__})

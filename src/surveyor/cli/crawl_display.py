@@ -171,12 +171,12 @@ class CrawlDisplay:
 
     def _report_hosts(self, run: Run) -> None:
         """Print new messages about hosts."""
-        if self._silent or len(run.hosts.remarks) == self._said:
+        if self._silent or len(run.hosts.messages) == self._said:
             return
         self.clear()
-        for remark in run.hosts.remarks[self._said :]:
+        for remark in run.hosts.messages[self._said :]:
             self._stream.write(f"! {printable(remark)}\n")
-        self._said = len(run.hosts.remarks)
+        self._said = len(run.hosts.messages)
         self._stream.flush()
 
 

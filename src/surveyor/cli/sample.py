@@ -513,11 +513,11 @@ def _walk_live(
 
     def watch(scheduler: WalkScheduler, run: Run, _: Outcome | None) -> None:
         nonlocal reported
-        if len(run.hosts.remarks) > reported:
+        if len(run.hosts.messages) > reported:
             display.clear()
-            for remark in [] if output.quiet else run.hosts.remarks[reported:]:
+            for remark in [] if output.quiet else run.hosts.messages[reported:]:
                 output.warn(remark)
-            reported = len(run.hosts.remarks)
+            reported = len(run.hosts.messages)
         status = partial(_status, scheduler, run)
         display(scheduler.trace, len(scheduler.requested), status)
 

@@ -1,7 +1,7 @@
-"""The only loop: take the best pages, fetch them, write down what happened, and learn from it.
+"""The crawl loop: take the best pages, fetch them, commit the outcomes, and update the state.
 
-A crawl is a log of outcomes. Everything else, the graph, the ledger, the priorities, is a function of that log:
-`replay` makes the same state from the log alone. Nothing counts before the journal has it.
+A crawl is a log of outcomes. The graph, the ledger and the priorities are functions of that log: `replay` restores the
+same state from the log alone. An outcome has no effect before the journal has committed it.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ Watch = Callable[[Outcome], None]
 
 
 class Source(Protocol):
-    """Where pages come from."""
+    """A source of pages."""
 
     @property
-    def under_way(self) -> int:
-        """How many fetches have begun and not ended, or are to begin."""
+    def in_progress(self) -> int:
+        """Number of requests in progress or pending."""
 
     @property
-    def to_begin(self) -> int:
-        """How many of them are to begin, and take no place yet."""
+    def pending(self) -> int:
+        """Number of pending requests, which use no slot yet."""
 
     @property
     def held(self) -> int:
-        """How many of them were fetched, and are reported after other pages."""
+        """Number of fetched pages that are reported after other pages."""
 
-    def begin(self, batch: Batch) -> None:
-        """Begin to fetch."""
+    def start(self, batch: Batch) -> None:
+        """Start to fetch."""
 
     async def results(self, until: float) -> FetchResults:
-        """Return what has ended; wait for it, but not longer than until that time. A failure is an outcome."""
+        """Return finished results; wait for one, but not beyond a time. A failure is an outcome."""
 
 
 class Journal(Protocol):
-    """What remembers."""
+    """Storage of results."""
 
     def commit(self, results: FetchResults) -> None:
-        """Keep it for good; it counts from now on."""
+        """Store results durably."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """The state of a crawl: all that is derived from its journal."""
+    """The state of a crawl, derived from its journal."""
 
     graph: GrowingGraph
     ledger: Ledger
@@ -66,7 +66,7 @@ class Crawl:
     frontier: Frontier
 
     def learn(self, outcome: Outcome) -> None:
-        """Take in one outcome. A second reading of a page is a re-visit; one that fails changes no links."""
+        """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""
         keeps = outcome.kind == "blocked"
         old = self.graph.links_of(outcome.page) if keeps else self.graph.put(outcome.page, outcome.links)
         self.ledger.observe(outcome, old)
@@ -80,16 +80,16 @@ class Crawl:
             self.frontier.update(begin(self.strategy, self.ledger, self.graph, rng))
 
     def can_gain(self, until: Rule) -> bool:
-        """Say whether reading on can help: where no page waits, reading again raises no coverage."""
+        """Return whether more fetches can help: if no page is queued, revisits do not increase coverage."""
         only_coverage = (until.limits() or (0.0, 0))[1] == NO_LIMIT
         return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
 
     def progress(self, tally: Tally) -> Progress:
-        """Say how far the crawl has come."""
+        """Return the progress of the crawl."""
         now = self.ledger.coverage()
         return Progress(
             pages=tally.pages,
-            seconds=time.monotonic() - tally.began,
+            seconds=time.monotonic() - tally.started,
             bytes=tally.bytes,
             at_least=now.at_least,
             best_possible=1 - now.blocked - now.lost,
@@ -100,22 +100,22 @@ class Crawl:
 
 @dataclass(slots=True)
 class Tally:
-    """What a crawl has cost so far, and whom to tell of each outcome."""
+    """The cost of a crawl so far, and its callbacks."""
 
-    pages: int = 0  # read
+    pages: int = 0  # fetched
     bytes: int = 0
     requests: int = 0  # sent, robots.txt and retries included
-    fruitless: int = 0  # requests since the last page that was read
-    most_fruitless: int = 0  # with so many the crawl ends; 0 for no limit
-    began: float = field(default_factory=time.monotonic)
+    fruitless: int = 0  # requests since the last fetched page
+    most_fruitless: int = 0  # at which the crawl ends; 0: no limit
+    started: float = field(default_factory=time.monotonic)
     watch: Watch = lambda _: None
-    between: Callable[[], None] = lambda: None  # called when nothing is half done
-    give_up: Callable[[float], FetchResults | None] = lambda _: None  # what is not waited for until that time
-    exact: bool = False  # never read more pages than asked for, though a batch has room for more
+    checkpoint: Callable[[], None] = lambda: None  # called between two batches
+    abandon: Callable[[float], FetchResults | None] = lambda _: None  # abandons pages instead of waiting until a time
+    exact: bool = False  # never exceed the page limit of the rule by a batch
 
     @property
     def is_fruitless(self) -> bool:
-        """Whether more requests in a row fetched no page than the limit, and than pages were read before."""
+        """Whether more consecutive requests fetched no page than the limit, and than pages were fetched."""
         return 0 < self.most_fruitless <= self.fruitless and self.fruitless >= self.pages
 
     def count(self, requests: int, *, read: bool) -> None:
@@ -127,9 +127,9 @@ class Tally:
 async def crawl(
     state: Crawl, source: Source, journal: Journal, until: Rule, *, batch: int = 1, tally: Tally | None = None
 ) -> Ending:
-    """Crawl until the rule is met, can no longer be met, or no page is left; up to `batch` fetches are under way.
+    """Crawl until the rule is met or unreachable, or no page is left, with up to `batch` requests in progress.
 
-    It also ends, *fruitless*, when many requests in a row fetched no page: redirects, errors and traps alone.
+    It also ends, *fruitless*, when many consecutive requests fetched no page: only redirects, errors and traps.
     """
     tally = tally or Tally()
     while not until.done(progress := state.progress(tally)):
@@ -137,32 +137,32 @@ async def crawl(
             return "unreachable"
         if tally.is_fruitless:
             return "fruitless"
-        tally.between()
+        tally.checkpoint()
         leased, again_at = Batch(), math.inf
         if state.can_gain(until):
             left = until.remaining(progress) if tally.exact else NO_LIMIT
-            if source.to_begin or source.held:  # they come first, and need a place within the rule as well
-                busy = source.under_way - source.to_begin
-                source.begin(Batch(room=min(left - busy, batch - busy + source.held)))
-            rest = left - source.to_begin - source.held
-            leased = state.frontier.take(min(batch, rest) - (source.under_way - source.to_begin - source.held))
+            if source.pending or source.held:  # they come first, and count towards the rule as well
+                busy = source.in_progress - source.pending
+                source.start(Batch(room=min(left - busy, batch - busy + source.held)))
+            rest = left - source.pending - source.held
+            leased = state.frontier.take(min(batch, rest) - (source.in_progress - source.pending - source.held))
             leased = replace(leased, room=None)
             again_at = state.frontier.again_at
-        if not leased and not source.under_way and (given_up := tally.give_up(again_at)) is not None:
-            take_in(state, given_up, journal, tally)
+        if not leased and not source.in_progress and (given_up := tally.abandon(again_at)) is not None:
+            record(state, given_up, journal, tally)
             continue
-        if not (leased or source.under_way or again_at < math.inf):
-            take_in(state, FetchResults(closes=True), journal, tally)
+        if not (leased or source.in_progress or again_at < math.inf):
+            record(state, FetchResults(closes=True), journal, tally)
             return "reached" if until.done(state.progress(tally)) else "exhausted"
-        source.begin(leased)
+        source.start(leased)
         results = await source.results(0.0 if leased.refused else again_at)
         results.outcomes[:0] = leased.refused
-        take_in(state, results, journal, tally)
+        record(state, results, journal, tally)
     return "reached"
 
 
-def take_in(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:
-    """Keep what happened, then learn from it: in journal order, so that a replay is identical."""
+def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:
+    """Commit results, then update the state in journal order, so that a replay is identical."""
     journal.commit(results)
     for page, until in results.retries:
         state.frontier.hold(page, until)
@@ -180,13 +180,13 @@ def take_in(state: Crawl, results: FetchResults, journal: Journal, tally: Tally)
 
 
 def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:
-    """Bring a fresh state to where the log ends."""
+    """Apply a log to a new state."""
     for outcome in outcomes:
         state.learn(outcome)
 
 
 class blame:  # noqa: N801  # reads as a statement
-    """Turn whatever goes wrong inside a strategy into an error that names it."""
+    """Convert exceptions of a strategy into a StrategyError that names it."""
 
     def __init__(self, strategy: Strategy, when: str) -> None:
         self._name, self._when = name_of(strategy), when

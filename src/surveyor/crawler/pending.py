@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from surveyor.arrays import IntArray
 from surveyor.fetch.http import TRIES
-from surveyor.fetch.politeness.policy import spelt
+from surveyor.fetch.politeness.policy import format_seconds
 from surveyor.outcome import FetchResults, Outcome
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Waiting:
 
     def sentence(self) -> str:
         """Describe the next wait, such as "retry 3 of 3 for /boom in 160 s: http 500"; "" if requests are running."""
-        if self._source.under_way:
+        if self._source.in_progress:
             return ""
         now = self._hosts.clock()
         hosts = [(self._hosts.backoff(number), self._hosts[number].name) for number in self._queues.asking()]
@@ -58,10 +58,10 @@ class Waiting:
         seconds = until - now
         if seconds < WORTH_SAYING:
             return ""
-        spelled = f"{seconds:.0f} s" if seconds < 600 else spelt(seconds)
+        spelled = f"{seconds:.0f} s" if seconds < 600 else format_seconds(seconds)
         return f"{_retry(tries) or 'waiting'} for {name} in {spelled}: {why}"
 
-    def give_up(self, again_at: float) -> FetchResults | None:
+    def abandon(self, again_at: float) -> FetchResults | None:
         """Return blocked outcomes for the pages to abandon; None to wait. Call it only while no request is running."""
         now = self._hosts.clock()
         if self._patient or not SOON < again_at - now < math.inf or self._hosts.is_silent:
@@ -80,7 +80,7 @@ class Waiting:
         held = self._queues.release()
         reasons = {page: _not_awaited(*self._trouble(page)) for page in held}
         for page in held:
-            self._source.forget(page)
+            self._source.drop_retry(page)
         for page in set(crawl.frontier.queued().pages.tolist()) - set(held):
             found = backoffs.get(self._queues.host(page))
             reasons[page] = _not_awaited(*found[1:]) if found else "not awaited"
@@ -94,7 +94,7 @@ class Waiting:
 
     def _trouble(self, page: int) -> tuple[int, str]:
         """Return the number of tries and the last failure of a held page, or of the robots.txt of its origin."""
-        tries, why = self._source.trouble(page)
+        tries, why = self._source.last_failure(page)
         found = None if why else self._hosts.backoff(self._queues.host(page))
         return (tries, why) if found is None else found[1:]
 

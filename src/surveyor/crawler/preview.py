@@ -48,7 +48,7 @@ class RobotsPreview:
     status: int | None
     state: str  # rules, absent or unreachable
     permits: bool
-    why: str  # why it may not be read
+    why: str  # why it may not be fetched
     rule: str  # the matching line
     crawl_delay: float | None
     delay: float  # seconds between two requests of a crawl to this host
@@ -192,7 +192,7 @@ class _PreviewFetch:
         directives = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
         if page.unavailable_after is not None:
             directives.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")
-        reason = f"stands for {self._urls[visit.target]}" if visit.kind == "redirected" else visit.reason
+        reason = f"canonical page {self._urls[visit.target]}" if visit.kind == "redirected" else visit.reason
         return self._result(
             url, visit.kind, reason, again=judge(fetched).again, content_type=kind, size=len(fetched.raw),
             title=page.title, language=page.language, charset=page.charset if page.links or page.title else "",
@@ -212,23 +212,23 @@ class _PreviewFetch:
         return tuple(found.values())
 
     def _result(self, url: str, kind: str, reason: str, *, again: bool = False, **facts: Any) -> Preview:
-        scope = scope_in_words(self._scope, self._seed)
+        scope = describe_scope(self._scope, self._seed)
         return Preview(
             self._seed, url, tuple(self._seen.values()), tuple(self._hops), kind, reason, again, scope, **facts
         )
 
 
-def scope_in_words(scope: Scope, seed: str) -> str:
+def describe_scope(scope: Scope, seed: str) -> str:
     """Describe what a scope admits.
 
-    >>> scope_in_words(Scope.of_seeds(["https://example.org/docs/a"]), "https://example.org/docs/a")
-    'prefix: example.org/docs/ and what lies below'
+    >>> describe_scope(Scope.of_seeds(["https://example.org/docs/a"]), "https://example.org/docs/a")
+    'prefix: example.org/docs/ and below'
     """
     rest = seed.partition("://")[2]
     places = {
         "host": f"host: {rest.partition('/')[0]}",
         "domain": f"domain: {domain(host(seed))} and all its hosts",
-        "prefix": f"prefix: {rest.partition('?')[0].rpartition('/')[0]}/ and what lies below",
+        "prefix": f"prefix: {rest.partition('?')[0].rpartition('/')[0]}/ and below",
         "any": "any: anywhere",
     }
     limits = [
@@ -268,7 +268,7 @@ class PoliteClient:
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
-        """Look up the host, read its robots.txt and wait for its delay; return why a page may not be read, or ""."""
+        """Look up the host, fetch its robots.txt and wait for its delay; return why a page is refused, or ""."""
         hosts, number, there = self.hosts, self.hosts.number(host(url)), origin(url)
         while (step := hosts.step(number, there)) != "page":
             if step is None:
@@ -277,7 +277,7 @@ class PoliteClient:
                 await self._find(number)
             else:
                 await self._read_rules(number, there)
-        return hosts.why_not(number, there, url)
+        return hosts.refusal(number, there, url)
 
     async def fetch(self, url: str, types: tuple[str, ...] | None = None) -> Fetched:
         """Fetch a page; call `ready` first."""
@@ -289,13 +289,13 @@ class PoliteClient:
             return guarded(url, read_listing, body, url)
         return await self._parser.listing(url, body)
 
-    async def rest(self) -> None:
+    async def wait_for_delays(self) -> None:
         """Wait until every host may be requested again: the crawl that follows does not know these requests."""
         now, every = self.hosts.clock(), [self.hosts[number] for number in range(len(self.hosts))]
-        until = [min(one.ready_at, now + one.delay) if one.refused else one.ready_at for one in every]
-        await self._wait_until(max(until, default=0.0), "all")
+        until = [min(one.ready_at, now + one.delay) if one.excluded else one.ready_at for one in every]
+        await self._wait_until(max(until, default=0.0), "any host")
 
-    def wishes(self) -> dict[str, float]:
+    def pending_waits(self) -> dict[str, float]:
         """Return the hosts with a wait that has not ended, and when it ends."""
         every = [self.hosts[number] for number in range(len(self.hosts))]
         return {one.name: one.ready_at for one in every if one.ready_at > self.hosts.clock()}
@@ -308,10 +308,10 @@ class PoliteClient:
             except Exception as error:
                 fetched = Fetched(request.url, error="protocol", detail=failed(request.url, error).reason)
             if fetched.retry_after and (fetched.status or 0) >= 300:
-                self.hosts.leave_alone(number, self.hosts.clock() + fetched.retry_after, "Retry-After")
+                self.hosts.back_off(number, self.hosts.clock() + fetched.retry_after, "Retry-After")
             return fetched
         finally:
-            self.hosts.answered(number)
+            self.hosts.end_request(number)
 
     async def _wait_for(self, number: int) -> None:
         hosts = self.hosts
@@ -321,7 +321,7 @@ class PoliteClient:
 
     async def _wait_until(self, until: float, who: str) -> None:
         if (seconds := until - self.hosts.clock()) > LONG:
-            self._say(f"waiting {seconds:.0f} s before {who} may be asked again")
+            self._say(f"waiting {seconds:.0f} s before the next request to {who}")
         await self._wait(asyncio.Event(), until)
 
     async def _find(self, number: int) -> None:
@@ -331,8 +331,8 @@ class PoliteClient:
             if find is not None:
                 address = await find(self.hosts[number].name)
         finally:
-            self.hosts.found(number, address)
-            self.hosts.answered(number, asked=False)
+            self.hosts.set_address(number, address)
+            self.hosts.end_request(number, asked=False)
 
     async def _read_rules(self, number: int, there: str) -> None:
         url, before, asked = f"{there}/robots.txt", [], number
@@ -343,18 +343,18 @@ class PoliteClient:
             if not url:
                 break
             asked, place = self.hosts.number(host(url)), origin(url)
-            while not (refused := self.hosts.refused(asked, place)):
-                if (step := self.hosts.turn(asked, place)) == "robots":
+            while not (refused := self.hosts.exclusion(asked, place)):
+                if (step := self.hosts.robots_step(asked, place)) == "robots":
                     break
                 await (self._find(asked) if step == "address" else self._wait_for(asked))
             if refused:
-                why = f"robots.txt of {there} lies at {self.hosts[asked].name}: {refused}"
+                why = f"robots.txt of {there} is at {self.hosts[asked].name}: {refused}"
                 answer = Fetched(url, error="forbidden-address", detail=why)
                 break
         status, robots = rules_in(answer)
         trouble = answer.detail if answer.error and robots.state == "unreachable" else ""
         self.robots[there] = status, robots
-        self.hosts.ruled(number, there, robots, self.hosts.clock() + DAY, trouble=trouble)
+        self.hosts.set_robots(number, there, robots, self.hosts.clock() + DAY, error=trouble)
         self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # known from its robots.txt
 
     async def _sleep(self, _: asyncio.Event, until: float) -> None:
@@ -369,7 +369,7 @@ async def polite_client(
     http = http_settings(settings)
     hosts, client, wait = connection.hosts, connection.client, connection.wait
     if hosts is None:  # an empty table is false
-        hosts = Hosts(policy=politeness_policy(settings), finds=not settings.proxy)
+        hosts = Hosts(policy=politeness_policy(settings), resolves=not settings.proxy)
     async with AsyncExitStack() as stack:
         if client is None:
             from surveyor.fetch.client import HttpClient

@@ -178,7 +178,7 @@ class HostQueues:
         page = int(self._forest.root[host])
         url = self._url_of(page)
         origin = origin_of(url)
-        if (until := self.hosts.apart(host, origin)) is not None:
+        if (until := self.hosts.origin_wait(host, origin)) is not None:
             self.hold(page, until)
             return True, True
         step = self.hosts.step(host, origin)
@@ -187,7 +187,7 @@ class HostQueues:
         if step != "page":
             batch.tasks.append(HostTask(step, host, origin))
             return False, self.hosts.lease(host, step)
-        if reason := self.hosts.why_not(host, origin, url) or refuse(page):
+        if reason := self.hosts.refusal(host, origin, url) or refuse(page):
             batch.refused.append(Outcome(page, "blocked", reason=reason))
             return True, True
         batch.pages.append(page)

@@ -82,10 +82,10 @@ async def gather_seeds(
                 await _read(fetcher, found, [place], say, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
                 await _read(fetcher, found, await _sitemaps(fetcher, site), say, site=site)
-            await fetcher.rest()
-            found.waits = fetcher.wishes()
+            await fetcher.wait_for_delays()
+            found.waits = fetcher.pending_waits()
     if found.foreign:
-        say(f"{found.foreign:,} pages of other domains are named too; they are left out")
+        say(f"{found.foreign:,} pages of other domains are named too; they are skipped")
     return found
 
 
@@ -138,7 +138,7 @@ async def _read(
         if listing is None and must and [url] == first:
             raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
         if listing is None:
-            say(f"! {url}: {why}; going on without it")
+            say(f"! {url}: {why}; skipped")
             continue
         say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
         _take(found, listing, home)

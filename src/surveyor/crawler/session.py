@@ -24,7 +24,7 @@ from surveyor.crawler.budgets import Budgeting, OrRank, Rank
 from surveyor.crawler.crawl_log import log_results
 from surveyor.crawler.domain_graph import BestDomains
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.loop import Ending, crawl, take_in
+from surveyor.crawler.loop import Ending, crawl, record
 from surveyor.crawler.pending import Forecast, Waiting, forecast
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
@@ -97,7 +97,7 @@ async def run(
     default those with most supporters. `make` replaces the strategy named in the survey (see `derive`).
     """
     http = http_settings(settings)
-    hosts = hosts_of(folder, settings) if connection.hosts is None else connection.hosts
+    hosts = create_hosts(folder, settings) if connection.hosts is None else connection.hosts
     client = connection.client
     budgeting = Budgeting(folder, settings, rank or BestDomains(), hosts.clock)
     if folder.journal.url_count:
@@ -106,21 +106,21 @@ async def run(
         stack.enter_context(log_errors_to(folder.folder / layout.LOG))
         now: Run | None = None
         while True:
-            now = _begun(folder, settings, until, hosts, budgeting, now, make)
+            now = _restore_run(folder, settings, until, hosts, budgeting, now, make)
             if client is None:
                 from surveyor.fetch.client import HttpClient
 
                 client = await stack.enter_async_context(
                     HttpClient(http, resolver=connection.resolver, clock=hosts.clock)
                 )
-            ending = await _leg(now, settings, budgeting, connection, client, watch)
+            ending = await _run_leg(now, settings, budgeting, connection, client, watch)
             if ending is not None:
                 return ending
-            hosts = hosts_of(folder, settings, hosts.clock)  # as after a stop: each host waits its full delay first
+            hosts = create_hosts(folder, settings, hosts.clock)  # as after a stop: each host waits its full delay first
             hosts.resumed()
 
 
-def _begun(
+def _restore_run(
     folder: SurveyFolder,
     settings: Settings,
     until: Rule,
@@ -142,18 +142,18 @@ def _begun(
         state = derive(folder, by_host, sent=sent, make=make, code=True)
     budgeting.limit(state)
     if before is not None:
-        state.tally.began = before.state.tally.began
+        state.tally.started = before.state.tally.started
     return Run(folder, state, hosts, until, state.tally.pages if before is None else before.before, made[-1])
 
 
-async def _leg(
+async def _run_leg(
     now: Run, settings: Settings, budgeting: Budgeting, connection: Connection, client: Client, watch: Watch
 ) -> Result | None:
     """Crawl until the rule is met; return None if domains were opened, to resume from the journal."""
     folder, state, queues = now.folder, now.state, now.queues
-    keeper = Keeper(folder, state, now.hosts.clock)
-    keeper.commit(FetchResults())  # the seeds
-    state.tally.between = keeper.between
+    store = RunStore(folder, state, now.hosts.clock)
+    store.commit(FetchResults())  # the seeds
+    state.tally.checkpoint = store.checkpoint
     async with AsyncExitStack() as stack:
         gc.freeze()  # existing objects stay: scanning them repeatedly takes a twentieth of the time
         stack.callback(gc.unfreeze)
@@ -181,38 +181,40 @@ async def _leg(
         stack.push_async_callback(source.close)
         waiting = Waiting(state, now.hosts, queues, source, patient=settings.patient)
         now = replace(now, waiting=waiting)
-        state.tally.give_up, state.tally.most_fruitless = waiting.give_up, settings.max_fruitless
+        state.tally.abandon, state.tally.most_fruitless = waiting.abandon, settings.max_fruitless
         state.tally.watch = partial(watch, now)
         try:
-            _recall(folder, queues, state.crawl.frontier, source)
+            _restore_waits(folder, queues, state.crawl.frontier, source)
         except (KeyError, TypeError, UsageError) as error:
             raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
         watch(now, None)
         stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
         ending: Result | None = "interrupted"
         try:
-            ending = await _crawl(now, source, keeper, budgeting, settings.concurrency)
+            ending = await _crawl(now, source, store, budgeting, settings.concurrency)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         stopped = ending == "interrupted"
-        await _wind_up(state, source, keeper, min(connection.patience, STOPPED) if stopped else connection.patience)
-        if ending is not None and not (stopped and keeper.is_slow):
-            keeper.save()
+        await _finish_requests(
+            state, source, store, min(connection.patience, STOPPED) if stopped else connection.patience
+        )
+        if ending is not None and not (stopped and store.is_slow):
+            store.save()
     return ending
 
 
-async def _crawl(now: Run, source: LiveSource, keeper: Keeper, budgeting: Budgeting, batch: int) -> Result | None:
+async def _crawl(now: Run, source: LiveSource, store: RunStore, budgeting: Budgeting, batch: int) -> Result | None:
     """Crawl; rank domains when due and when the queue is empty. Return None if that opened domains."""
     state = now.state
     while True:
         rule = OrRank(now.until, budgeting.again_at)
-        ending = await crawl(state.crawl, source, keeper, rule, batch=batch, tally=state.tally)
+        ending = await crawl(state.crawl, source, store, rule, batch=batch, tally=state.tally)
         met = ending == "reached" and now.until.done(state.crawl.progress(state.tally))
         if met or not budgeting.ranks:
             return ending
-        while source.under_way > source.to_begin:  # no request is repeated because of a ranking
-            take_in(state.crawl, await source.results(math.inf), keeper, state.tally)
+        while source.in_progress > source.pending:  # no request is repeated because of a ranking
+            record(state.crawl, await source.results(math.inf), store, state.tally)
         if budgeting.renew(state):
             return None  # the state no longer agrees with the journal
         if ending != "reached":
@@ -228,7 +230,7 @@ def _is_readable(ledger: Ledger, page: int) -> bool | None:
     return None if life in (mass.UNKNOWN, mass.WAITING) else life == mass.FETCHED
 
 
-class Keeper:
+class RunStore:
     """Persistence of a run: commits outcomes and newly discovered URLs, and saves checkpoints periodically."""
 
     def __init__(self, folder: SurveyFolder, state: Derived, clock: Callable[[], float]) -> None:
@@ -257,7 +259,7 @@ class Keeper:
         """Whether a checkpoint would take longer than a user who stops a crawl waits: the next run replays instead."""
         return len(self._state.urls) > MANY
 
-    def between(self) -> None:
+    def checkpoint(self) -> None:
         """Save a checkpoint if one is due."""
         if time.monotonic() >= self._next:
             began = time.monotonic()
@@ -271,23 +273,23 @@ class Keeper:
             self._saved = here
 
 
-def hosts_of(folder: SurveyFolder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
+def create_hosts(folder: SurveyFolder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
     """Return fresh host states for a survey; the robots.txt files of a survey from elsewhere are not used."""
     finds = not settings.proxy
     if not folder.manifest.authentic:
-        return Hosts(policy=politeness_policy(settings), clock=clock, finds=finds)
-    stored = partial(_stored, folder.journal, tried_again(folder)[1])
-    return Hosts(policy=politeness_policy(settings), clock=clock, finds=finds, stored=stored)
+        return Hosts(policy=politeness_policy(settings), clock=clock, resolves=finds)
+    stored = partial(_stored_robots, folder.journal, tried_again(folder)[1])
+    return Hosts(policy=politeness_policy(settings), clock=clock, resolves=finds, stored=stored)
 
 
-def _stored(journal: Journal, again: float, origin: str) -> RobotsFile | None:
+def _stored_robots(journal: Journal, again: float, origin: str) -> RobotsFile | None:
     """Return the stored robots.txt of an origin, unless it was unreachable and is to be retried."""
     kept = journal.robots(origin)
     failed = kept is not None and Robots.from_answer(kept.status or None, b"").state == "unreachable"
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
-def _recall(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
+def _restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
     """Restore pending retries, and the waits that hosts asked for."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():
@@ -305,26 +307,26 @@ def _recall(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source
             if event.detail.get("own", False):  # our own backoff, not requested by the host
                 hosts.wait(number, until)
             else:
-                hosts.leave_alone(number, until, event.detail.get("why", "Retry-After"))
+                hosts.back_off(number, until, event.detail.get("why", "Retry-After"))
     for page, event in retries.items():
         if not journal.visited_since(page, event.visit):
             if queues.keep(page, event.detail["until"]):
                 frontier.reserve(page)
             missing, why = event.detail.get("missing", False), event.detail.get("why", "")
-            source.recall(page, event.detail["tries"], missing=missing, why=why)
+            source.restore_retry(page, event.detail["tries"], missing=missing, why=why)
     for origin, event in unruled.items():
         kept, detail = journal.robots(origin), event.detail
         if kept is None or kept.fetched_at <= event.at:
             number, until, status = hosts.number(host_of(f"{origin}/")), detail["until"], detail.get("status")
-            hosts.recall(number, origin, until, detail["tries"], detail["why"], status)
+            hosts.restore_robots_failure(number, origin, until, detail["tries"], detail["why"], status)
 
 
-async def _wind_up(state: Derived, source: LiveSource, keeper: Keeper, patience: float) -> None:
+async def _finish_requests(state: Derived, source: LiveSource, store: RunStore, patience: float) -> None:
     """Wait up to `patience` seconds for requests in progress, and commit their outcomes."""
     with_end = time.monotonic() + patience
     try:
-        while source.under_way and (left := with_end - time.monotonic()) > 0:
-            take_in(state.crawl, await source.news_within(left), keeper, state.tally)
+        while source.in_progress and (left := with_end - time.monotonic()) > 0:
+            record(state.crawl, await source.results_within(left), store, state.tally)
     except asyncio.CancelledError:
         pass  # cancelled a second time: stop at once
 

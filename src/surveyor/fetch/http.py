@@ -5,11 +5,11 @@ was received before it is kept: a status, headers, the first part of a body. Red
 crawl counts each hop.
 
 `client.HttpClient` fetches; any object with `async fetch(request) -> Fetched` can replace it. Nothing here waits or
-retries: `next_try` returns the backoff, and the caller decides.
+retries: `retry_delay` returns the backoff, and the caller decides.
 
     >>> retry_after("120", now=0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=45), retry_after("soon", now=0)
     (120.0, 15.0, None)
-    >>> [next_try(tries, "reset") for tries in (1, 2, 3, 4)], next_try(1, "tls"), next_try(1, 503)
+    >>> [retry_delay(tries, "reset") for tries in (1, 2, 3, 4)], retry_delay(1, "tls"), retry_delay(1, 503)
     ([10.0, 40.0, 160.0, None], None, 10.0)
 """
 
@@ -48,7 +48,7 @@ Trouble = Literal[
     "redirect-loop",
     "offline",  # this machine has no network; not an error of the host
 ]
-PASSING = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
+TRANSIENT = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 20  # in a row; longer chains are traps
@@ -111,7 +111,7 @@ class Fetched:
     @property
     def may_pass(self) -> bool:
         """Whether this is a failure that may be temporary."""
-        return next_try(1, self.error or self.status or "") is not None
+        return retry_delay(1, self.error or self.status or "") is not None
 
     def __repr__(self) -> str:
         what = self.error or f"{self.status}, {len(self.body):,} bytes"
@@ -197,7 +197,7 @@ def retry_after(value: str, now: float) -> float | None:
         return None
 
 
-def next_try(tries: int, trouble: Trouble | int) -> float | None:
+def retry_delay(tries: int, trouble: Trouble | int) -> float | None:
     """Return the backoff in seconds after so many attempts that ended in an error or a status; None to give up.
 
     While offline, a page is never given up.
@@ -205,7 +205,7 @@ def next_try(tries: int, trouble: Trouble | int) -> float | None:
     backoff = FIRST_BACKOFF * GROWTH ** min(tries - 1, TRIES)
     if trouble == "offline":
         return min(backoff, LONGEST_BACKOFF)
-    passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in PASSING
+    passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in TRANSIENT
     return backoff if passes and tries < TRIES else None
 
 

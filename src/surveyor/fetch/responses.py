@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, IdArray
-from surveyor.fetch.http import MOST_REDIRECTS, PASSING, PASSING_STATUS, REDIRECTS, Fetched, Headers
+from surveyor.fetch.http import MOST_REDIRECTS, PASSING_STATUS, REDIRECTS, TRANSIENT, Fetched, Headers
 from surveyor.outcome import NO_LINKS, Exchange, Kind, Outcome, Visit, head
 from surveyor.web.boundary import Failure, guarded
 from surveyor.web.html import Page, read_cheap_page, read_page
@@ -40,7 +40,7 @@ CUT = frozenset({"too-large", "decode"})  # the part received is read
 MISSING = frozenset({404, 410})
 UNKNOWN, INSIDE, OUTSIDE = range(3)  # whether a page is in scope
 NOTHING = Page()
-WISHES = b"x-robots-tag"
+ROBOTS_TAG = b"x-robots-tag"
 LEFT = "redirects out of the scope"
 TRUNCATED = {"too-large": "length", "timeout-page": "time", "reset": "disconnect"}  # WARC-Truncated values
 
@@ -85,7 +85,7 @@ def judge(fetched: Fetched) -> Verdict:
     """
     status, error = fetched.status or 0, fetched.error
     if error and not (error in CUT and (fetched.body or not 200 <= status < 300)):
-        return Verdict("blocked", fetched.detail or error, error in PASSING or error == "offline")
+        return Verdict("blocked", fetched.detail or error, error in TRANSIENT or error == "offline")
     if status in REDIRECTS:
         return MOVED
     if 200 <= status < 300 or (status == 304 and fetched.not_modified):
@@ -230,7 +230,7 @@ class Reader:
             if isinstance(parsed, Failure):
                 return _blocked(answer, parsed)
             page, goal = parsed, None if answer.ignores_canonical else self._canonical(answer.page, parsed)
-        if page is NOTHING and any(name.lower() == WISHES for name, _ in fetched.headers):
+        if page is NOTHING and any(name.lower() == ROBOTS_TAG for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may set it too
         follow = [link.url for link in page.links if link.follow or self._follows]

@@ -63,7 +63,10 @@ class Scope:
         if self.depth is not None and self.depth < 0:
             raise UsageError(f"depth must be at least 0, not {self.depth}", hint="0 admits the seeds alone")
         if self.kind == "domain" and self.domain is None:
-            raise UsageError("the scope 'domain' must be told what a domain is", hint="pass domain=urls.domain")
+            raise UsageError(
+                "the scope 'domain' needs a function that returns the registrable domain of a host",
+                hint="pass domain=urls.domain",
+            )
         for name in ("seeds", "include", "exclude"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))

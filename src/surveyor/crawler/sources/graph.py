@@ -41,21 +41,21 @@ STEPS = 10  # in which the changes of an epoch come
 
 
 class Instant(ABC):
-    """A source whose answers are there as soon as they are asked for."""
+    """A source that responds at once."""
 
-    under_way = to_begin = held = 0
+    in_progress = pending = held = 0
 
-    def begin(self, batch: Batch) -> None:
-        """Answer for each page in turn."""
+    def start(self, batch: Batch) -> None:
+        """Yield an outcome for each page."""
         self._results = FetchResults(list(self.answers(batch.pages)))
 
     async def results(self, until: float) -> FetchResults:  # noqa: ARG002  # nothing is waited for
-        """Return the answers."""
+        """Return the outcomes."""
         return self._results
 
     @abstractmethod
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
-        """Answer for each page in turn."""
+        """Yield an outcome for each page."""
 
 
 class GraphSource(Instant):
@@ -65,7 +65,7 @@ class GraphSource(Instant):
         self._graph, self._outcomes = graph, outcomes
 
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
-        """Answer for each page in turn."""
+        """Yield an outcome for each page."""
         for page in pages:
             kind = 0 if self._outcomes is None else self._outcomes[page]
             if kind == 0:
@@ -77,14 +77,14 @@ class GraphSource(Instant):
 
 
 class ChangingSource(Instant):
-    """Serves the pages of a web as it is at the moment; `changed` is called after each of its steps."""
+    """Serves the current pages of a changing web; `changed` is called after each of its steps."""
 
     def __init__(self, web: ChangingWeb, outcomes: ByteArray, changed: Callable[[], None]) -> None:
         self._web, self._outcomes, self._changed = web, outcomes, changed
         self._reads, self._every = 0, max(1, web.pages // STEPS)
 
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
-        """Answer for each page in turn."""
+        """Yield an outcome for each page."""
         for page in pages:
             kind = self._outcomes[page] if page < self._outcomes.size else 0
             if kind == 2:
@@ -106,7 +106,7 @@ TRIES = 30  # to find links that a page does not have yet; then it gets fewer
 
 
 class ChangingWeb:
-    """Pages and their links at the moment; page ids stay what they are, new ones follow."""
+    """The current pages and links; page ids never change, and new pages get the next ids."""
 
     def __init__(
         self,
@@ -116,9 +116,12 @@ class ChangingWeb:
         born: float = 0.0,
         died: float = 0.0,
     ) -> None:
-        """Let these shares of the pages with links, of all pages, and of the living ones, change in each epoch."""
+        """Set the shares per epoch: changed, of pages with links; born, of all pages; died, of living pages."""
         if min(changed, born, died) < 0 or max(changed, died) > 1:
-            raise UsageError("shares of pages that change are between 0 and 1", hint="such as changed=0.02")
+            raise UsageError(
+                f"changed, born and died must be from 0 to 1, got {changed:g}, {born:g} and {died:g}",
+                hint="such as changed=0.02",
+            )
         self.rng, self.changed, self.born, self.died = rng, changed, born, died
         self._start: IntArray = graph.indptr[:-1].copy()
         self._end: IntArray = graph.indptr[1:].copy()
@@ -127,22 +130,22 @@ class ChangingWeb:
 
     @property
     def pages(self) -> int:
-        """How many pages there are, or were."""
+        """Number of pages, dead ones included."""
         return int(self.dead.size)
 
     @property
     def rows(self) -> Rows:
-        """The arrays, as kernels take them; valid until the next step."""
+        """The links as arrays for kernels; valid until the next step."""
         from surveyor.kernels.mass import Rows
 
         return Rows(self._start, self._end, self._targets)
 
     def links_of(self, page: int) -> IdArray:
-        """Return the pages that a page links to now."""
+        """Return the current links of a page."""
         return self._targets[self._start[page] : self._end[page]]
 
     def step(self) -> IdArray:
-        """Let an epoch go by; return the pages whose links are others now."""
+        """Apply the changes of an epoch; return the pages whose links changed."""
         living = np.flatnonzero(~self.dead)
         dying = self.rng.choice(living, round(self.died * living.size), replace=False)
         emptied = dying[self._end[dying] > self._start[dying]]
@@ -155,18 +158,18 @@ class ChangingWeb:
         return np.unique(np.concatenate([emptied, chosen, linkers])).astype(np.int32)
 
     def graph(self) -> Graph:
-        """Return the web as it is now."""
+        """Return the current graph."""
         sources, where = self._links(np.arange(self.pages))
         return Graph.from_arrays(sources, self._targets[where], self.pages)
 
     def _links(self, pages: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the page and the place of each link of these pages."""
+        """Return the source and the index of each link of these pages."""
         lengths = (self._end - self._start)[pages]
         first = np.repeat(self._start[pages] - np.cumsum(lengths) + lengths, lengths)
         return np.repeat(pages, lengths), first + np.arange(first.size)
 
     def _rewire(self, pages: IntArray) -> None:
-        """Give pages other links, as many as they have."""
+        """Replace the links of pages, keeping their number."""
         sources, where = self._links(np.arange(self.pages))
         goals = self._targets[where]
         usable, near = ~self.dead[goals], np.abs(goals - sources) < NEAR
@@ -189,7 +192,7 @@ class ChangingWeb:
         self._targets[self._links(pages)[1]] = found % self.pages
 
     def _copies(self, pool: tuple[IntArray, IdArray], owners: IntArray, reach: int | None = None) -> IntArray:
-        """Draw a target for each owner from a pool of links, at most so many links away; itself if there is none."""
+        """Draw a target for each owner from a pool of links, at most `reach` links away; itself if it is empty."""
         sources, goals = pool
         if goals.size == 0:
             return owners
@@ -198,7 +201,7 @@ class ChangingWeb:
         return np.asarray(goals[places % goals.size], np.int64)
 
     def _bear(self, count: int) -> IntArray:
-        """Add pages, each with the links of another one; return the pages that link to them from now on."""
+        """Add pages, each with the links of another one; return the pages that link to them."""
         sources, places = self._links(np.arange(self.pages))
         if count == 0 or places.size < LINKERS * count:
             return places[:0]

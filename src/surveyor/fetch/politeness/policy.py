@@ -58,13 +58,13 @@ class PolitenessPolicy:
 
 
 @dataclass(slots=True)
-class Rules:
+class RobotsRules:
     """The robots.txt of an origin, its expiry, and how often it could not be read."""
 
     robots: Robots | None = None  # None before it is read, or until it is retried
     until: float = 0.0  # inf while a redirect is followed to another host
     tries: int = 0
-    trouble: str = ""  # why it could not be read, if there was no HTTP error status
+    error: str = ""  # why it could not be read, if there was no HTTP error status
     unanswered: bool = False  # no HTTP response from this origin, so nothing is known of other ports
 
 
@@ -74,31 +74,31 @@ class Host:
 
     name: str
     ready_at: float
-    least: float  # minimum seconds between two requests, by the settings and robots.txt
-    domain: Gate | None = None
-    place: Gate | None = None  # gate of its address
+    min_delay: float  # minimum seconds between two requests, by the settings and robots.txt
+    domain_gate: Gate | None = None
+    address_gate: Gate | None = None  # gate of its address
     busy: int = 0  # requests in progress
-    alone: bool = False  # the request in progress is exclusive
-    holds: bool = False  # it holds the gate of its address
+    is_exclusive: bool = False  # the request in progress is exclusive
+    holds_gate: bool = False  # it holds the gate of its address
     address: str | None = None  # None: not looked up; empty: unknown
-    rules: dict[str, Rules] = field(default_factory=dict)  # by origin
+    rules: dict[str, RobotsRules] = field(default_factory=dict)  # by origin
     seconds: float = 0.0  # average response time
     strain: float = 1.0
     failures: float = 0.0  # in a row
     breaks: int = 0  # in a row
-    refused: str = ""  # why the host is excluded
+    excluded: str = ""  # why the host is excluded
     backoff_until: float = 0.0  # by failures, 429 or Retry-After, not only its delay
     backoff_why: str = ""
 
     @property
     def delay(self) -> float:
         """Seconds between two requests."""
-        if not self.least:
+        if not self.min_delay:
             return 0.0
-        slow = max(self.least, REST * self.seconds)
-        return max(self.least, min(slow * self.strain, max(slow, STRAINED)))
+        slow = max(self.min_delay, REST * self.seconds)
+        return max(self.min_delay, min(slow * self.strain, max(slow, STRAINED)))
 
-    def bears(self, seconds: float | None, failure: float) -> float:
+    def record(self, seconds: float | None, failure: float) -> float:
         """Update the state from a response time and a failure weight; return the seconds of a break, 0 if none is due.
 
         Return inf after the last break.
@@ -119,10 +119,10 @@ class Host:
         return min(FIRST_BREAK * 2 ** (self.breaks - 1), LONGEST_BREAK) if self.breaks <= BREAKS else float("inf")
 
 
-def spelt(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Format a duration for people.
 
-    >>> spelt(90), spelt(7200), spelt(0.25)
+    >>> format_seconds(90), format_seconds(7200), format_seconds(0.25)
     ('90 s', '2 h', '0.25 s')
     """
     for unit, size in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):

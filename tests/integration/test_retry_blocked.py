@@ -1,4 +1,4 @@
-"""Another try of what could not be read: as if it had never been tried, and nothing else is touched."""
+"""`--again` retries blocked pages as if they had never been requested, and affects nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer means: the table of `fetch/responses.py`, row by row."""
+"""The mapping of responses to outcomes in `fetch/responses.py`, row by row."""
 
 from __future__ import annotations
 

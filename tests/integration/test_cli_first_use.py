@@ -1,4 +1,4 @@
-"""The first hour of somebody new: on a real terminal, with slips, odd places and odd moments."""
+"""First use of the command line: on a real terminal, with typing errors, unusual folders and interruptions."""
 
 from __future__ import annotations
 

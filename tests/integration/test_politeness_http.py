@@ -1,4 +1,4 @@
-"""A good guest over real HTTP: the log that the server itself keeps shows what was asked for, and when."""
+"""Politeness over real HTTP, checked in the request log of the server."""
 
 from __future__ import annotations
 
