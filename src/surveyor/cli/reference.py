@@ -43,7 +43,7 @@ any rule of the goal was met (`--until coverage=0.9,pages=50` after 50 pages), a
 | command | its goal | exit code 3 |
 |---|---|---|
 | `crawl` | `--until` | no page is left before the goal, though all of the site was fetched; too much is blocked |
-| `sample` | `--until` | a budget or dead end came first, or something asked for cannot be estimated |
+| `sample` | `--until` | a limit was reached first, the walks ended, or a statistic could not be estimated |
 | `community` | an estimate | no page outside could be fetched, and none was known before |
 | `simulate` | `--until` | a strategy did not reach it |
 | `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` came first |
