@@ -14,7 +14,7 @@ Files:
 
     graphs     the inputs, each as arrays, text and gzip text with its exact ranks
     peers      one small class per tool
-    worker     a process that holds one tool and one graph and does what it is told
+    worker     a process that holds one tool and one graph and executes commands
     process    the other end of a worker
     search     the loosest setting of a tool that is accurate enough
     race       rounds in turn over all tools
@@ -24,7 +24,7 @@ Files:
     crawling   live crawls in turn; crawlers: what each process does; handbook: the pages; server: nginx
     shares     where the time of a page goes
     selection  a million URLs that wait: time and memory
-    resume     going on with a large survey
+    resume     resuming a large survey
     walks      steps a second of each method, longer walks, peers
     memory     what the kernel says a process uses; how fast memory is read
     table      Markdown

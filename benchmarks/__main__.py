@@ -146,7 +146,7 @@ def _crawling(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdi
 
 def _harmonic(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
     links = options.most_links or (1_000_000 if options.quick else 20_000_000)
-    print(f"## Harmonic centrality\n\nA made-up web of domains, about {links:,} links.\n", flush=True)
+    print(f"## Harmonic centrality\n\nA synthetic web of domains, about {links:,} links.\n", flush=True)
     rows = harmonic(links, options.rounds or (1 if options.quick else 2), options.threads)
     found = harmonic_verdicts(rows)
     print(harmonic_table(rows) + "\n\n" + verdict_table("surveyor / peer", found) + "\n", flush=True)
@@ -170,7 +170,7 @@ def _community(options: argparse.Namespace, report: dict[str, Any]) -> list[Verd
 
 def _walks(options: argparse.Namespace, report: dict[str, Any]) -> list[Verdict]:
     links = options.most_links or WALKED["quick" if options.quick else "full"]
-    print(f"## Random walks\n\nA made-up web, about {links:,} links.\n", flush=True)
+    print(f"## Random walks\n\nA synthetic web, about {links:,} links.\n", flush=True)
     rows = list(walks(links, options.rounds or (2 if options.quick else 3), options.threads))
     found = walks_verdicts(rows)
     print(walks_table(rows) + "\n\n" + verdict_table("measured / allowed", found) + "\n", flush=True)

@@ -2,7 +2,7 @@
 
 `python -m benchmarks community`
 
-A made-up web; the local pages are those of sites of 200 to 5,000 pages, taken by chance until there are so many. They
+A synthetic web; the local pages are those of random sites of 200 to 5,000 pages, up to the given number. They
 grow by twice their number in fifty rounds (stochastic complementation), from a graph in memory: ranks and scores, no
 network. Beside that stand cold PageRanks of the whole web to a true error of 1e-6, by surveyor and by its peers, built
 before the clock starts, one tool at a time; then one scoring of the whole frontier at the end beside one cold PageRank
@@ -75,12 +75,12 @@ def community(sizes: tuple[int, int, Sequence[int]], tools: Sequence[str], turns
 
 
 def community_line(row: Row) -> str:
-    """Tell one step."""
+    """Describe one step."""
     if row["step"] == "web":
-        return f"A made-up web of {row['pages']:,} pages and {row['links']:,} links.\n"
+        return f"A synthetic web of {row['pages']:,} pages and {row['links']:,} links.\n"
     if row["step"] == "rank":
-        told = row.get("failed") or f"{row['seconds']:.2f} s (true error {row['error']:.1e})"
-        return f"- PageRank of the whole web by {row['tool']}: {told}"
+        text = row.get("failed") or f"{row['seconds']:.2f} s (true error {row['error']:.1e})"
+        return f"- PageRank of the whole web by {row['tool']}: {text}"
     return (
         f"- {row['local']:,} local pages, {row['rounds']} rounds to {row['read']:,} pages read: {row['seconds']:.2f} s;"
         f" one scoring of {row['frontier']:,} pages {row['scoring']:.3f} s, PageRank of the pages read "
@@ -113,18 +113,18 @@ def community_verdicts(rows: Sequence[Row]) -> list[Verdict]:
     ours, peers = ranked.pop("surveyor", None), sorted(ranked.items(), key=lambda item: item[1])
     found = []
     if peers:
-        told = f"{main['seconds']:.2f} s, best peer {peers[0][1]:.2f} s ({peers[0][0]})"
+        text = f"{main['seconds']:.2f} s, best peer {peers[0][1]:.2f} s ({peers[0][0]})"
         ratio = main["seconds"] / peers[0][1]
-        found.append(Verdict(f"{main['local']:,} local pages / PageRank of the web by a peer", told, ratio, RANKING))
+        found.append(Verdict(f"{main['local']:,} local pages / PageRank of the web by a peer", text, ratio, RANKING))
     if ours:
-        told = f"{main['seconds']:.2f} s, surveyor {ours:.2f} s"
-        found.append(Verdict("… by surveyor", told, main["seconds"] / ours, None))
-    told = f"{main['scoring']:.3f} s, {main['ranking']:.3f} s"
-    found.append(Verdict("one scoring / PageRank of the pages read", told, main["scoring"] / main["ranking"], SCORING))
+        text = f"{main['seconds']:.2f} s, surveyor {ours:.2f} s"
+        found.append(Verdict("… by surveyor", text, main["seconds"] / ours, None))
+    text = f"{main['scoring']:.3f} s, {main['ranking']:.3f} s"
+    found.append(Verdict("one scoring / PageRank of the pages read", text, main["scoring"] / main["ranking"], SCORING))
     if len(grown) > 1:
         each = [_each(row) for row in sorted(grown, key=lambda row: int(row["local"]))]
-        told = " → ".join(f"{1e6 * one:.3g}" for one in each) + " µs"
-        found.append(Verdict("time per page and round, largest / smallest", told, max(each) / min(each), None))
+        text = " → ".join(f"{1e6 * one:.3g}" for one in each) + " µs"
+        found.append(Verdict("time per page and round, largest / smallest", text, max(each) / min(each), None))
         sizes, seconds = np.log([row["local"] for row in grown]), np.log([row["seconds"] for row in grown])
         slope = float(np.polyfit(sizes, seconds, 1)[0])
         found.append(Verdict("slope of log time against log local pages", f"{slope:.3f}", slope, None))
@@ -209,7 +209,7 @@ def grow(folder: Path, size: int) -> Row:
 
 
 def local_pages(first: Any, size: int) -> Ids:
-    """Take sites by chance, those that still fit, until there are about so many pages."""
+    """Choose random sites that fit, until there are about this many pages."""
     sizes, parts, left = np.diff(first), [], size
     least, most = OF_SITES
     order = np.random.default_rng(7).permutation(np.flatnonzero((sizes >= least) & (sizes <= most)))

@@ -2,7 +2,7 @@
 
 Each becomes a folder with the same links as int32 arrays, as text and as gzip text, and the exact ranks.
 Links of the real graphs and of the web are in the order of their sources, as crawls write them; those of
-the expander are shuffled. The ranks of made-up graphs are found by power iteration in float64 until a sweep
+the expander are shuffled. The ranks of synthetic graphs are computed by power iteration in float64 until a sweep
 changes less than 1e-15, and kept for later runs.
 """
 

@@ -2,7 +2,7 @@
 
 `python -m benchmarks harmonic`
 
-A made-up web of domains. No package that pip installs has HyperBall (NetworKit's sketch of the neighbourhood function
+A synthetic web of domains. No package that pip installs has HyperBall (NetworKit's sketch of the neighbourhood function
 takes undirected graphs only), so beside surveyor stand HyperBall as printed, written by hand in NumPy; NetworKit's
 search for the ten best, which is exact; and igraph, exact too, on a sample of domains, from which the time for all is
 worked out. NetworKit's sketch is timed on the same links taken both ways, and so is surveyor. Each tool runs in a

@@ -29,7 +29,7 @@ class Tool:
     reader: ClassVar[str] = "pyarrow"
     library: ClassVar[bool] = True  # a graph library, as opposed to a matrix library
     turns_later: ClassVar[bool] = False  # every ranking begins by turning the links round, so a build is not complete
-    one_accuracy: ClassVar[bool] = False  # the tool cannot be told how accurate to be
+    one_accuracy: ClassVar[bool] = False  # the accuracy of the tool cannot be set
     most_links: ClassVar[int] = 1 << 40
 
     def __init__(self) -> None:

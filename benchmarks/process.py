@@ -53,7 +53,7 @@ class Process:
         self.close()
 
     def ask(self, do: str, timeout: float, **order: Any) -> dict[str, Any]:
-        """Give an order and wait for the answer; `failed` in it tells what went wrong inside."""
+        """Send a command and wait for the answer; its field `failed` describes an error."""
         pipe = self._process.stdin
         assert pipe is not None
         try:

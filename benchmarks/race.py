@@ -1,6 +1,6 @@
 """All tools on one graph, in turn, round after round; the minimum of the rounds counts.
 
-A tool lives in its own process, which builds once and then ranks when told, so that rounds can alternate
+A tool lives in its own process, which builds once and then ranks on command, so that rounds can alternate
 between tools and the peak of memory is its own. First all tools build from arrays and the accuracy is
 searched at which each reaches a true error; then rounds of ranking and building from arrays; then, in new
 processes that never saw the arrays, rounds of building from text and from gzip text.
@@ -89,7 +89,7 @@ def race(graph: Input, tools: Sequence[str], rounds: int, threads: int) -> list[
 
 
 def say(text: str) -> None:
-    """Tell on stderr what goes on."""
+    """Report progress on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

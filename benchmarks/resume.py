@@ -1,9 +1,9 @@
-"""How long it takes to go on with a large survey: from its checkpoint, and by a replay of its journal.
+"""Time to resume a large survey: from its checkpoint, and by a replay of its journal.
 
     python -m benchmarks.resume --pages 1000000
     python -m benchmarks.resume --pages 1000000 --against ../older --rounds 5
 
-A made-up web is crawled into a survey by the loop of a live crawl, with a graph in place of the network. Then the
+A synthetic web is crawled into a survey by the loop of a live crawl, with a graph in place of the network. Then the
 survey is opened as a crawl would open it, twice: with its checkpoint and without. Both states must be the same.
 
 With `--against`, this version and that of another checkout each make a survey of the same web, and then open their own

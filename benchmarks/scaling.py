@@ -127,15 +127,15 @@ def scaling_verdicts(rows: list[Row]) -> list[Verdict]:
         if len(mine) > 1:
             for what in ("rank ns", "sweep ns", "build ns"):
                 costs = [row[what] for row in mine]
-                told = " → ".join(f"{cost:.3g}" for cost in costs)
+                text = " → ".join(f"{cost:.3g}" for cost in costs)
                 target = FLAT if kind == "web" else None
                 name = f"{kind}: {what} per link, largest / smallest"
-                found.append(Verdict(name, told, max(costs) / min(costs), target))
+                found.append(Verdict(name, text, max(costs) / min(costs), target))
     for row in (row for row in rows if row["kind"] == "web" and row["links"] >= LARGE):
         for what, key, limit in (
             ("build from gzip text, peak", "build peak", BUILD_PEAK),
             ("streaming PageRank, private memory", "stream private", STREAM_PRIVATE),
         ):
-            told = f"{row[key] >> 20:,} MB of {limit >> 20:,} MB"
-            found.append(Verdict(f"{row['links']:,} links: {what}", told, row[key] / limit, 1.0))
+            text = f"{row[key] >> 20:,} MB of {limit >> 20:,} MB"
+            found.append(Verdict(f"{row['links']:,} links: {what}", text, row[key] / limit, 1.0))
     return found

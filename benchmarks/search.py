@@ -44,7 +44,7 @@ def loosest(rank: Callable[[float], dict[str, Any]], target: float, *, one_accur
         answer = rank(accuracy_of(rung))
         error = answer.get("error", math.inf)
         seen = min(seen, error)
-        # Errors are nearly proportional to tolerances, so one answer tells about where to look next.
+        # Errors are nearly proportional to tolerances, so one result predicts the next tolerance to try.
         away = 4 * math.log10(error / target) if 0 < error < math.inf else 0.0
         if error <= target:
             tight, best = rung, Found(accuracy_of(rung), error, answer)

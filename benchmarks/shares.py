@@ -44,8 +44,8 @@ def main() -> None:
                 best = {part: min(best.get(part, seconds), seconds) for part, seconds in spent.items()}
     total = sum(best.values())
     rows = sorted(best.items(), key=lambda row: -row[1])
-    told = [[part, f"{1e6 * seconds / pages:.0f}", f"{seconds / total:.0%}"] for part, seconds in rows]
-    print(markdown(["part", "µs a page", "share"], [*told, ["all", f"{1e6 * total / pages:.0f}", ""]]))
+    cells = [[part, f"{1e6 * seconds / pages:.0f}", f"{seconds / total:.0%}"] for part, seconds in rows]
+    print(markdown(["part", "µs a page", "share"], [*cells, ["all", f"{1e6 * total / pages:.0f}", ""]]))
 
 
 def _crawl(url: str, folder: Path, pages: int) -> None:

@@ -51,28 +51,28 @@ def verdict_table(of_what: str, verdicts: Iterable[Verdict]) -> str:
 
 
 def proof_lines(result: Result) -> list[str]:
-    """Tell what surveyor proves of its own answers, and whether the proof holds."""
+    """Report the proven error of surveyor's results, and whether it holds."""
     lines = []
     for key in ("1e-06", "1e-11"):
-        told = result.facts.get(f"proven {key}", {})
-        if "bound" not in told:
-            lines.append(f"asked for {key}: {told.get('failed', 'no answer')}")
+        facts = result.facts.get(f"proven {key}", {})
+        if "bound" not in facts:
+            lines.append(f"asked for {key}: {facts.get('failed', 'no answer')}")
             continue
-        holds = "holds" if told["error"] <= told["bound"] else "IS FALSE"
+        holds = "holds" if facts["error"] <= facts["bound"] else "IS FALSE"
         lines.append(
-            f"asked for a proven {key}: {told['seconds']:.3f} s, {told['sweeps']} sweeps ({told['solver']}), "
-            f"bound {told['bound']:.1e}, true error {told['error']:.1e}: the bound {holds}"
+            f"asked for a proven {key}: {facts['seconds']:.3f} s, {facts['sweeps']} sweeps ({facts['solver']}), "
+            f"bound {facts['bound']:.1e}, true error {facts['error']:.1e}: the bound {holds}"
         )
     return lines
 
 
 def bandwidth_line(graph: Input, result: Result, bandwidth: float) -> str:
-    """Tell which share of the memory bandwidth a sweep uses; sweeps in cache may exceed it."""
-    told = result.facts.get("proven 1e-06", {})
-    if "sweeps" not in told or not bandwidth:
+    """Report the share of the memory bandwidth a sweep uses; sweeps in cache may exceed it."""
+    facts = result.facts.get("proven 1e-06", {})
+    if "sweeps" not in facts or not bandwidth:
         return ""
     size = 4 * graph.links + 48 * graph.pages  # in-links; offsets, ranks and shares old and new, weights
-    each = told["seconds"] / told["sweeps"]
+    each = facts["seconds"] / facts["sweeps"]
     return (
         f"a sweep reads and writes {size / 1e6:.0f} MB (4 bytes a link, 48 a page) in {1e3 * each:.1f} ms: "
         f"{size / each / 1e9:.1f} GB/s, {size / each / bandwidth:.0%} of {bandwidth / 1e9:.1f} GB/s"

@@ -2,17 +2,17 @@
 
     python -m experiments.opic [--pages 100000] [--web web] [--out FOLDER] [--quick]
 
-1. *Policies*: the L1 error of estimated importance against reads per page for greedy, cycle and random, beside the
-   off-line power method, for which a sweep counts as one read per page. Also the error of the paper's estimate,
-   (history + cash) / (G + 1), where ours is a power step ahead, and the mean relative error of the most important
+1. *Policies*: the L1 error of estimated importance by fetches per page for greedy, cycle and random, and for the
+   offline power method, where a sweep counts as one fetch per page. Also the error of the estimate of the paper,
+   (history + cash) / (G + 1), which is a power step behind ours, and the mean relative error of the most important
    hundredth of the pages.
-2. *Windows*: how large, on a web that stands still.
+2. *Windows*: their size, on a static web.
 3. *Change*: windows, plain OPIC and push tracking on webs in which a share of the pages gets new links in each
-   epoch, an epoch being one read per page on average; changes come in five parts, so that no order of reading sees
-   all of them in time. The error is against PageRank of the web as it is at the end
-   of the epoch, on average over the later half of the epochs.
+   epoch, an epoch being one fetch per page on average; changes come in five parts, so that no crawl order sees
+   all of them in time. The error is relative to PageRank of the web at the end of the epoch, averaged over the second
+   half of the epochs.
 
-All pages are known at the beginning and jumps are uniform, as in the paper. The output is Markdown; with --out
+All pages are known at the start and jumps are uniform, as in the paper. The output is Markdown; with --out
 the curves of 1 and 3 are drawn too. A window of size T reaches T units of moved cash back: greedy moves about 2
 units in an epoch. Same arguments, same tables.
 """
@@ -59,12 +59,12 @@ class Plan:
     """How much to do."""
 
     pages: int = 100_000
-    reads: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # per page, when errors are taken
+    fetches: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # per page, when errors are taken
     rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1)  # pages that change in an epoch
     epochs: int = 16
 
 
-QUICK = Plan(pages=1_000, reads=(1, 3, 6), rates=(0.0, 0.1), epochs=6)
+QUICK = Plan(pages=1_000, fetches=(1, 3, 6), rates=(0.0, 0.1), epochs=6)
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def l1(estimate: FloatArray, truth: FloatArray) -> float:
     return float(np.abs(estimate[: truth.size] - truth).sum())
 
 
-def opic_curve(strategy: Opic, web: ChangingWeb, truth: FloatArray, reads: Sequence[int]) -> list[Errors]:
-    """Read a web that stands still; return the errors after so many reads per page."""
+def opic_curve(strategy: Opic, web: ChangingWeb, truth: FloatArray, fetches: Sequence[int]) -> list[Errors]:
+    """Run OPIC on a static web; return the errors by fetches per page."""
     begun(strategy, web.pages)
     top = np.argsort(-truth)[: max(truth.size // 100, 1)]
     curve, done = [], 0
-    for each in reads:
+    for each in fetches:
         strategy.run(web.rows, (each - done) * web.pages)
         done, estimate = each, strategy.importance()
         relative = float(np.abs(estimate[top] / truth[top] - 1).mean())
@@ -121,16 +121,16 @@ def paper_estimate(strategy: Opic) -> FloatArray:
     return earned / float(earned.sum())
 
 
-def power_curve(graph: Graph, truth: FloatArray, reads: Sequence[int]) -> list[float]:
+def power_curve(graph: Graph, truth: FloatArray, fetches: Sequence[int]) -> list[float]:
     """Return the errors of the power method after so many sweeps."""
     from experiments.kernels import gather_sweep
 
     rows, share, errors = graph.in_links, DAMPING * graph.share_per_link, []
     rank, dangling = np.full(graph.pages, 1 / graph.pages), graph.out_degrees == 0
-    for sweep in range(1, max(reads) + 1):
+    for sweep in range(1, max(fetches) + 1):
         base = (1 - DAMPING + DAMPING * float(rank[dangling].sum())) / graph.pages
         gather_sweep(rows.indptr, rows.indices, rank * share, base, rank)
-        if sweep in reads:
+        if sweep in fetches:
             errors.append(l1(rank, truth))
     return errors
 
@@ -144,7 +144,7 @@ class Part:
     truth: FloatArray | None  # its PageRank, at the end of an epoch
 
     @property
-    def reads(self) -> int:
+    def fetches(self) -> int:
         """How many pages are read in this time."""
         return int(self.dead.size) // PARTS
 
@@ -169,7 +169,7 @@ def opic_errors(strategy: Opic, history: list[Part]) -> list[float]:
     begun(strategy, history[0].dead.size)
     errors = []
     for part in history:
-        strategy.run(part.rows, part.reads, part.dead)
+        strategy.run(part.rows, part.fetches, part.dead)
         if part.truth is not None:
             errors.append(l1(strategy.importance(), part.truth))
     return errors
@@ -196,8 +196,8 @@ def tracking_errors(history: list[Part]) -> list[float]:
         set_priority(queue, page, ledger.residual[page])
     for part in history:
         rows = Rows(*(read_only(array) for array in part.rows))
-        for reads in np.diff(np.linspace(0, part.reads, 3).astype(np.int64)).tolist():
-            track(ledger.mass, seen, rows, queue, clock, reads)
+        for fetches in np.diff(np.linspace(0, part.fetches, 3).astype(np.int64)).tolist():
+            track(ledger.mass, seen, rows, queue, clock, fetches)
             clock[1] = pace(ledger)
         if part.truth is not None:
             errors.append(l1(ledger.importance(), part.truth))
@@ -213,18 +213,18 @@ def policies(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> S
         "random": Opic("random", DAMPING, "uniform"),
     }
     curves = _curves(methods, graph, truth, plan, pool)
-    power = power_curve(graph, truth, plan.reads)
+    power = power_curve(graph, truth, plan.fetches)
     rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
     rows["power method"] = power
-    heads = [f"{reads}" for reads in plan.reads]
-    _print_table("L1 error after so many reads per page", "policy", heads, rows)
+    heads = [f"{fetches}" for fetches in plan.fetches]
+    _print_table("L1 error by fetches per page", "policy", heads, rows)
     proven = {f"{name}, proven": [point.proven for point in curve] for name, curve in curves.items()}
     _print_table("Bound that OPIC gives on that error", "policy", heads, proven)
     paper = {name: [point.paper for point in curve] for name, curve in curves.items()}
     _print_table("L1 error of the paper's estimate, (history + cash) / (G + 1)", "policy", heads, paper)
     top = {name: [point.top for point in curve] for name, curve in curves.items()}
     _print_table("Mean relative error of the most important hundredth", "policy", heads, top)
-    return {name: (plan.reads, errors) for name, errors in rows.items()}
+    return {name: (plan.fetches, errors) for name, errors in rows.items()}
 
 
 def windows(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> None:
@@ -232,8 +232,8 @@ def windows(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> No
     methods = dict(_adaptive(WINDOWS))
     curves = _curves(methods, graph, truth, plan, pool)
     rows = {name: [point.l1 for point in curve] for name, curve in curves.items()}
-    heads = [f"{reads}" for reads in plan.reads]
-    _print_table("L1 error of windows after so many reads per page, nothing changes", "window", heads, rows)
+    heads = [f"{fetches}" for fetches in plan.fetches]
+    _print_table("L1 error of windows by fetches per page, static web", "window", heads, rows)
 
 
 def changes(graph: Graph, plan: Plan, pool: ThreadPool) -> Series:
@@ -269,7 +269,7 @@ def _curves(
     methods: dict[str, Opic] | dict[str, AdaptiveOpic], graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool
 ) -> dict[str, list[Errors]]:
     web = ChangingWeb(graph, np.random.default_rng(RNG), changed=0.0)
-    tasks = [(strategy, web, truth, plan.reads) for strategy in methods.values()]
+    tasks = [(strategy, web, truth, plan.fetches) for strategy in methods.values()]
     return dict(zip(methods, pool.imap(opic_curve, tasks), strict=True))
 
 
@@ -299,10 +299,10 @@ def plot(path: Path, series: Series, across: str, up: str, *, log: bool) -> None
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="OPIC: policies, windows, and webs that change.")
-    parser.add_argument("--pages", type=int, help="of the web; 100,000 unless told otherwise")
+    parser.add_argument("--pages", type=int, help="pages of the web; 100,000 by default")
     parser.add_argument("--web", choices=["web", "rmat"], default="web", help="a web of sites, or an R-MAT graph")
     parser.add_argument("--out", type=Path, help="folder for the plots")
-    parser.add_argument("--threads", type=int, help="all cores unless told otherwise")
+    parser.add_argument("--threads", type=int, help="all cores by default")
     parser.add_argument("--quick", action="store_true", help="a small web, in seconds")
     given = parser.parse_args(arguments)
     plan = QUICK if given.quick else Plan()
@@ -321,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     given.out.mkdir(parents=True, exist_ok=True)
     try:
-        plot(given.out / "opic-policies.svg", first, "reads per page", "L1 error", log=True)
+        plot(given.out / "opic-policies.svg", first, "fetches per page", "L1 error", log=True)
         plot(given.out / "opic-changes.svg", third, "pages that change per epoch, %", "L1 error", log=False)
     except ImportError:
         print("no plots: matplotlib is not installed; pip install 'surveyor[report]'", file=sys.stderr)

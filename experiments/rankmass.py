@@ -1,13 +1,13 @@
-"""The tables of the RankMass paper, on webs whose whole importance is known.
+"""The tables of the RankMass paper, on webs whose true importance is known.
 
     python -m experiments.rankmass [--pages 10000000] [--data DIR] [--goal 0.98] [--parts real,web,growth]
 
-For each web: the reads that each order needs until 90 % and 98 % of all importance are guaranteed, and until they
-are really held; the best order there is; and what ordering costs. L-Neighbor, RankMass and Windowed RankMass (one
-sweep per round) are those of the paper, by the ledger's bound, which is at least as tight as the paper's; "closure"
-pushes on what lies on pages already read. Then how the cost grows from a hundredth of the pages to all of them.
+For each web: the fetches that each order needs until a coverage of 90 % and 98 % is guaranteed, and until it is true; the
+optimal order; and the cost of ordering. L-Neighbor, RankMass and Windowed RankMass (one sweep per round) are those of the
+paper, with the bound of the ledger, which is at least as tight as that of the paper; "closure" also pushes the mass of
+fetched pages. Then the growth of the cost from a hundredth of the pages to all of them.
 
-The webs are the synthetic preset `web` with at least so many pages and, where DIR holds them, the real page graphs
+The webs are the synthetic preset `web` with at least `--pages` pages and, if DIR has them, the real page graphs
 `cnr-2000` (BVGraph) and `debian-docs` (CSR arrays). Seeds are one page in a thousand, drawn at random, or the ten
 pages of highest PageRank. The output is Markdown.
 """
@@ -37,13 +37,13 @@ from surveyor.simulation.scenario import SimulationOptions
 from surveyor.simulation.simulate import simulate
 from surveyor.stopping import Coverage
 
-LINKS_PER_PAGE = 17.3  # of the preset at ten million pages, so that a web of so many pages can be asked for
-SHARE = 1000  # one page in so many is a seed
+LINKS_PER_PAGE = 17.3  # of the preset at ten million pages
+SHARE = 1000  # one page in 1,000 is a seed
 LEVELS = (0.9, 0.98)
 UNSAMPLED = SimulationOptions(samples=0)
-MANY = 1_000_000  # pages from which on RankMass as printed is run to the first level only: it is slow
+MANY = 1_000_000  # on larger webs RankMass as printed, which is slow, is run to the first level only
 HEAD = (
-    "| order | 90 % sure | 90 % true | 98 % sure | 98 % true | true / best at 98 % | rounds | seconds | pages/s "
+    "| order | 90 % guaranteed | 90 % true | 98 % guaranteed | 98 % true | true / optimal at 98 % | rounds | seconds | pages/s "
     "| M links/s |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 
@@ -61,15 +61,15 @@ def orders() -> list[tuple[str, Strategy]]:
     ]
 
 
-def reads(number: int | None) -> str:
-    """Write a number of reads."""
+def count_of(number: int | None) -> str:
+    """Format a number of fetches."""
     return "–" if number is None else f"{number:,}"
 
 
 def row(name: str, strategy: Strategy, run: Run, race: Race) -> str:
     """Return one line of the table."""
     best, true = race.optimal_fetches_for(0.98), run.fetches_for(0.98, "true")
-    cells = [reads(run.fetches_for(level, which)) for level in LEVELS for which in ("guaranteed", "true")]
+    cells = [count_of(run.fetches_for(level, which)) for level in LEVELS for which in ("guaranteed", "true")]
     ratio = "–" if not best or not true else f"{true / best:.3f}"
     rounds = getattr(strategy, "rounds", "") or ""
     speed = f"{run.seconds:.1f} | {run.fetches / run.seconds:,.0f} | {run.link_updates / run.seconds / 1e6:.1f}"
@@ -78,34 +78,34 @@ def row(name: str, strategy: Strategy, run: Run, race: Race) -> str:
 
 def table(name: str, graph: Graph, seeds: IdArray | None, goal: float) -> None:
     """Race all orders over one web and print the table."""
-    told = "the ten pages of highest PageRank" if seeds is None else f"{seeds.size:,} pages at random"
-    print(f"\n## {name}: {graph.pages:,} pages, {graph.links:,} links; seeds: {told}\n\n{HEAD}", flush=True)
+    chosen = "the ten pages of highest PageRank" if seeds is None else f"{seeds.size:,} pages at random"
+    print(f"\n## {name}: {graph.pages:,} pages, {graph.links:,} links; seeds: {chosen}\n\n{HEAD}", flush=True)
     race = None
     for label, strategy in orders():
         say(f"{name}: {label}")
         race = simulate(graph, [strategy], Coverage(goal), seeds=seeds, rng=7, options=UNSAMPLED)
         print(row(label, strategy, race.runs[0], race), flush=True)
     if race is not None:
-        best = [reads(race.optimal_fetches_for(level)) for level in LEVELS]
+        best = [count_of(race.optimal_fetches_for(level)) for level in LEVELS]
         print(as_printed(graph, race.seeds))
-        print(f"| best order | {best[0]} | {best[0]} | {best[1]} | {best[1]} | 1 | | | | |")
+        print(f"| optimal order | {best[0]} | {best[0]} | {best[1]} | {best[1]} | 1 | | | | |")
         levels = levels_needed(goal)
         depth = within(graph, race.seeds, levels)
-        print(f"\nL-Neighbor by its theorem reads all {depth:,} pages of {levels} levels for {100 * goal:g} %.")
+        print(f"\nBy its theorem, L-Neighbor fetches all {depth:,} pages of {levels} levels for {100 * goal:g} %.")
 
 
 def as_printed(graph: Graph, seeds: IdArray) -> str:
     """Return the line of RankMass with the guarantee of the paper."""
     levels = LEVELS if graph.pages <= MANY else LEVELS[:1]
-    read, found = np.zeros(graph.pages, np.int32), np.zeros(len(levels), np.int64)
+    fetched, found = np.zeros(graph.pages, np.int32), np.zeros(len(levels), np.int64)
     rows = Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices)
-    rankmass_as_printed(rows, seeds, 0.85, new_queue(graph.pages), read, np.array(levels), found)
+    rankmass_as_printed(rows, seeds, 0.85, new_queue(graph.pages), fetched, np.array(levels), found)
     cells = [f"{count:,} | " for count in found.tolist()] + ["not run | "] * (len(LEVELS) - len(levels))
     return f"| RankMass as printed | {'| '.join(cells)}| | | | | |"
 
 
 def within(graph: Graph, seeds: IdArray, levels: int) -> int:
-    """Count the pages of so many levels, the seeds being the first."""
+    """Count the pages of this many levels; the seeds are the first."""
     seen = np.zeros(graph.pages, np.bool_)
     level = np.asarray(seeds, np.int64)
     for _ in range(levels):
@@ -123,9 +123,7 @@ def within(graph: Graph, seeds: IdArray, levels: int) -> int:
 def growth(pages: int, goal: float) -> None:
     """Print how the cost of RankMass with closure grows with the web."""
     print(f"\n## Growth: RankMass, closure 0.1, to {100 * goal:g} % guaranteed, one seed in {SHARE:,} pages\n")
-    print(
-        "| pages | links | pages read | seconds | µs per page | links handed on per page | M links/s | bytes per page |"
-    )
+    print("| pages | links | fetches | seconds | µs per fetch | link updates per fetch | M links/s | bytes per page |")
     print("|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
     for size in (pages // 100, pages // 10, pages):
         graph = web(size)

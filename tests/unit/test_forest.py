@@ -180,12 +180,12 @@ def test_only_pages_that_can_be_read_enter_and_wrong_ones_are_named() -> None:
     state = np.full(PAGES, WAITING, np.uint8)
     state[[1, 2, 3]] = UNKNOWN, FETCHED, BLOCKED
 
-    def told(pages: list[int], priorities: list[float], also: np.int64 = WAITING) -> int:
+    def updated(pages: list[int], priorities: list[float], also: np.int64 = WAITING) -> int:
         return heaps.update_host_priorities(forest, hosts, state, np.array(pages, np.int32), np.array(priorities), also)
 
-    assert told([0, 2, 3], [1.0, 2.0, 3.0]) == -1
+    assert updated([0, 2, 3], [1.0, 2.0, 3.0]) == -1
     assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0}
-    assert told([2, 3], [2.0, 3.0], FETCHED) == -1
+    assert updated([2, 3], [2.0, 3.0], FETCHED) == -1
     assert set().union(*(members(forest, host) for host in range(HOSTS))) == {0, 2}
-    assert [told([0, page], [0.0, 1.0]) for page in (1, -1, PAGES)] == [1, 1, 1]
-    assert told([0], [math.nan]) == 0
+    assert [updated([0, page], [0.0, 1.0]) for page in (1, -1, PAGES)] == [1, 1, 1]
+    assert updated([0], [math.nan]) == 0

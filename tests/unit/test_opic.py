@@ -109,7 +109,7 @@ def test_converges_to_pagerank(policy: Policy, teleport: Teleport) -> None:
     st.lists(st.sampled_from(["fetched"] * 3 + ["gone", "blocked", "redirected"]), min_size=24, max_size=24),
 )  # fmt: skip
 def test_the_certificate_is_honest(
-    graph: Graph, teleport: Teleport, damping: float, visits: list[int], fates: list[str]
+    graph: Graph, teleport: Teleport, damping: float, visits: list[int], kinds: list[str]
 ) -> None:
     """Any order of visits, web half known, pages gone, blocked and moved (for ever)."""
     start = beginning([0], 1)
@@ -117,13 +117,13 @@ def test_the_certificate_is_honest(
     stands_for = np.arange(graph.pages)
     links: dict[int, IdArray] = {}
     for page in (page for page in visits if page < graph.pages):
-        fate: Any = fates[page]
+        kind: Any = kinds[page]
         target = (page + 1) % graph.pages
-        row = graph.links_of(page) if fate == "fetched" else NO_LINKS
-        if fate == "redirected" and stands_for[page] == page and stands_for[target] != page:
+        row = graph.links_of(page) if kind == "fetched" else NO_LINKS
+        if kind == "redirected" and stands_for[page] == page and stands_for[target] != page:
             stands_for[stands_for == page] = stands_for[target]
         links[page] = row
-        strategy.observe(Outcome(page, fate, row, target=target), NO_LINKS)
+        strategy.observe(Outcome(page, kind, row, target=target), NO_LINKS)
         truth = merged_pagerank(strategy, links, stands_for, damping)
         assert distance(strategy.importance(), truth) <= strategy.certificate() + 1e-12
 
@@ -178,16 +178,16 @@ def test_greedy_is_better_than_cycle_and_cycle_than_random() -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_one_visit_at_a_time_equals_the_whole_crawl(make: Maker, policy: Policy, teleport: Teleport) -> None:
     """The same order, the same bytes: both call the same step."""
-    graph, reads = random_web(40, 160, 7), 300
+    graph, fetches = random_web(40, 160, 7), 300
     dead = np.arange(40) % 11 == 10
     indptr = np.concatenate([[0], np.cumsum(np.where(dead, 0, graph.out_degrees))])
     graph = Graph(indptr, graph.indices[~np.repeat(dead, graph.out_degrees)])
     whole = begun(make(policy, teleport), beginning([0, 20], 40))
-    taken = whole.run(rows_of(graph), reads, dead)
+    taken = whole.run(rows_of(graph), fetches, dead)
     single = make(policy, teleport)
     queue, order = new_queue(40), []
     reorder = single.begin(beginning([0, 20], 4 if policy == "cycle" else 40), None, np.random.default_rng(1))
-    for _ in range(reads):
+    for _ in range(fetches):
         for page, priority in zip(reorder.pages, reorder.priorities, strict=True):
             set_priority(queue, page, priority)
         page = pop_best(queue)
@@ -213,7 +213,7 @@ def test_same_seed_same_bytes(policy: Policy) -> None:
     assert (orders[0] == orders[2]) == (policy != "random")
 
 
-def test_cycle_reads_in_turn_and_random_reads_all_alike() -> None:
+def test_cycle_fetches_in_turn_and_random_fetches_uniformly() -> None:
     graph = cycle(10)
     taken = begun(Opic("cycle"), everywhere(graph)).run(rows_of(graph), 30)
     assert taken.tolist() == [*range(10)] * 3
@@ -223,7 +223,7 @@ def test_cycle_reads_in_turn_and_random_reads_all_alike() -> None:
     assert np.mean(taken[1:] == taken[:-1]) == pytest.approx(0.1, abs=0.02)  # with repetition
 
 
-def test_fairness_reads_pages_that_never_get_cash() -> None:
+def test_fairness_fetches_pages_that_never_get_cash() -> None:
     graph = Graph.from_arrays(np.array([0, 1, 2]), np.array([1, 0, 0]), 3)  # nothing leads to page 2
     unfair, fair = (begun(Opic(fairness=share), beginning([0, 2], 3)) for share in (0.0, 0.1))
     for strategy in (unfair, fair):  # a page that links to 2, once; then 2 has nothing but its place

@@ -324,9 +324,7 @@ def test_there_is_room_for_pages_that_became_known() -> None:
         ([2**40], [1.0], "must be page ids"),
     ],
 )
-def test_invalid_reorders_are_rejected(
-    kind: str, pages: list[float], priorities: list[float], problem: str
-) -> None:
+def test_invalid_reorders_are_rejected(kind: str, pages: list[float], priorities: list[float], problem: str) -> None:
     made = by_host(1_000)[0] if kind == "hosts" else frontier(1_000)
     small = frontier(10, 1_000) if kind == "one" else by_host(10, 1_000)[0]
     wrong = Reorder(np.array(pages, np.int32 if pages == [-1] else None), np.array(priorities))

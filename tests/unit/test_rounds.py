@@ -69,9 +69,9 @@ def test_the_loop_reads_what_the_simulation_reads(strategy: str) -> None:
     plan = ExpansionPlan(90, select, 20, seed=SEED)  # type: ignore[arg-type]
     found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), plan)
     assert asked == found.extra.tolist()
-    told = crawl.strategy.rounds  # type: ignore[attr-defined]
-    assert [(one.fetched, one.requested) for one in found.rounds] == [one[:2] for one in told]
-    assert [one.change for one in found.rounds] == pytest.approx([one[2] for one in told], rel=1e-9)
+    rounds = crawl.strategy.rounds  # type: ignore[attr-defined]
+    assert [(one.fetched, one.requested) for one in found.rounds] == [one[:2] for one in rounds]
+    assert [one.change for one in found.rounds] == pytest.approx([one[2] for one in rounds], rel=1e-9)
 
 
 def test_the_order_of_answers_does_not_matter() -> None:
@@ -90,9 +90,9 @@ def test_a_page_that_is_gone_is_replaced_and_counts(order: int) -> None:
     gone[[*plain[:5], *plain[30:33]]] = True
     crawl, asked = crawled(f"complement:{NUMBERS}", frozenset(np.flatnonzero(gone).tolist()), order)
     found = expand(GRAPH, np.arange(LOCAL, dtype=np.int32), ExpansionPlan(90, batch=20, seed=SEED), gone=gone)
-    told = crawl.strategy.rounds  # type: ignore[attr-defined]
-    assert [one[:2] for one in told] == [(one.fetched, one.requested) for one in found.rounds]
-    ends = [one[1] for one in told]
+    rounds = crawl.strategy.rounds  # type: ignore[attr-defined]
+    assert [one[:2] for one in rounds] == [(one.fetched, one.requested) for one in found.rounds]
+    ends = [one[1] for one in rounds]
     for begin, end in pairwise(ends):
         assert sorted(asked[begin:end]) == sorted(found.extra[begin:end].tolist())
 

@@ -126,17 +126,17 @@ def test_a_missing_list(tmp_path: Path) -> None:
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 15)), st.integers(0, 12))
-def test_places_counts_and_areas_are_those_of_counting(order: list[int], bad: set[int], told: int) -> None:
-    ids, listed = np.array(order[:told], np.int64), np.array(sorted(bad), np.int64)
+def test_places_counts_and_areas_are_those_of_counting(order: list[int], bad: set[int], size: int) -> None:
+    ids, listed = np.array(order[:size], np.int64), np.array(sorted(bad), np.int64)
     here = bad_domains_in("x", ids, listed)
-    curve = [sum(node in bad for node in order[:r]) for r in range(1, told + 1)]
-    assert here.counts(np.arange(1, told + 1)).tolist() == curve
-    assert [here.count(r) for r in range(1, told + 1)] == curve
+    curve = [sum(node in bad for node in order[:r]) for r in range(1, size + 1)]
+    assert here.counts(np.arange(1, size + 1)).tolist() == curve
+    assert [here.count(r) for r in range(1, size + 1)] == curve
     assert here.first == next((r for r, count in enumerate(curve, 1) if count), None)
-    worst = sum(min(r, len(bad)) for r in range(1, told + 1))
+    worst = sum(min(r, len(bad)) for r in range(1, size + 1))
     assert here.area() == pytest.approx(sum(curve) / worst if worst else 0.0)
     places = positions_in(ids, listed)
-    assert all((place == BEYOND) == (node not in order[:told]) for node, place in zip(listed, places, strict=True))
+    assert all((place == BEYOND) == (node not in order[:size]) for node, place in zip(listed, places, strict=True))
 
 
 def test_rankings_and_lists_hold_each_domain_once() -> None:

@@ -103,7 +103,7 @@ def test_dangling_and_dead_pages_have_no_links_and_others_do(labelled: Synthetic
     silent = np.isin(labelled.kind, [KINDS.index("dangling"), KINDS.index("dead")])
     degrees = labelled.graph.out_degrees
     assert not degrees[silent].any()
-    assert (degrees[~silent] > 0).mean() > 0.98  # a site of one page may have found nobody to link to
+    assert (degrees[~silent] > 0).mean() > 0.98  # a site of one page may have no site to link to
     assert 0 < labelled.pages_of_kind("dead").size < 0.05 * labelled.graph.pages
 
 
