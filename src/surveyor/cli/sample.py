@@ -70,16 +70,16 @@ class SampleCommand:
     settings: Mapping[str, Any]  # of the crawler, as given on the command line
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> SampleCommand:
+    def of(cls, parameters: Mapping[str, Any]) -> SampleCommand:
         """Group the parameters of the click command."""
         from surveyor.report.sample import StatisticsRequest
 
         wanted = {field.name for field in fields(StatisticsRequest)}
         own = {field.name for field in fields(cls)}
         return cls(
-            statistics=StatisticsRequest(**{name: value for name, value in given.items() if name in wanted}),
-            settings=settings.given({name: given[name] for name in CRAWL_SETTINGS}),
-            **{name: value for name, value in given.items() if name in own},
+            statistics=StatisticsRequest(**{name: value for name, value in parameters.items() if name in wanted}),
+            settings=settings.given({name: parameters[name] for name in CRAWL_SETTINGS}),
+            **{name: value for name, value in parameters.items() if name in own},
         )
 
     @property
@@ -209,7 +209,7 @@ class Interrupted(NamedTuple):
 @click.option("--plot", type=click.Path(), metavar="DIR", help="Write figures to a folder (SVG).")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a report as one HTML file.")
 @settings.some_options(*CRAWL_SETTINGS)
-def command(output: Output, **given: Any) -> int:
+def command(output: Output, **parameters: Any) -> int:
     """Sample the pages on a topic by random walks, and estimate shares and means over all of them.
 
     Walks follow links in both directions; weights make every page on topic count equally. With URLs, pages are fetched
@@ -220,7 +220,7 @@ def command(output: Output, **given: Any) -> int:
     from surveyor.cli.topic import resolve_model
     from surveyor.report.sample import ENDINGS, summarise
 
-    chosen = SampleCommand.of(given)
+    chosen = SampleCommand.of(parameters)
     if chosen.source == "survey":
         chosen = replace(chosen, topic=resolve_model(chosen.where[0], chosen.topic))
     check_options(chosen)

@@ -63,24 +63,26 @@ class PageSource:
         from surveyor.estimate.sampling.training import Labels, labelled_pages
         from surveyor.store.directory import SurveyFolder
 
-        given = Labels.of(self.positive, self.negative, self.label, default=None if self.negative else self.default)
-        if given.rules and self.survey is None and not self.files:
-            raise UsageError(f"no pages to label by {given.rules[0][0]}", hint="give a survey, or files")
-        unknown, count = set(given.urls), 0
+        all_labels = Labels.of(
+            self.positive, self.negative, self.label, default=None if self.negative else self.default
+        )
+        if all_labels.rules and self.survey is None and not self.files:
+            raise UsageError(f"no pages to label by {all_labels.rules[0][0]}", hint="give a survey, or files")
+        unknown, count = set(all_labels.urls), 0
         with ExitStack() as stack:
             folder = None
             if self.survey is not None:
                 folder = stack.enter_context(SurveyFolder.open(Path(self.survey), write=False))
                 if self.needs_text:
                     folder.archive  # noqa: B018  # raises if the survey has no archive
-            for page, label in labelled_pages(given, folder, self.files):
+            for page, label in labelled_pages(all_labels, folder, self.files):
                 unknown.discard(page.url)
                 count += 1
                 yield page, label
         if unknown:
             urls = ", ".join(sorted(unknown)[:NAMED_URLS]) + (", …" if len(unknown) > NAMED_URLS else "")
             output.warn(
-                f"{len(unknown):,} of {len(given.urls):,} labelled URLs are not fetched in {self.survey}: {urls}"
+                f"{len(unknown):,} of {len(all_labels.urls):,} labelled URLs are not fetched in {self.survey}: {urls}"
             )
         if not count:
             raise UsageError(f"{self.survey} has no fetched page", hint=f"resume the crawl: surveyor {self.survey}")
@@ -113,7 +115,7 @@ def resolve_model(survey: str | None, rule: str) -> str:
 )
 @click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Random seed.")
 @click.option("--replace", is_flag=True, help="Replace an existing topic.")
-def train(output: Output, **given: Any) -> None:
+def train(output: Output, **parameters: Any) -> None:
     """Train a topic classifier, and save it as FILE or under NAME in the survey.
 
     It learns from the words of labelled pages: those of a survey with an archive, labelled by a rule, a table or a list
@@ -124,20 +126,25 @@ def train(output: Output, **given: Any) -> None:
     from surveyor.estimate.sampling.training import TrainingSet, check_installed, train_on
 
     check_installed()
-    survey = given["survey"]
-    path = _model_path(given["name"], survey, replace=given["replace"])
-    if not given["positive"] and not given["label"]:
+    survey = parameters["survey"]
+    path = _model_path(parameters["name"], survey, replace=parameters["replace"])
+    if not parameters["positive"] and not parameters["label"]:
         raise UsageError("no page is labelled on topic", hint="use --positive PLACE or --label RULE")
     source = PageSource(
-        survey, (), given["positive"], given["negative"], given["label"], default=False if survey else None
+        survey,
+        (),
+        parameters["positive"],
+        parameters["negative"],
+        parameters["label"],
+        default=False if survey else None,
     )
     with output.progress() as progress:
-        training_set = TrainingSet(given["rng"])
+        training_set = TrainingSet(parameters["rng"])
         for page, label in source.pages(output):
             if label is not None:
                 training_set.add(page, label=label)
                 progress("reading", sum(training_set.distinct.values()), 0, "page")
-        model = train_on(training_set, kind=given["kind"], rng=given["rng"], progress=progress)
+        model = train_on(training_set, kind=parameters["kind"], rng=parameters["rng"], progress=progress)
     model.save(path)
     _print_model(output, model, path, survey)
 
@@ -219,7 +226,7 @@ def training_notes(trained: Mapping[str, Any]) -> list[str]:
 @click.argument("pages", nargs=-1, metavar="[SURVEY|PAGES]...")
 @labels
 @options.top(5, "Pages on topic and off topic to list.")
-def test(output: Output, **given: Any) -> None:
+def test(output: Output, **parameters: Any) -> None:
     """Count the pages on topic, list some of them, and compare with labels if there are any.
 
     Pages are the fetched pages of a survey, or HTML and text files, folders and lists of them. Rules are those of
@@ -230,7 +237,7 @@ def test(output: Output, **given: Any) -> None:
     from surveyor.estimate.sampling.classifier import ConfusionMatrix
     from surveyor.estimate.sampling.topics import Topic
 
-    places, name = given["pages"], given["topic"]
+    places, name = parameters["pages"], parameters["topic"]
     surveys = [place for place in places if is_survey(place)]
     survey = surveys[0] if surveys else None
     rule = Topic.parse(
@@ -238,11 +245,11 @@ def test(output: Output, **given: Any) -> None:
     )
     if len(surveys) > 1:
         raise UsageError(f"at most one survey may be given, got {len(surveys)}", hint="test them one by one")
-    if not places and not given["positive"] and not given["negative"]:
+    if not places and not parameters["positive"] and not parameters["negative"]:
         raise UsageError("no pages were given", hint="name a survey, or HTML and text files, folders or lists of them")
     files = [place for place in places if place not in surveys]
     source = PageSource(
-        survey, files, given["positive"], given["negative"], given["label"], needs_text=not rule.url_only
+        survey, files, parameters["positive"], parameters["negative"], parameters["label"], needs_text=not rule.url_only
     )
     rows: list[Row] = []
     with output.progress() as progress:
@@ -251,7 +258,7 @@ def test(output: Output, **given: Any) -> None:
             progress("reading", len(rows), 0, "page")
     known = [row for row in rows if row["label"] is not None]
     quality = ConfusionMatrix.of([row["label"] for row in known], [row["on_topic"] for row in known]) if known else None
-    _print_test(output, rule, rows, quality, given["top"])
+    _print_test(output, rule, rows, quality, parameters["top"])
     if any(row["on_topic"] for row in rows):
         output.next_steps({"sample it": ["surveyor", "sample", survey or "URL", "--topic", rule.text]})
     else:

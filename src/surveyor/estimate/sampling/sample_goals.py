@@ -110,7 +110,7 @@ class GoalCheck:
 
 @dataclass(frozen=True, slots=True)
 class WalkLimits:
-    """When walks end: at so many fetches or steps of all walks, or when `done` returns a true value.
+    """When walks end: at a number of fetches or steps of all walks, or when `done` returns a true value.
 
     `done` is called after fixed numbers of rounds and must depend on its arguments only.
     """
