@@ -222,7 +222,7 @@ def test_an_archive_of_zeros_is_not_unpacked(tmp_path: Path, monkeypatch: pytest
     data = packed({**LINKS, "indices.npy": saved(np.zeros(1 << 20))})
     monkeypatch.setattr("surveyor.graph.formats.matrices.FREE", 1 << 16)
     monkeypatch.setattr("zipfile.ZipFile.open", lambda *_, **__: pytest.fail("a member was opened"))
-    rejected(tmp_path / "g.npz", data, "unpack to", format="npz")
+    rejected(tmp_path / "g.npz", data, "expand to", format="npz")
 
 
 def test_a_graph_of_few_patterns_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_bvgraphs_that_lie(tmp_path: Path, case: str) -> None:
 def test_lists_of_parts_stay_in_their_folder(tmp_path: Path, line: str) -> None:
     (tmp_path / "x-vertices.paths").write_text(line + "\n")
     (tmp_path / "x-edges.txt").write_text("0\t1\n")
-    with pytest.raises(InputError, match="is no path of a part"):
+    with pytest.raises(InputError, match="is not a valid path of a part"):
         read_graph(tmp_path)
 
 

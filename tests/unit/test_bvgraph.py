@@ -230,13 +230,13 @@ def test_its_files_and_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("arcs=", "arcs=9", "links but g.properties says"),
+        ("arcs=", "arcs=9", "links, but g.properties states"),
         ("BVGraph\n", "EFGraph\n", "describes a it.unimi.dsi.webgraph.EFGraph"),
         ("RESIDUALS_ZETA", "RESIDUALS_GOLOMB", "unknown code RESIDUALS_GOLOMB"),
-        ("nodes=", "knots=", "no description of a BVGraph"),
-        ("zetak = 3", "zetak = 99", "no description"),
-        ("windowsize=7", "windowsize=99999999999", "no description"),
-        ("minintervallength=4", "minintervallength=99999999999999999999", "no description"),
+        ("nodes=", "knots=", "does not describe a BVGraph"),
+        ("zetak = 3", "zetak = 99", "does not describe"),
+        ("windowsize=7", "windowsize=99999999999", "does not describe"),
+        ("minintervallength=4", "minintervallength=99999999999999999999", "does not describe"),
         ("version=0", "endianness=little", "little-endian"),
     ],
 )

@@ -89,7 +89,7 @@ def test_malformed_and_misnumbered_vertices(tmp_path: Path) -> None:
 
 def test_half_a_graph_and_two_graphs_are_refused(tmp_path: Path) -> None:
     path = pack(tmp_path / "x-vertices.txt.gz", VERTICES)
-    with pytest.raises(InputError, match="takes a vertices and an edges file"):
+    with pytest.raises(InputError, match="has a vertices and an edges file"):
         read_graph(path, format="commoncrawl")
     pack(tmp_path / "x-edges.txt.gz", EDGES)
     a_release(tmp_path)
@@ -107,7 +107,7 @@ def test_written_files_are_sorted_and_reversed(tmp_path: Path) -> None:
     again = read_graph(tmp_path / "out")
     write_graph(again, tmp_path / "two-edges.txt.gz")
     assert gzip.decompress((tmp_path / "two-vertices.txt.gz").read_bytes()) == vertices
-    with pytest.raises(UsageError, match="no names"):
+    with pytest.raises(UsageError, match="needs names"):
         write_graph(Graph(graph.indptr, graph.indices), tmp_path / "out", format="commoncrawl")
 
 
@@ -126,7 +126,7 @@ def test_ranks_are_read_as_published(tmp_path: Path) -> None:
     assert ranks.hosts.tolist() == [2920, 1]
     with pytest.raises(InputError, match=r"bad\.txt\.gz:2: not a line of ranks"):
         read_ranks(pack(tmp_path / "bad.txt.gz", "#\n1\t2\n"))
-    with pytest.raises(InputError, match="holds no ranks"):
+    with pytest.raises(InputError, match="contains no ranks"):
         read_ranks(pack(tmp_path / "bad.txt.gz", "#\n"))
 
 

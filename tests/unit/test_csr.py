@@ -84,12 +84,12 @@ def test_any_integer_type_builds_the_same_graph(dtype: type | str) -> None:
 
 @pytest.mark.parametrize("bad", [-1, MAX_PAGES, 2**40, -(2**40)])
 def test_ids_that_do_not_fit_are_refused(bad: int) -> None:
-    with pytest.raises(InputError, match="page ids go from 0"):
+    with pytest.raises(InputError, match="page ids must be from 0"):
         Graph.from_arrays(np.array([0, 1]), np.array([1, bad]))
 
 
 def test_an_unsigned_id_beyond_int64_is_refused() -> None:
-    with pytest.raises(InputError, match="page ids go from 0"):
+    with pytest.raises(InputError, match="page ids must be from 0"):
         Graph.from_arrays(np.array([2**64 - 1], np.uint64), np.array([0], np.uint64))
 
 
@@ -97,11 +97,11 @@ def test_an_unsigned_id_beyond_int64_is_refused() -> None:
     ("sources", "targets", "nodes", "names", "message"),
     [
         ([0, 1], [1], None, None, "2 sources but 1 targets"),
-        ([0.5], [1.0], None, None, "must be integers"),
-        ([[0]], [[1]], None, None, "in one dimension"),
+        ([0.5], [1.0], None, None, "array of integers, got float64"),
+        ([[0]], [[1]], None, None, "one-dimensional array"),
         ([0], [1], 2, ["a", "a"], "the same name"),
-        ([0], [5], 3, None, "names page 5"),
-        ([0], [1], None, ["a"], "names page 1"),
+        ([0], [5], 3, None, "page id 5"),
+        ([0], [1], None, ["a"], "page id 1"),
         ([0], [1], 2, ["a"], "1 names for 2 pages"),
     ],
 )

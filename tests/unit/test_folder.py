@@ -91,9 +91,9 @@ def _no_description(folder: Path) -> None:
         (_remove, "indptr.npy is missing"),
         (_describe(version=99), "newer surveyor"),
         (_describe(format="recipe"), "describes a 'recipe'"),
-        (_describe(pages=3), "does not hold 4 int64"),
+        (_describe(pages=3), "does not contain 4 int64"),
         (_describe(files=None), "damaged"),
-        (_crafted, "lead nowhere"),
+        (_crafted, "links to pages that do not exist"),
         (_garble, "graph.json is damaged"),
         (_provenance, "graph.json is damaged .*its checksum differs"),
         (_no_description, "not a graph folder"),
@@ -127,7 +127,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists already"):
         other.save(tmp_path / "mine", replace=True)
     (folder / "notes.txt").write_text("about this graph")
-    with pytest.raises(UsageError, match=r"holds notes\.txt"):
+    with pytest.raises(UsageError, match=r"contains notes\.txt"):
         graph.save(folder, replace=True)
     (tmp_path / "link").symlink_to(graph.save(tmp_path / "third"))
     with pytest.raises(UsageError, match="symbolic link"):

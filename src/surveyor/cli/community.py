@@ -400,7 +400,7 @@ def _known_before(result: CommunityRank) -> int:
 
 def _write(output: Output, estimated: Estimated, files: Files) -> None:
     """Write the files; each appears under its name when it is complete."""
-    from surveyor.graph.formats.streams import aside
+    from surveyor.graph.formats.streams import atomic_write
     from surveyor.report.communities import write_community
 
     result = estimated.result
@@ -413,7 +413,7 @@ def _write(output: Output, estimated: Estimated, files: Files) -> None:
         from surveyor.report.community_html import both_plots
         from surveyor.report.svg import alone
 
-        with aside(Path(files.plot)) as draft:
+        with atomic_write(Path(files.plot)) as draft:
             draft.write_text(alone(both_plots(result)), "utf-8")
         output.info(f"plot written to {files.plot}")
     if files.report:

@@ -44,7 +44,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, IntArray
 from surveyor.errors import InputError, UsageError
-from surveyor.graph.formats.streams import refuse_pipe
+from surveyor.graph.formats.streams import reject_pipe
 from surveyor.outcome import Event
 from surveyor.stopping import Progress, Rule
 from surveyor.web import urls
@@ -270,7 +270,7 @@ def check(settings: Settings, before: Mapping[str, Any] | None) -> None:
 
 def from_file(file: Path, plan: Plan) -> Limits:
     """Read limits from a file; domains that it does not list get the minimum of the plan."""
-    refuse_pipe(file, "budgets")
+    reject_pipe(file, "budgets")
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             return read_limits(lines, str(file), plan.least)

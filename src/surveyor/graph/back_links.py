@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats.streams import unpacked
+from surveyor.graph.formats.streams import decompressed
 
 UNKNOWN = ("", "-")  # how logs write an unknown page
 MAX_DEGREE = 1_000_000  # cap on the out-degree of a page: with more links, each passes on a negligible share
@@ -35,7 +35,7 @@ def read_back_link_table(path: Path | str) -> BackLinks:
     rows: dict[str, dict[str, None]] = {}
     degrees: dict[str, int] = {}
     try:
-        with unpacked(Path(path)) as (file, _):
+        with decompressed(Path(path)) as (file, _):
             read = TextIOWrapper(file, "utf-8-sig", newline="")
             lines = ((number, line.strip()) for number, line in enumerate(read, 1))
             numbered = [(number, text) for number, text in lines if text and not text.startswith("#")]

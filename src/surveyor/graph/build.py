@@ -73,10 +73,12 @@ class Builder:
         from surveyor.kernels.edge_lists import pack
 
         if len(sources) != len(targets):
-            raise UsageError(f"{len(sources):,} sources but {len(targets):,} targets", hint="give one of each per link")
+            raise UsageError(
+                f"{len(sources):,} sources but {len(targets):,} targets", hint="pass one source and one target per link"
+            )
         for array in (sources, targets):
             if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-                what = f"page ids must be integers in one dimension, not {array.dtype} of shape {array.shape}"
+                what = f"page ids must be a one-dimensional array of integers, got {array.dtype} of shape {array.shape}"
                 raise UsageError(what, hint="for names use Graph.from_edges")
         sources, targets = (array.astype(array.dtype.newbyteorder("="), copy=False) for array in (sources, targets))
         done = 0
@@ -85,7 +87,7 @@ class Builder:
             part = sources[done : done + room], targets[done : done + room]
             selves, largest = pack(*part, self._buffer[self._used :])
             if largest >= MAX_PAGES:
-                _refuse(*part, self.links_seen + done)
+                _reject(*part, self.links_seen + done)
             self.largest = max(self.largest, int(largest))
             self.self_links += int(selves)
             self._used += room
@@ -111,8 +113,8 @@ class Builder:
         pages = self.largest + 1 if nodes is None else nodes
         if self.largest >= pages:
             raise InputError(
-                f"a link names page {self.largest:,} but the graph has {pages:,} pages",
-                hint="page ids start at 0; give the right number of pages, or none",
+                f"a link has page id {self.largest:,}, but the graph has {pages:,} pages",
+                hint="page ids start at 0; pass the right number of pages, or omit it",
             )
         self._close_run()
         runs = self._spilled + [run.result() for run in self._sorting]
@@ -227,13 +229,13 @@ def _row_ranges(indptr: IntArray, share: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
-def _refuse(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn:
+def _reject(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn:
     """Raise an error that names the link whose id is out of range."""
     bad = (sources < 0) | (targets < 0) | (sources >= MAX_PAGES) | (targets >= MAX_PAGES)
     at = int(np.argmax(bad))
     raise InputError(
-        f"link {before + at:,} is {sources[at]} -> {targets[at]}, and page ids go from 0 to {MAX_PAGES - 1:,}",
-        hint="negative or 64-bit ids: give them as names instead",
+        f"link {before + at:,} is {sources[at]} -> {targets[at]}, but page ids must be from 0 to {MAX_PAGES - 1:,}",
+        hint="pass negative or 64-bit ids as names",
     )
 
 

@@ -61,7 +61,7 @@ class Graph:
                 f"{indptr.size - 1:,} pages are more than page ids can number ({MAX_PAGES:,})", hint="split the graph"
             )
         if names is not None and len(names) != indptr.size - 1:
-            raise UsageError(f"{len(names):,} names for {indptr.size - 1:,} pages", hint="give one name per page id")
+            raise UsageError(f"{len(names):,} names for {indptr.size - 1:,} pages", hint="pass one name per page id")
         self.indptr: IntArray = read_only(indptr)
         self.indices: IdArray = read_only(indices)
         self.names = names
@@ -191,7 +191,7 @@ class Graph:
             return self.names.id_of(name)
         if not name.isdecimal() or int(name) >= self.pages:
             raise UsageError(
-                f"no page {name!r}: this graph has no names", hint=f"give an id from 0 to {self.pages - 1}"
+                f"no page {name!r}: this graph has no names", hint=f"pass an id from 0 to {self.pages - 1}"
             )
         return int(name)
 

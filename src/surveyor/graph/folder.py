@@ -69,7 +69,7 @@ def build_folder(
             graph = builder.finish(nodes, names, write=write, progress=progress)
         save(draft / "indptr.npy", graph.indptr)
         indices = np.load(draft / "indices.npy", mmap_mode="r")
-        progress("turning round", 0, graph.pages, "pages")
+        progress("transposing", 0, graph.pages, "pages")
         with _growing(draft / "in_indices.npy") as write:
             rows = transpose(graph.indptr, indices, write=write, at_once=1 << 26)
         save(draft / "in_indptr.npy", rows.indptr)
@@ -78,7 +78,7 @@ def build_folder(
 
 
 def open_folder(folder: Path, *, verify: bool = True) -> Graph:
-    """Open a graph by memory map; refuse one that is missing, incomplete, truncated, corrupt or newer."""
+    """Open a graph by memory map; reject one that is missing, incomplete, truncated, corrupt or newer."""
     about = describe(folder)
     for name, (expected, checksum) in about["files"].items():
         path = folder / name
@@ -92,7 +92,9 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
             )
     out, into = (_rows(folder, about, direction) for direction in ("", "in_"))
     if verify and not (_sound(out) and _sound(into)):
-        raise GraphError(f"{folder} holds links that lead nowhere", hint="it was not made by surveyor: build it again")
+        raise GraphError(
+            f"{folder} has links to pages that do not exist", hint="it was not written by surveyor: build it again"
+        )
     names = None
     if NAME_FILES[0] in about["files"]:
         offsets, text = _mapped(folder / NAME_FILES[0]), folder / NAME_FILES[1]
@@ -113,20 +115,19 @@ def describe(folder: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
         version, kind = about["version"], about["format"]
         if kind == FORMAT and version <= VERSION:
-            if about.pop("checksum", None) not in (None, _seal(about)):  # the first graphs have none
+            if about.pop("checksum", None) not in (None, _seal(about)):  # early versions wrote none
                 raise ValueError("its checksum differs")
             files = about["files"].items()
             about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
-            about["pages"], about["links"], about["provenance"] = (
-                int(about["pages"]), int(about["links"]), dict(about["provenance"])
-            )  # fmt: skip
+            about["pages"], about["links"] = int(about["pages"]), int(about["links"])
+            about["provenance"] = dict(about["provenance"])
             _check_names(set(about["files"]))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise GraphError(f"{path} is damaged ({repr(error)[:200]})", hint="build the graph again") from error
     if kind != FORMAT:
         raise GraphError(
             f"{path} describes a {kind!r}, not a {FORMAT!r}",
-            hint="give a folder made by `surveyor graph build`",
+            hint="pass a folder made by `surveyor graph build`",
         )
     if version > VERSION:
         raise GraphError(
@@ -137,7 +138,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def _check_names(names: set[str]) -> None:
-    """Refuse a list of files that leaves one unchecked, or names one that is not part of a graph."""
+    """Reject a list of files that omits one, or names one that is not part of a graph."""
     if names not in (set(ARRAYS), {*ARRAYS, *NAME_FILES}):
         raise ValueError("its files are not those of a graph")
 
@@ -149,7 +150,7 @@ def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
         array = _mapped(path)
         if array.shape != (size,) or array.dtype != ARRAYS[direction + part]:
             raise GraphError(
-                f"{path} does not hold {size:,} {ARRAYS[direction + part]} numbers",
+                f"{path} does not contain {size:,} {ARRAYS[direction + part]} numbers",
                 hint="build the graph again",
             )
         arrays.append(np.asarray(array))
@@ -176,7 +177,7 @@ def _sound(rows: Rows) -> bool:
 
 
 def check_free(folder: Path, *, replace: bool) -> None:
-    """Refuse an existing folder unless it holds only a graph and `replace` is set."""
+    """Reject an existing folder unless it contains only a graph and `replace` is set."""
     if not (folder.exists() or folder.is_symlink()):
         return
     if not (folder / "graph.json").is_file():
@@ -185,7 +186,7 @@ def check_free(folder: Path, *, replace: bool) -> None:
         raise UsageError(f"{folder} exists already", hint="choose another name, or replace it with --replace")
     others = sorted({path.name for path in folder.iterdir()} - {"graph.json", *ARRAYS, *NAME_FILES})
     if others or folder.is_symlink():
-        why = f"holds {others[0]} beside the graph" if others else "is a symbolic link"
+        why = f"contains {others[0]} in addition to the graph" if others else "is a symbolic link"
         raise UsageError(f"{folder} {why}, so it is not replaced", hint="choose another name, or remove it yourself")
 
 

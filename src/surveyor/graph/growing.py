@@ -10,7 +10,7 @@ array; a replaced row leaves a gap, and the array is compacted when half of it i
     >>> graph.put(0, np.array([2], np.int32))
     array([1, 2], dtype=int32)
     >>> graph
-    GrowingGraph(1 page read, 1 link)
+    GrowingGraph(1 page fetched, 1 link)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GrowingGraph:
 
     def __init__(self, pages: int = 1024, links: int = 4096) -> None:
         """Allocate room for this many pages and links; both grow as needed."""
-        self._start: IntArray = np.full(pages, -1, np.int64)  # -1: never read
+        self._start: IntArray = np.full(pages, -1, np.int64)  # -1: not fetched
         self._end: IntArray = np.full(pages, -1, np.int64)
         self._targets: IdArray = np.empty(links, np.int32)
         self._used = 0
@@ -83,8 +83,8 @@ class GrowingGraph:
         """Return everything known as an immutable graph; pages not fetched have no links."""
         pages = self.size if pages is None else pages
         if pages < self.size:
-            problem = f"page {self.size - 1:,} has been seen, and {pages:,} pages are too few for it"
-            raise UsageError(problem, hint="leave pages out, or give a larger number")
+            problem = f"pages must be at least {self.size:,}, got {pages:,}"
+            raise UsageError(problem, hint="omit it to include all known pages")
         degrees = np.zeros(pages, np.int64)
         seen = min(pages, self._start.size)
         degrees[:seen] = (self._end - self._start)[:seen]
@@ -113,13 +113,15 @@ class GrowingGraph:
         pages, links = (
             f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in ((self.read, "page"), (self.links, "link"))
         )
-        return f"GrowingGraph({pages} read, {links})"
+        return f"GrowingGraph({pages} fetched, {links})"
 
 
 def _checked(page: int, links: IdArray) -> IdArray:
     links = np.asarray(links)
     if links.ndim != 1 or (links.size and links.dtype.kind not in "iu"):
-        raise UsageError(f"the links of page {page} are no list of page ids", hint="give whole numbers from 0 on")
+        raise UsageError(
+            f"the links of page {page} must be a one-dimensional array of page ids", hint="ids are integers from 0"
+        )
     low, high = (int(links.min()), int(links.max())) if links.size else (page, page)
     if min(page, low) < 0 or max(page, high) >= MAX_PAGES:
         raise UsageError(f"no page {min(page, low) if min(page, low) < 0 else max(page, high)}", hint="ids start at 0")

@@ -41,18 +41,17 @@ class Names(Sequence[str]):
 
     @classmethod
     def checked(cls, offsets: AnyArray, blob: AnyArray, source: Path, error: type[SurveyorError] = InputError) -> Names:
-        """Build a table from an untrusted file; refuse offsets outside the blob."""
+        """Build a table from an untrusted file; reject offsets outside the blob."""
         fits = (
             (offsets.ndim, blob.ndim) == (1, 1)
             and (offsets.dtype, blob.dtype) == (np.dtype(np.int64), np.dtype(np.uint8))
             and offsets.size > 0
             and offsets[0] == 0
             and offsets[-1] == blob.size
-            and all((offsets[at + 1 : at + AT_ONCE + 1] >= offsets[at : at + AT_ONCE][: offsets.size - 1 - at]).all()
-                    for at in range(0, offsets.size - 1, AT_ONCE))
-        )  # fmt: skip
+            and all(_ascending(offsets[at : at + AT_ONCE + 1]) for at in range(0, offsets.size - 1, AT_ONCE))
+        )
         if not fits:
-            raise error(f"the table of names in {source} is damaged", hint="fetch, copy or make it again")
+            raise error(f"the table of names in {source} is damaged", hint="download, copy or write it again")
         return cls(offsets, blob)
 
     def __len__(self) -> int:
@@ -180,6 +179,10 @@ class Names(Sequence[str]):
             within = np.flatnonzero(first + step < last)
             words[within] |= self.blob[first[within] + step].astype(np.uint64) << np.uint64(8 * (WORD - 1 - step))
         return words, np.minimum(last - first, WORD + 1).astype(np.uint8)
+
+
+def _ascending(values: AnyArray) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
 
 
 class Interner(StringTable):

@@ -49,15 +49,15 @@ def plain_type(text: str) -> np.dtype[Any]:
         if re.fullmatch(TYPE, text):
             return np.dtype(text)
     except TypeError as error:
-        raise ValueError(f"there is no type {text}") from error
-    raise ValueError(f"there is no type {text[:40]!r}")
+        raise ValueError(f"unknown type {text}") from error
+    raise ValueError(f"unknown type {text[:40]!r}")
 
 
 def _header(head: bytes, size: int) -> tuple[int, np.dtype[Any], tuple[int, ...], Any]:
     """Return the data offset, the dtype, the shape and the order; check that they match the file size."""
     wide = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(head[6:8])
     if not head.startswith(MAGIC) or wide is None:
-        raise ValueError("it is no .npy array")
+        raise ValueError("it is not a .npy array")
     length = int.from_bytes(head[8 : 8 + wide], "little")
     start = 8 + wide + length
     match = HEADER.fullmatch(head[8 + wide : start].decode("latin-1")) if start <= len(head) else None
@@ -66,5 +66,5 @@ def _header(head: bytes, size: int) -> tuple[int, np.dtype[Any], tuple[int, ...]
     shape = tuple(int(part.strip().rstrip("L")) for part in match["shape"].split(",") if part.strip())
     kind = plain_type(match["type"])
     if len(shape) > 8 or math.prod(shape) * kind.itemsize != size - start or kind.hasobject:
-        raise ValueError(f"{size - start:,} bytes are no {match['type']} array of shape {shape}")
+        raise ValueError(f"{size - start:,} bytes are not a {match['type']} array of shape {shape}")
     return start, kind, shape, "F" if match["order"] == "True" else "C"

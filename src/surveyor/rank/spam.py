@@ -34,7 +34,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, IntArray, read_only
 from surveyor.errors import InputError, UsageError
-from surveyor.graph.formats.streams import plain_suffix, unpacked
+from surveyor.graph.formats.streams import decompressed, plain_suffix
 from surveyor.web import urls
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _looks_like_a_domain(cell: str) -> bool:
 def _text(path: Path) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="pass the file of the list")
-    with unpacked(path) as (stream, _):
+    with decompressed(path) as (stream, _):
         raw: Any = stream.read()
     if b"\0" in raw[:4096]:
         raise InputError(f"{path} is not a text file", hint=HINT)

@@ -15,7 +15,7 @@ import numpy as np
 
 from surveyor.arrays import save
 from surveyor.errors import UsageError
-from surveyor.graph.formats.streams import aside, library, packing
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, library
 from surveyor.store import tabular
 from surveyor.store.tabular import write_csv_rows
 
@@ -36,7 +36,7 @@ def check_file(path: str) -> None:
 
 def write_scores(path: Path, scores: FloatArray) -> Path:
     """Write one array as .npy."""
-    with aside(path) as draft:
+    with atomic_write(path) as draft:
         save(draft, scores)
     return path
 
@@ -46,7 +46,7 @@ def write_columns(path: Path, names: tabular.Columns, batches: Iterable[tabular.
     if path.name.lower().endswith(".parquet"):
         tabular.write_parquet(path, names, batches)
         return path
-    with aside(path) as draft, packing(draft) as write:
+    with atomic_write(path) as draft, compressed_writer(draft) as write:
         write((",".join(names) + "\n").encode())
         for batch in batches:
             text = io.StringIO()

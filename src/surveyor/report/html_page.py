@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surveyor import __version__
-from surveyor.graph.formats.streams import aside
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.report.numbers import printable
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def write(page: str, path: str | Path) -> Path:
     if path.exists() and not path.is_file():  # a device such as /dev/stdout; a folder is rejected below
         path.write_text(page, "utf-8")
         return path
-    with aside(path) as draft, draft.open("x", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("x", encoding="utf-8") as file:
         file.write(page)
     return path
 

@@ -25,7 +25,7 @@ import numpy as np
 from surveyor.arrays import save
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.ranks import read_ranks, write_ranks
-from surveyor.graph.formats.streams import aside, library, packing, unpacked
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, decompressed, library
 from surveyor.report import html_page
 from surveyor.report.explanation import link_rows
 from surveyor.report.graphs import source
@@ -278,7 +278,7 @@ def write_ranks_file(graph: Graph, ranking: Ranking, path: str | Path) -> Path:
     """Write the share of every page in the format of the suffix."""
     path = Path(path)
     write = _writer(path)
-    with aside(path) as draft:
+    with atomic_write(path) as draft:
         write(graph, ranking, draft)
     return path
 
@@ -313,7 +313,7 @@ def _writer(path: Path) -> Write:
 
 def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:
     order = ranking.top(ranking.scores.size)
-    with packing(path) as write:
+    with compressed_writer(path) as write:
         write(b"page,share,name\n" if graph.names is not None else b"page,share\n")
         for start in range(0, order.size, BATCH):
             pages = order[start : start + BATCH].tolist()
@@ -399,7 +399,7 @@ def _by_name(graph: Graph, path: Path) -> StartScores:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
-    with unpacked(path) as (file, _):
+    with decompressed(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
             share = float(row["share"])
             yield unescape_cell(row["name"]) if "name" in row else row["page"], share

@@ -231,11 +231,11 @@ def check_folder(folder: Path) -> None:
 
 def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
     """Write each figure to a file; return the file names."""
-    from surveyor.graph.formats.streams import aside
+    from surveyor.graph.formats.streams import atomic_write
 
     if figures:
         folder.mkdir(exist_ok=True)
     for name, one in figures.items():
-        with aside(folder / f"{name}.svg") as draft:
+        with atomic_write(folder / f"{name}.svg") as draft:
             draft.write_text(alone(one.svg), "utf-8")
     return [f"{name}.svg" for name in figures]

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from surveyor.errors import SurveyError
-from surveyor.graph.formats.streams import aside
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.store.layout import open_inside
 
 PROBLEMS = {  # SQLite error code -> what happened to the file
@@ -71,7 +71,7 @@ def damaged(path: Path, why: object) -> SurveyError:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file atomically."""
-    with aside(path) as draft, open_inside(draft.parent, draft.name, "xb") as file:
+    with atomic_write(path) as draft, open_inside(draft.parent, draft.name, "xb") as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())

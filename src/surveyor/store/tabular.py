@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from surveyor.graph.formats.streams import aside, library
+from surveyor.graph.formats.streams import atomic_write, library
 
 if TYPE_CHECKING:
     from surveyor.outcome import Visit
@@ -61,7 +61,7 @@ def write_parquet(path: Path, columns: Columns, batches: Iterable[Batch]) -> Non
     parquet: Any = library("pyarrow.parquet", "writing Parquet")
     types = {"timestamp": arrow.timestamp("us", "UTC"), "string": arrow.string(), "binary": arrow.binary()}
     schema = arrow.schema([(name, types.get(kind) or getattr(arrow, kind)()) for name, kind in columns.items()])
-    with aside(path) as draft, parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+    with atomic_write(path) as draft, parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_table(arrow.table(batch, schema))
 

@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from surveyor.errors import UsageError
-from surveyor.graph.formats.streams import aside
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.store import tabular
 from surveyor.store.tabular import Batch, Columns, write_csv_rows
 from surveyor.survey.tables import RANKS, STATUSES, TABLES, Tables
@@ -113,7 +113,7 @@ def _check_free(paths: list[Path], *, replace: bool) -> None:
 
 
 def _write(path: Path, write: Callable[[TextIO], None]) -> None:
-    with aside(path) as draft, draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+    with atomic_write(path) as draft, draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
         write(file)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, IdArray, read_only
 from surveyor.errors import UsageError
-from surveyor.graph.formats.streams import refuse_pipe
+from surveyor.graph.formats.streams import reject_pipe
 from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def list_digest(local: LocalPagesLike) -> str:
 
 def _is_file(text: str) -> bool:
     try:
-        refuse_pipe(Path(text), "local pages")
+        reject_pipe(Path(text), "local pages")
         return Path(text).is_file()
     except OSError:  # the name is too long for a file
         return False

@@ -1,4 +1,4 @@
-"""LAW's BVGraph: `B.graph` (the links), `B.properties` (how they are coded) and, where given, `B.urls[.gz]`.
+"""LAW's BVGraph: `B.graph` (the links), `B.properties` (their encoding) and optionally `B.urls[.gz]`.
 
 Read by our own kernel in one pass over the memory-mapped stream; `.offsets` is not needed. (The `webgraph`
 package gives successors page by page only, as Python iterators, and needs a further index file.)
@@ -23,7 +23,7 @@ CODES = {"UNARY": 0, "GAMMA": 1, "DELTA": 2, "ZETA": 3, "NIBBLE": 4}
 DEFAULTS = ("GAMMA", "UNARY", "GAMMA", "GAMMA", "ZETA")
 ROWS_AT_ONCE = 1 << 16
 LINKS_AT_ONCE = 1 << 20
-LONGEST = 1 << 16  # bytes of .properties that are read
+LONGEST = 1 << 16  # bytes of .properties
 MOST_WINDOW = 1 << 16  # WebGraph writes 7
 
 
@@ -54,13 +54,13 @@ def read_bvgraph(path: Path, intake: Intake) -> None:
     found = _decode(stream, np.asarray(bits), plan, intake)
     if found != arcs:
         raise InputError(
-            f"{stream} holds {found:,} links but {properties.name} says {arcs:,}",
+            f"{stream} contains {found:,} links, but {properties.name} states {arcs:,}",
             hint="the two files do not belong together, or one is damaged",
         )
 
 
 def read_properties(path: Path) -> tuple[IntArray, int]:
-    """Return the plan of the decoder and the number of links."""
+    """Return the parameters of the decoder and the number of links."""
     with path.open("rb") as file:
         text = file.read(LONGEST).decode("latin-1")
     given = {
@@ -77,7 +77,7 @@ def read_properties(path: Path) -> tuple[IntArray, int]:
         if part == "OFFSETS":
             continue
         if part not in CODED or code not in CODES:
-            raise InputError(f"{path} asks for the unknown code {flag}", hint=f"known are {', '.join(CODES)}")
+            raise InputError(f"{path} uses the unknown code {flag}", hint=f"known codes are {', '.join(CODES)}")
         codes[CODED[part]] = code
     try:
         nodes, arcs = int(given["nodes"]), int(given["arcs"])
@@ -93,12 +93,12 @@ def read_properties(path: Path) -> tuple[IntArray, int]:
                 f"nodes {nodes}, arcs {arcs}, zetak {width}, windowsize {window}, minintervallength {interval}"
             )
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path} is no description of a BVGraph ({error})", hint="fetch it again") from error
+        raise InputError(f"{path} does not describe a BVGraph ({error})", hint="download it again") from error
     return np.array([*(CODES[code] for code in codes), width, window, interval, nodes], np.int64), arcs
 
 
 def _decode(path: Path, bits: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], plan: IntArray, intake: Intake) -> int:
-    """Pass on all links; return how many there were."""
+    """Add all links to the intake; return their number."""
     from surveyor.kernels import bv_decoder as bv
 
     state = np.zeros(4, np.int64)
@@ -135,7 +135,7 @@ def _decode(path: Path, bits: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], p
 
 
 def _urls(base: Path, nodes: int) -> Names | None:
-    """Read the URLs beside a graph, one a line in the order of the pages, if they are there."""
+    """Read the URLs next to a graph, one per line in the order of the pages, if there are any."""
     files = [base.with_name(base.name + suffix) for suffix in (".urls.gz", ".urls", ".urls.zst")]
     path = next((file for file in files if file.is_file()), None)
     if path is None:
@@ -150,7 +150,7 @@ def _urls(base: Path, nodes: int) -> Names | None:
 
 
 def read_lines(path: Path) -> Names:
-    """Read a file of names, one a line."""
+    """Read a file of names, one per line."""
     from surveyor.kernels.text_parsing import copy_spans, line_spans
 
     blobs, lengths = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]

@@ -4,9 +4,9 @@
     X-edges.txt.gz       id TAB id
     X-vertices.paths.gz  a list of such files, X-edges.paths.gz likewise
 
-Names are kept in their usual order (example.com) and reversed again when written. Two traps are looked at
-and noted: whether `www` labels were kept (releases differ), and whether names are sorted (one was not), so
-nothing here relies on the order.
+Names are stored in their usual order (example.com) and reversed again when written. Two properties that differ
+between releases are noted: whether `www` labels are kept, and whether names are sorted; nothing relies on the
+order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import SHOWN, Intake
 from surveyor.graph.formats.pairs import Block, parsed, read_ids, write_lines
-from surveyor.graph.formats.streams import aside, packing, unpacked
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, decompressed
 from surveyor.graph.formats.text_header import TextLayout
 from surveyor.graph.names import Names
 
@@ -39,7 +39,7 @@ def find_files(path: Path) -> tuple[Path, Path] | None:
     if not folder.is_dir() or (path.is_file() and not wanted):
         return None
     found: dict[str, dict[str, Path]] = {}
-    for file in sorted(folder.iterdir(), key=lambda file: ".paths" in file.name):  # parts win over nothing
+    for file in sorted(folder.iterdir(), key=lambda file: ".paths" in file.name):  # whole files before lists of parts
         if match := PART.fullmatch(file.name):
             found.setdefault(match["prefix"], {}).setdefault(match["kind"], file)
     if wanted:
@@ -48,7 +48,7 @@ def find_files(path: Path) -> tuple[Path, Path] | None:
     whole = {prefix: files for prefix, files in found.items() if len(files) == 2}
     if len(whole) > 1:
         names = ", ".join(files["edges"].name for files in whole.values())
-        raise InputError(f"{path} holds several graphs: {names}", hint="name the edges file of one of them")
+        raise InputError(f"{path} contains several graphs: {names}", hint="pass the edges file of one of them")
     return next(((files["vertices"], files["edges"]) for files in whole.values()), None)
 
 
@@ -57,7 +57,7 @@ def read_commoncrawl(path: Path, intake: Intake) -> None:
     files = find_files(path)
     if files is None:
         raise InputError(
-            f"{path} is no Common Crawl graph: it takes a vertices and an edges file",
+            f"{path} is not a Common Crawl graph, which has a vertices and an edges file",
             hint="put X-vertices.txt.gz and X-edges.txt.gz (or .paths.gz lists of local files) in one folder",
         )
     names = _read_names(list(_parts(files[0])), intake)
@@ -67,22 +67,22 @@ def read_commoncrawl(path: Path, intake: Intake) -> None:
 
 
 def _parts(path: Path) -> Iterator[Path]:
-    """Give the file itself, or the files that it lists, found beside it or above it."""
+    """Yield the file itself, or the files that it lists, found next to it or in a folder above it."""
     if ".paths" not in path.suffixes:
         yield path
         return
-    with unpacked(path) as (file, _):
+    with decompressed(path) as (file, _):
         text = file.read(LONGEST_LIST + 1)
     if len(text) > LONGEST_LIST:
-        raise InputError(f"{path} is too long for a list of files", hint="give a list with one path a line")
+        raise InputError(f"{path} is too long for a list of files", hint="pass a list with one path per line")
     for number, line in enumerate(text.decode("utf-8", "surrogateescape").splitlines(), 1):
         line = line.strip()
         if not line:
             continue
         if "\0" in line or Path(line).is_absolute() or ".." in Path(line).parts:
             raise InputError(
-                f"{path}:{number}: {line[:80]!r} is no path of a part",
-                hint="parts lie below the folder of the list or a folder above it",
+                f"{path}:{number}: {line[:80]!r} is not a valid path of a part",
+                hint="parts must be below the folder of the list or a folder above it",
             )
         tail = Path(*Path(line).parts[-2:])
         places = [path.parent / line, *(parent / line for parent in path.resolve().parent.parents)]
@@ -91,7 +91,7 @@ def _parts(path: Path) -> Iterator[Path]:
         if part is None:
             raise InputError(
                 f"{path}:{number}: the part {line} is missing",
-                hint="fetch it and keep it beside the list, or at the same path below a folder above it",
+                hint="download it next to the list, or to the same path below a folder above it",
             )
         yield part
 
@@ -131,7 +131,7 @@ def _read_names(parts: list[Path], intake: Intake) -> Names:
 
 
 def _starts_with(blob: ByteArray, offsets: IntArray, text: bytes) -> int:
-    """Count the names that start with a text and go on."""
+    """Count the names that start with a text and are longer."""
     firsts = offsets[:-1][np.diff(offsets) > len(text)]
     for step, byte in enumerate(text):
         firsts = firsts[blob[firsts + step] == byte]
@@ -148,12 +148,12 @@ def _find_vertices(text: ByteArray) -> Block:
 
 
 def write_commoncrawl(graph: Graph, path: Path) -> None:
-    """Write both files, into a folder or beside each other, numbered in the order of the reversed names."""
+    """Write both files, into a folder or next to each other, numbered in the order of the reversed names."""
     from surveyor.kernels.text_parsing import names_are_sorted, reverse_labels
     from surveyor.kernels.text_writing import write_vertices
 
     if graph.names is None:
-        raise UsageError("Common Crawl's format names every page, and this graph has no names", hint="write SNAP")
+        raise UsageError("the Common Crawl format needs names, and the graph has none", hint="write SNAP instead")
     match = PART.fullmatch(path.name)
     if match is None:
         path.mkdir(parents=True, exist_ok=True)
@@ -163,10 +163,10 @@ def write_commoncrawl(graph: Graph, path: Path) -> None:
     offsets = graph.names.offsets
     reverse_labels(graph.names.blob, offsets, blob)
     if {9, 10, 13} & set(np.unique(blob).tolist()) or not np.diff(offsets).all():
-        raise UsageError("a name is empty or has a tab or line end in it", hint="write Parquet or npz instead")
+        raise UsageError("a name is empty or contains a tab or line end", hint="write Parquet or npz instead")
     if not names_are_sorted(blob, offsets):
         graph, offsets, blob = _sorted(graph, Names(offsets, blob))
-    with aside(folder / f"{prefix}vertices.txt{ending}") as draft, packing(draft) as write:
+    with atomic_write(folder / f"{prefix}vertices.txt{ending}") as draft, compressed_writer(draft) as write:
         for first in range(0, graph.pages, AT_ONCE):
             last = min(first + AT_ONCE, graph.pages)
             out = np.empty(int(offsets[last] - offsets[first]) + 12 * (last - first), np.uint8)
@@ -175,7 +175,7 @@ def write_commoncrawl(graph: Graph, path: Path) -> None:
 
 
 def _sorted(graph: Graph, names: Names) -> tuple[Graph, IntArray, ByteArray]:
-    """Number the pages anew in the order of their reversed names."""
+    """Renumber the pages in the order of their reversed names."""
     order = names.order()
     new_ids = np.empty(order.size, np.int32)
     new_ids[order] = np.arange(order.size)

@@ -17,16 +17,16 @@ import numpy as np
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import Intake
-from surveyor.graph.formats.streams import aside, library, packing, unpacked
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, decompressed, library
 from surveyor.graph.names import Names
 
 MOST_LINKS = 1_000_000
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-DEEPEST = 200  # elements within elements
+MAX_DEPTH = 200  # of nested elements
 LONGEST = 1 << 20  # bytes of a tag with its attributes
 LONGEST_NAME = 1 << 16
 STEP = 1 << 16
-BOTH = ("undirected", "mutual", "false", "0")  # edges that lead both ways
+BOTH = ("undirected", "mutual", "false", "0")  # values of edges in both directions
 
 
 def read_graphml(path: Path, intake: Intake) -> None:
@@ -52,7 +52,7 @@ def write_gexf(graph: Graph, path: Path) -> None:
 def _read(path: Path, intake: Intake, kind: str) -> None:
     found = _Network(kind)
     try:
-        with unpacked(path) as (file, _):
+        with decompressed(path) as (file, _):
             while text := file.read(STEP):
                 found.feed(text)
         found.feed(b"", last=True)
@@ -66,7 +66,7 @@ def _read(path: Path, intake: Intake, kind: str) -> None:
     intake.declare(len(names), None if counted else Names.of(names))
     intake.links(links[:, 0].copy(), links[:, 1].copy())
     if found.undirected:
-        intake.note(f"{path.name} is undirected: every edge became two links")
+        intake.note(f"{path.name} is undirected: each edge becomes two links")
 
 
 class _Network:
@@ -83,14 +83,14 @@ class _Network:
         self._parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._fed = 0
         self._open: list[str] = []
-        self._graphs = self._inside = 0  # graphs begun, and how many we are in
-        self._default = False  # whether edges lead both ways unless they say otherwise
+        self._graphs = self._inside = 0  # graphs started, and current nesting of graphs
+        self._default = False  # whether edges are undirected by default
         self._ids: dict[str, int] = {}
         self._declared: list[int] = []
         self._edges: list[tuple[int, int]] = []
 
     def feed(self, text: bytes, *, last: bool = False) -> None:
-        """Parse some more."""
+        """Parse another chunk."""
         self._parser.Parse(text, last)
         self._fed += len(text)
         if self._fed - self._parser.CurrentByteIndex > LONGEST:
@@ -104,7 +104,7 @@ class _Network:
         if len(order) < len(self._ids):
             known = set(order)
             missing = next(name for name, number in self._ids.items() if number not in known)
-            raise ValueError(f"an edge names the node {missing[:80]!r}, which is nowhere declared")
+            raise ValueError(f"an edge names the node {missing[:80]!r}, which is not declared")
         names, new = list(self._ids), np.empty(len(order), np.int64)
         new[order] = np.arange(len(order))
         links = np.array(self._edges, np.int64).reshape(-1, 2)
@@ -113,10 +113,10 @@ class _Network:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(":")[2]
         if not self._open and tag != self._kind:
-            raise ValueError(f"it begins with the element {tag[:40]!r}")
+            raise ValueError(f"its root element is {tag[:40]!r}")
         self._open.append(tag)
-        if len(self._open) > DEEPEST:
-            raise ValueError(f"its elements are nested more than {DEEPEST} deep")
+        if len(self._open) > MAX_DEPTH:
+            raise ValueError(f"its elements are nested more than {MAX_DEPTH} deep")
         if tag == "graph":
             self._inside += 1
             self._graphs += self._inside == 1
@@ -130,7 +130,7 @@ class _Network:
         elif tag == "edge":
             self._edge(attributes)
         elif tag in ("hyperedge", "port"):
-            raise ValueError(f"it has a {tag}, which no link stands for")
+            raise ValueError(f"it contains a {tag}, which cannot be represented as links")
 
     def _end(self, tag: str) -> None:
         self._open.pop()
@@ -155,7 +155,7 @@ class _Network:
 
     def _doctype(self, name: str, _system: str | None, _public: str | None, internal: int) -> None:
         if internal:
-            raise ValueError(f"its document type {name[:40]!r} makes declarations, which no graph needs")
+            raise ValueError(f"its document type {name[:40]!r} contains declarations, which are not allowed")
 
     def _entity(self, name: str, *_: object) -> None:
         raise ValueError(f"it declares the entity {name[:40]!r}")
@@ -165,7 +165,7 @@ def _write(graph: Graph, path: Path, kind: str) -> None:
     networkx = library("networkx", f"writing {kind}")
     if graph.links > MOST_LINKS:
         raise UsageError(
-            f"{graph.links:,} links are too many for {kind}, which is text for graph viewers",
+            f"{graph.links:,} links are too many for {kind}, a format for graph viewers",
             hint=f"write a smaller graph (at most {MOST_LINKS:,} links), or Parquet or npz",
         )
     names = [graph.name(page) for page in range(graph.pages)]
@@ -176,7 +176,7 @@ def _write(graph: Graph, path: Path, kind: str) -> None:
     made.add_nodes_from(names)
     sources = np.repeat(np.arange(graph.pages), graph.out_degrees)
     made.add_edges_from((names[a], names[b]) for a, b in zip(sources, graph.indices, strict=True))
-    with aside(path) as draft, packing(draft) as write:
+    with atomic_write(path) as draft, compressed_writer(draft) as write:
         if kind == "graphml":
             networkx.write_graphml_xml(made, _Sink(write))
         else:
@@ -184,7 +184,7 @@ def _write(graph: Graph, path: Path, kind: str) -> None:
 
 
 class _Sink:
-    """The little of a file that NetworkX needs to write to."""
+    """The minimal file interface that NetworkX writes to."""
 
     def __init__(self, write: Any) -> None:
         self.write = write

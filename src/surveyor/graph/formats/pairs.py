@@ -1,7 +1,7 @@
 """Text with two columns: SNAP edge lists, and TSV or CSV of ids or names.
 
-The first lines tell what a file is (`text_header.py`). Blocks of whole lines are then parsed on all cores and
-taken in order. Columns other than the two that hold the links are left out, and a note says so.
+The layout is detected from the first lines (`text_header.py`). Blocks of whole lines are then parsed on all cores and
+added in order. Columns other than the two of the links are ignored, with a note.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surveyor.arrays import ByteArray, IdArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import SHOWN, Intake
-from surveyor.graph.formats.streams import aside, line_blocks, packing
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, line_blocks
 from surveyor.graph.formats.text_header import BYTE_ORDER_MARK, NAMES_FOLLOW, TextLayout, is_header, text_layout
 from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import ThreadPool
@@ -26,7 +26,7 @@ AT_ONCE = 1 << 18  # links written at a time
 
 
 class Block(NamedTuple):
-    """What a kernel found in a block of lines."""
+    """The parsed contents of a block of lines."""
 
     text: ByteArray
     found: tuple[Any, ...]  # arrays
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     bad_count: int
     bad: IntArray
     longer: int
-    opened: int = 0  # the first line with a quote that is not closed
+    opened: int = 0  # the first line with an unclosed quote
 
 
 def read_snap(path: Path, intake: Intake) -> None:
@@ -44,23 +44,23 @@ def read_snap(path: Path, intake: Intake) -> None:
 
 
 def read_tsv(path: Path, intake: Intake) -> None:
-    """Read pairs of numbers or of names between tabs (blanks where there are no tabs)."""
+    """Read pairs of numbers or of names, separated by tabs (or blanks)."""
     layout = text_layout(path)
     _read(path, intake, layout, numbers=layout.numbers)
 
 
 def read_csv(path: Path, intake: Intake) -> None:
-    """Read pairs of numbers or of names between commas (or semicolons), in quotes where needed."""
+    """Read pairs of numbers or of names, separated by commas (or semicolons), quoted where needed."""
     layout = text_layout(path, ",;\t")
     _read(path, intake, layout, numbers=layout.numbers)
 
 
 def _read(path: Path, intake: Intake, layout: TextLayout, *, numbers: bool) -> None:
     if layout.empty and layout.nodes is None and intake.wanted is None:
-        raise InputError(f"{path} is empty but for comments and blanks", hint="give a file with one link per line")
+        raise InputError(f"{path} contains only comments and blank lines", hint="pass a file with one link per line")
     if layout.header:
         intake.note(f"the first line of {path.name} is a header: {layout.header}")
-    source, target = (place + 1 for place in layout.columns)
+    source, target = (column + 1 for column in layout.columns)
     if (source, target) != (1, 2):
         intake.note(f"{path.name}: links go from column {source} to column {target}, as the header says")
     if not numbers:
@@ -85,22 +85,22 @@ def read_ids(path: Path, intake: Intake, layout: TextLayout) -> None:
 
 
 def parsed(path: Path, intake: Intake, task: Callable[[ByteArray], Block], layout: TextLayout) -> Iterator[Block]:
-    """Parse a file on all cores, block by block in order; pass on its malformed lines."""
+    """Parse a file on all cores, block by block in order; report its malformed lines to the intake."""
     line = layout.lines
     with ThreadPool(intake.threads) as pool:
         blocks = line_blocks(path, skip=layout.skip, progress=intake.progress)
         for block in pool.imap(task, ((block,) for block in blocks)):
             if block.opened:
                 raise InputError(
-                    f"{path}:{line + block.opened}: a quote is still open at the end of the line",
-                    hint="close the quote, or take the line end out of the quotes: a link is one line",
+                    f"{path}:{line + block.opened}: a quote is not closed at the end of the line",
+                    hint="close the quote; a link must be on one line",
                 )
             yield block
             for number, start, end in block.bad[: block.bad_count]:
                 intake.malformed(path, line + int(number), block.text[start:end].tobytes())
             intake.bad_count += max(0, block.bad_count - SHOWN)
             if block.longer:
-                intake.note(f"{path.name} has more than two columns: the others are left out")
+                intake.note(f"{path.name} has more than two columns: the others are ignored")
             line += block.lines
 
 
@@ -115,7 +115,7 @@ def find_numbers(quoting: int, limit: int, fits: int, dtype: Any, text: ByteArra
 
 
 def find_numbers_in(layout: TextLayout, limit: int, dtype: Any, text: ByteArray) -> Block:
-    """Find the pairs of numbers in other columns of a block: as names, which are then read as numbers."""
+    """Find the pairs of numbers in other columns of a block: as names, which are then parsed."""
     from surveyor.kernels.text_parsing import number_spans
 
     block = find_names(layout.separator, layout.columns, text)
@@ -144,7 +144,7 @@ def find_names(separator: int, columns: tuple[int, int], text: ByteArray) -> Blo
     """Find the pairs of names in two columns of a block."""
     from surveyor.kernels.text_parsing import find_pairs
 
-    text = text.copy()  # doubled quotes are mended in place
+    text = text.copy()  # doubled quotes are replaced in place
     spans = np.empty((2 * (np.count_nonzero(text == 10) + 1), 2), np.int64)
     bad = np.empty((SHOWN, 3), np.int64)
     found, lines, count, longer, opened = find_pairs(text, separator, *columns, spans, bad)
@@ -152,22 +152,22 @@ def find_names(separator: int, columns: tuple[int, int], text: ByteArray) -> Blo
 
 
 def write_snap(graph: Graph, path: Path) -> None:
-    """Write ids with the usual comments; pages whose names are numbers keep those."""
+    """Write ids with the usual comments; numeric names are written instead of ids."""
     names, pages, kept = graph.names, graph.pages, ""
     if names is not None and not _all_digits(names):
-        names, kept = None, "# Pages are numbered from 0; their names are not kept\n"
+        names, kept = None, "# Pages are numbered from 0; their names are not stored\n"
     elif names is not None:
         ids = _numbers(names)
         if ids is None:
             raise UsageError(
-                "some names are numbers with leading zeros, from 2**63 - 1 on, or repeated, and would not come back",
+                "names with leading zeros, of 2**63 - 1 or more, or duplicates cannot be written as SNAP",
                 hint="write CSV, Parquet or npz instead, or ids with names=False",
             )
         linked = np.diff(graph.indptr) > 0
         linked[graph.indices] = True
-        if ids.max(initial=-1) >= pages and not linked.all():  # such pages are told by their number only
+        if ids.max(initial=-1) >= pages and not linked.all():  # such pages cannot be represented
             pages = int(np.count_nonzero(linked))
-            kept = f"# {graph.pages - pages} pages without links are not kept\n"
+            kept = f"# {graph.pages - pages} pages without links are not stored\n"
     comments = f"# Nodes: {pages} Edges: {graph.links}\n{kept}# FromNodeId\tToNodeId\n"
     write_lines(graph, path, comments.encode(), 9, names)
 
@@ -177,7 +177,7 @@ def _all_digits(names: Names) -> bool:
 
 
 def _numbers(names: Names) -> IntArray | None:
-    """Return the numbers that the names are; None if not all of them are, or some would not come back."""
+    """Return numeric names as numbers; None if some are not numbers or cannot be represented."""
     starts, lengths = names.offsets[:-1], np.diff(names.offsets)
     if not _all_digits(names) or not lengths.all() or lengths.max() > 19:
         return None
@@ -192,7 +192,7 @@ def _numbers(names: Names) -> IntArray | None:
 
 
 def write_tsv(graph: Graph, path: Path) -> None:
-    """Write one link a line: two names, or two ids, and a tab between them."""
+    """Write one link per line: two names or two ids, tab-separated."""
     table, digits = graph.names, False
     for name in table or ():
         if not name or name != name.strip(" \r") or name[0] in "#%" or "\t" in name or "\n" in name:
@@ -208,7 +208,7 @@ def write_tsv(graph: Graph, path: Path) -> None:
 
 
 def write_csv(graph: Graph, path: Path) -> None:
-    """Write a header and one link a line: two names, or two ids, with a comma between them."""
+    """Write a header and one link per line: two names or two ids, comma-separated."""
     table = graph.names
     if table is not None and (_some_number(table) or set(b'\n\r \t"#%,') & set(np.unique(table.blob).tolist())):
         table = Names.of(_quoted(name) for name in table)
@@ -216,7 +216,7 @@ def write_csv(graph: Graph, path: Path) -> None:
 
 
 def _some_number(names: Names) -> bool:
-    """Say whether a name is nothing but digits, or nothing at all."""
+    """Return whether a name is empty or consists of digits only."""
     other = (names.blob < 48) | (names.blob > 57)
     lengths = np.diff(names.offsets)
     return not lengths.all() or not np.logical_or.reduceat(other, names.offsets[:-1]).all()
@@ -233,7 +233,7 @@ def write_lines(graph: Graph, path: Path, start: bytes, separator: int, names: N
     """Write all links of a graph as text."""
     from surveyor.kernels.text_writing import write_named, write_pairs
 
-    with aside(path) as draft, packing(draft) as write:
+    with atomic_write(path) as draft, compressed_writer(draft) as write:
         write(start)
         for sources, targets in link_batches(graph):
             if names is None:

@@ -1,4 +1,4 @@
-"""Parquet tables with one link a row: two columns of ids or of names, read group by group with PyArrow."""
+"""Parquet tables with one link per row: two columns of ids or of names, read group by group with PyArrow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.pairs import link_batches
-from surveyor.graph.formats.streams import aside, library
+from surveyor.graph.formats.streams import atomic_write, library
 from surveyor.graph.formats.text_header import ends_of
 from surveyor.graph.names import Names
 
-PAGES = b"surveyor.pages"  # in the metadata: so that pages without links survive
+PAGES = b"surveyor.pages"  # in the metadata: preserves pages without links
 ROWS = 1 << 18
 GROUP = 1 << 22
 
@@ -28,9 +28,9 @@ def read_parquet(path: Path, intake: Intake) -> None:
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
             _read(path, file, intake, pa)
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # column names need not be UTF-8
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # column names may not be UTF-8
         problem = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{path} cannot be read as Parquet: {problem}", hint="fetch or write it again") from error
+        raise InputError(f"{path} cannot be read as Parquet: {problem}", hint="download or write it again") from error
 
 
 def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
@@ -38,10 +38,10 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
     columns = [schema.names[place] for place in ends_of(schema.names) or range(min(2, len(schema.names)))]
     if len(columns) < 2 or any(schema.names.count(column) > 1 for column in columns):
         raise InputError(
-            f"{path} has fewer than two columns of different names", hint="give one with a source and a target column"
+            f"{path} has fewer than two columns with different names", hint="it needs a source and a target column"
         )
     if len(schema.names) > 2:
-        intake.note(f"{path.name}: links taken from {columns[0]} and {columns[1]}, the other columns left out")
+        intake.note(f"{path.name}: links are in {columns[0]} and {columns[1]}; the other columns are ignored")
     stated = (schema.metadata or {}).get(PAGES, b"")
     if stated.isdigit() and len(stated) < 19 and intake.wanted is None:
         intake.expect(int(stated))
@@ -72,7 +72,7 @@ def _read(path: Path, file: Any, intake: Intake, pa: Any) -> None:
 
 
 def _checked(pa: Any, array: Any) -> Any:
-    """Return an array after checking what PyArrow passes on unread: where texts end, and places in a dictionary."""
+    """Return an array after checking what PyArrow does not check: text offsets and dictionary indices."""
     if not pa.types.is_dictionary(array.type):
         array.validate(full=True)
         return array
@@ -85,7 +85,7 @@ def _checked(pa: Any, array: Any) -> Any:
 
 
 def _kind(pa: Any, kind: Any) -> str:
-    """Say whether a column holds ids or names."""
+    """Return whether a column contains ids or names."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_integer(value):
         return "ids"
@@ -97,7 +97,7 @@ def _text_tests(pa: Any) -> tuple[Any, ...]:
 
 
 def _missing(pa: Any, array: Any) -> BoolArray:
-    """Say which rows have no value, or an empty name."""
+    """Return which rows have no value or an empty name."""
     empty = np.asarray(array.is_null(), np.bool_)
     if pa.types.is_dictionary(array.type):
         known: BoolArray = _missing(pa, array.dictionary)
@@ -110,7 +110,7 @@ def _missing(pa: Any, array: Any) -> BoolArray:
 
 
 def _ends(pa: Any, array: Any) -> tuple[IntArray, Any]:
-    """Return where texts end in their bytes, and the bytes."""
+    """Return the text offsets and the bytes."""
     array = array.cast(pa.large_binary()).fill_null(b"")
     _, offsets, data = array.buffers()
     return np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1], data
@@ -127,7 +127,7 @@ def _numbers(pa: Any, array: Any) -> IntArray:
 
 
 def _texts(pa: Any, array: Any, intake: Intake) -> IntArray:
-    """Return the page id of each name; those of a dictionary that occur are looked up once each."""
+    """Return the page id of each name; each used dictionary entry is looked up once."""
     if pa.types.is_dictionary(array.type):
         places = array.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         occur = np.zeros(len(array.dictionary), np.bool_)
@@ -149,7 +149,7 @@ def write_parquet(graph: Graph, path: Path) -> None:
     kind = pa.int32() if names is None else pa.dictionary(pa.int32(), names.type)
     metadata = {PAGES: str(graph.pages).encode()} if names is None else {}
     schema = pa.schema([("source", kind), ("target", kind)], metadata=metadata)
-    with aside(path) as draft, parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+    with atomic_write(path) as draft, parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
         for pair in link_batches(graph, GROUP):
             columns = [pa.array(ids) for ids in pair]
             if names is not None:

@@ -1,4 +1,4 @@
-"""Common Crawl's ranks: a header, then one host or domain a line, best first.
+"""Common Crawl's ranks: a header, then one host or domain per line, best first.
 
     #harmonicc_pos  #harmonicc_val  #pr_pos  #pr_val  #host_rev  [#n_hosts]
 
@@ -15,12 +15,12 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray, read_only
 from surveyor.errors import InputError, UsageError
-from surveyor.graph.formats.streams import aside, packing, unpacked
+from surveyor.graph.formats.streams import atomic_write, compressed_writer, decompressed
 from surveyor.graph.names import Names
 
 HEADER = ("#harmonicc_pos", "#harmonicc_val", "#pr_pos", "#pr_val", "#host_rev", "#n_hosts")
 MISSING = "---"
-MOST = 1 << 53  # a position, or a count of hosts: whole numbers that a float holds
+MAX_EXACT = 1 << 53  # largest position or host count: exact as a float
 LONGEST = 1 << 16  # bytes of a line
 
 
@@ -40,11 +40,11 @@ class Ranks:
 
 
 def read_ranks(path: str | Path) -> Ranks:
-    """Read a ranks file, packed or not."""
+    """Read a ranks file, compressed or not."""
     path = Path(path)
     names: list[str] = []
     columns: tuple[list[float], ...] = ([], [], [], [], [])
-    with unpacked(path) as (file, _):
+    with decompressed(path) as (file, _):
         for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
             line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
             if not line or line.startswith("#"):
@@ -60,12 +60,12 @@ def read_ranks(path: str | Path) -> Ranks:
                     hint="five or six columns with tabs: harmonic position and value, PageRank's, name, hosts",
                 ) from error
     if not names:
-        raise InputError(f"{path} holds no ranks", hint="give a Common Crawl ranks file")
+        raise InputError(f"{path} contains no ranks", hint="pass a Common Crawl ranks file")
     if columns[4] and len(columns[4]) != len(names):
-        raise InputError(f"{path} has host counts in some lines only", hint="fetch the file again")
+        raise InputError(f"{path} has host counts in some lines only", hint="download the file again")
     values = [read_only(np.array(column, np.float64)) for column in columns]
-    if any((np.abs(np.nan_to_num(values[column], posinf=np.inf)) > MOST).any() for column in (0, 2, 4)):
-        raise InputError(f"{path} has a position or a count above {MOST:,}", hint="fetch the file again")
+    if any((np.abs(np.nan_to_num(values[column], posinf=np.inf)) > MAX_EXACT).any() for column in (0, 2, 4)):
+        raise InputError(f"{path} has a position or a count above {MAX_EXACT:,}", hint="download the file again")
     harmonic_position, pagerank_position, hosts = (
         read_only(np.nan_to_num(values[column]).astype(np.int64)) for column in (0, 2, 4)
     )
@@ -87,14 +87,14 @@ def write_ranks(
     harmonic: FloatArray | None = None,
     hosts: IntArray | None = None,
 ) -> None:
-    """Write a ranks file sorted by harmonic centrality, or by PageRank where there is none."""
+    """Write a ranks file sorted by harmonic centrality, or by PageRank if there is none."""
     path = Path(path)
     for values in (pagerank, harmonic, hosts):
         if values is not None and len(values) != len(names):
-            raise UsageError(f"{len(values):,} values for {len(names):,} names", hint="give one per name")
+            raise UsageError(f"got {len(values):,} values for {len(names):,} names", hint="pass one value per name")
     pagerank_position = _positions(pagerank)
     order = np.argsort(pagerank_position if harmonic is None else _positions(harmonic))
-    with aside(path) as draft, packing(draft) as write:
+    with atomic_write(path) as draft, compressed_writer(draft) as write:
         write(("\t".join(HEADER[: 5 if hosts is None else 6]) + "\n").encode())
         for position, row in enumerate(order.tolist(), 1):
             first = (MISSING, MISSING) if harmonic is None else (str(position), java_float(float(harmonic[row])))

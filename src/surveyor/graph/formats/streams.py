@@ -1,8 +1,8 @@
-"""Bytes of a file, whatever its compression, as blocks of whole lines; and files written aside.
+"""Read files of any compression as blocks of whole lines; write files atomically.
 
-Plain files are memory-mapped. Compressed ones (gzip of any number of members, Zstandard, bzip2, xz; told by
-their first bytes, not by their names) are unpacked by a thread that reads ahead. A file that ends too early
-or does not unpack is an InputError that names it.
+Plain files are memory-mapped. Compressed ones (gzip of any number of members, Zstandard, bzip2, xz; recognised by
+their first bytes, not by their names) are decompressed by a thread that reads ahead. A truncated or corrupt file
+raises an InputError that names it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from surveyor.arrays import ByteArray
 from surveyor.errors import InputError, MissingExtra, UsageError
 from surveyor.stopping import ProgressCallback, silent
 
-BLOCK = 1 << 21  # bytes of text parsed at a time: the numbers found in it still fit the caches
-LONGEST = 1 << 26  # a longer "line" is no text
+BLOCK = 1 << 21  # bytes of text parsed at a time: its numbers still fit the caches
+LONGEST = 1 << 26  # a longer "line" is not text
 HEAD = 1 << 16
-RATIO, FREE = 500, 1 << 28  # a packed file may unpack to so many times its size, or to so many bytes
+RATIO, FREE = 500, 1 << 28  # limits of decompression: multiple of the file size, or bytes
 MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
-STEP = 1 << 13  # bytes of a Zstandard file unpacked at a time: they may become 32,768 times as many
-WINDOW = 1 << 27  # bytes of memory that a Zstandard file may ask for, as the zstd command allows
+STEP = 1 << 13  # bytes of a Zstandard file decompressed at a time: they may expand 32,768 times
+WINDOW = 1 << 27  # bytes of memory that a Zstandard file may require, as in the zstd command
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 Item = TypeVar("Item")
 
 
 def library(name: str, feature: str) -> Any:
-    """Import an optional package, or say which extra brings it."""
+    """Import an optional package; if it is missing, raise an error that names the extra."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -50,7 +50,7 @@ def library(name: str, feature: str) -> Any:
 
 
 def compression(path: Path) -> str:
-    """Return gz, zst, bz2 or xz by the first bytes of a file, or nothing."""
+    """Return gz, zst, bz2 or xz by the first bytes of a file; empty if it is not compressed."""
     try:
         with path.open("rb") as file:
             start = file.read(6)
@@ -60,19 +60,19 @@ def compression(path: Path) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
-    """Say why a file cannot be opened."""
+    """Return the error for a file that cannot be opened."""
     return InputError(f"{path} cannot be read: {error.strerror or error}", hint="check the name of the file")
 
 
 @contextmanager
 def spooled(source: str | Path) -> Iterator[Path]:
-    """Give a file that can be read several times: the source, or a copy of a pipe or of `-`, removed at the end."""
+    """Yield a file that can be read several times: the source, or a temporary copy of a pipe or of `-`."""
     path = Path(source)
     if str(source) != "-" and (path.is_file() or path.is_dir() or not path.exists()):
         yield path
         return
     if str(source) != "-" and not (path.is_fifo() or path.is_socket()):
-        raise InputError(f"{path} is a device", hint="give a file, a folder or a pipe")
+        raise InputError(f"{path} is a device", hint="pass a file, a folder or a pipe")
     with tempfile.TemporaryDirectory(prefix="surveyor-") as folder:
         copy = Path(folder) / ("stdin" if str(source) == "-" else path.name)
         try:
@@ -91,17 +91,17 @@ def spooled(source: str | Path) -> Iterator[Path]:
             raise InputError(problem, hint=error.hint) from error
 
 
-def refuse_pipe(path: Path, what: str) -> None:
-    """Refuse a pipe where a file is read more than once, also when a survey is resumed."""
+def reject_pipe(path: Path, what: str) -> None:
+    """Reject a pipe where a file is read more than once, also when a survey is resumed."""
     if path.is_fifo():
         raise InputError(
-            f"{path} is a pipe, which can be read once only, and {what} are read again later",
-            hint="write them to a file, and name that",
+            f"{path} is a pipe, and {what} are read more than once",
+            hint="write them to a file and pass the file",
         )
 
 
 def plain_suffix(path: Path) -> str:
-    """Return the suffix of a file, in lower case, without that of its compression."""
+    """Return the lower-case suffix of a file, without that of its compression."""
     name = path.name.lower()
     for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
@@ -109,13 +109,13 @@ def plain_suffix(path: Path) -> str:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
-    """Open a file; give its unpacked bytes and the file itself, whose place tells the progress.
+def decompressed(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
+    """Open a file; yield the decompressed stream, and the file itself, whose position measures progress.
 
-    A pipe (`<(command)` in a shell) can be read once only, so a copy of it is opened.
+    A pipe (`<(command)` in a shell) can be read only once, so a copy of it is opened.
     """
     if path.is_fifo():
-        with spooled(path) as copy, unpacked(copy) as both:
+        with spooled(path) as copy, decompressed(copy) as both:
             yield both
         return
     kind = compression(path)
@@ -152,7 +152,7 @@ def _bounded(path: Path, stream: Any, file: BinaryIO) -> BinaryIO:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream of unpacked bytes that ends in an error where a few bytes become very many: no text of links does."""
+    """A decompressed stream that raises an error if a few bytes expand to very many, unlike any text of links."""
 
     def __init__(self, path: Path, stream: Any, file: BinaryIO) -> None:
         self._path, self._stream, self._file, self._count = path, stream, file, 0
@@ -165,14 +165,14 @@ class _Bounded(io.RawIOBase):
         self._count += count
         if self._count > max(FREE, RATIO * self._file.tell()):
             raise InputError(
-                f"{self._path} unpacks to more than {RATIO} times its size",
-                hint="it is probably made to fill memory; if it is a graph, unpack it first",
+                f"{self._path} expands to more than {RATIO} times its size",
+                hint="it is probably a decompression bomb; if it is a graph, decompress it first",
             )
         return count
 
 
 class _Zstandard(io.RawIOBase):
-    """Zstandard frames, one after another; unlike the package's own reader it refuses a truncated one."""
+    """A sequence of Zstandard frames; unlike the reader of the package it rejects a truncated frame."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._zstandard = library("zstandard", "reading .zst files")
@@ -203,8 +203,8 @@ class _Zstandard(io.RawIOBase):
 
 
 def head(path: Path, size: int = HEAD) -> bytes:
-    """Return the first bytes of a file, unpacked."""
-    with unpacked(path) as (stream, _):
+    """Return the first bytes of a file, decompressed."""
+    with decompressed(path) as (stream, _):
         text: bytes = stream.read(size)
     return text
 
@@ -239,7 +239,7 @@ def _mapped_lines(path: Path, skip: int, progress: ProgressCallback) -> Iterator
 
 def _unpacked_lines(path: Path, skip: int, progress: ProgressCallback) -> Iterator[ByteArray]:
     total = path.stat().st_size
-    with unpacked(path) as (stream, file):
+    with decompressed(path) as (stream, file):
         stream.read(skip)
         rest = b""
         while True:
@@ -261,7 +261,9 @@ def _unpacked_lines(path: Path, skip: int, progress: ProgressCallback) -> Iterat
 
 def _check_length(path: Path, size: int) -> None:
     if size > LONGEST:
-        raise InputError(f"{path} has a line of more than {LONGEST >> 20} MB", hint="it is probably no text of links")
+        raise InputError(
+            f"{path} has a line of more than {LONGEST >> 20} MB", hint="it is probably not a text of links"
+        )
 
 
 def _ended(block: ByteArray) -> ByteArray:
@@ -269,7 +271,7 @@ def _ended(block: ByteArray) -> ByteArray:
 
 
 def _ahead(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
-    """Let a thread work out the next few items while one is used."""
+    """Compute the next few items in a thread while one is used."""
     done = object()
     with ThreadPoolExecutor(1) as pool:
         waiting = [pool.submit(next, items, done) for _ in range(depth)]
@@ -279,9 +281,11 @@ def _ahead(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """Give a draft beside a file that takes its place when the block ends well and vanishes when not."""
-    draft = path.with_name(f".draft-{secrets.token_hex(8)}-{path.name}")  # a name at which no link can wait
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a draft that replaces the file on success and is removed on failure."""
+    draft = path.with_name(
+        f".draft-{secrets.token_hex(8)}-{path.name}"
+    )  # unpredictable: no symbolic link can be placed there
     try:
         yield draft
         draft.replace(path)
@@ -294,8 +298,8 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def packing(path: Path) -> Iterator[Callable[[Any], object]]:
-    """Open a file for writing, packed as its suffix says; give the function that writes."""
+def compressed_writer(path: Path) -> Iterator[Callable[[Any], object]]:
+    """Open a file for writing, compressed according to its suffix; yield the write function."""
     if path.suffix == ".gz":
         igzip: Any = importlib.import_module("isal.igzip")
         opened: Any = igzip.open(path, "wb")

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.folder import describe, open_folder
-from surveyor.graph.formats.streams import aside
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.link_counts import Ids
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BinomialCount, Reputation, Resources
@@ -112,7 +112,7 @@ def streamed_supporters(
     while True:
         _check_disk(out, 4 * domains)
         _check_memory(current, description["links"], resources.memory)
-        with aside(out) as draft:
+        with atomic_write(out) as draft:
             sampled = _count(folder, current, rng, draft, resources)
         method = {"p": current, "depth": 2, "rng": rng, "sampled": sampled, "mode": "streamed"}
         counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
