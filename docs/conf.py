@@ -40,7 +40,7 @@ html_theme_options: dict[str, Any] = {"top_of_page_buttons": []}
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LINKED_PAGE = re.compile(r"^- \[[^]]+\]\(([^)]+)\.md\)", re.MULTILINE)
 API_BLOCK = re.compile(r"^```api\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PARAMETER = re.compile(r"^([a-z_*][\w, *]*) : (.* .* .*)$", re.MULTILINE)
+PARAMETER = re.compile(r"^( *)([a-z_*][\w, *]*) : (.* .* .*)$", re.MULTILINE)
 FIELD_COMMENT = re.compile(r"^(    [a-z]\w*: [^#\n]+)  # (?!noqa|type:)", re.MULTILINE)
 
 
@@ -87,7 +87,7 @@ def adapt_docstring(_app: Sphinx, kind: str, _name: str, _item: Any, _options: A
         lines.insert(0, "")  # else the words before a colon would be its type
     if "----------" in lines:
         text = "\n".join(lines)
-        lines[:] = PARAMETER.sub(r"\1\n    \2", text).split("\n")
+        lines[:] = PARAMETER.sub(r"\1\2\n\1    \3", text).split("\n")
 
 
 def add_index(app: Sphinx, error: Exception | None) -> None:
