@@ -291,7 +291,7 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
     assert "--budget flat:4" in first.err
     status = Said(capsys, "status", "a.survey")
     assert "budget" in next(line for line in status.out.splitlines() if line.startswith("blocked"))
-    assert "2 of a domain" in status.out
+    assert "2 per domain" in status.out
     assert "--budget flat:4" in status.err
     assert Said(capsys, "status", "a.survey", "--json").json()["blocked"][0]["reason"] == "budget"
     table = Said(capsys, "domains", "a.survey", "--budget", "star:3-9@4", "--top", "4", "--csv").out

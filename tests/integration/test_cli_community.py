@@ -286,7 +286,7 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
     assert "pages fetched into c.survey" in Path("r.html").read_text("utf-8")
     replayed = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--json", "--extra", "8").json()
     assert replayed["requested"] == 8
-    whole = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--start", "all", "--json").json()
+    whole = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--known", "all", "--json").json()
     assert whole["requested"] == 0
     assert whole["local_pages"] >= 30  # pages of the host may have been fetched, too
     json.dumps(whole, allow_nan=False)

@@ -70,12 +70,12 @@ def test_next_steps_give_the_same_numbers(capsys: pytest.CaptureFixture[str], tm
 
 def test_next_steps_of_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), site(), scope="any")
-    words = ["community", "s.survey", "--local", "host:a.example", "--start", "all", "--replay"]
+    words = ["community", "s.survey", "--local", "host:a.example", "--known", "all", "--replay"]
     said = Said(capsys, *words)
     assert (said.code, "ignored" in said.err) == (0, False)
     assert suggested(said)["--save"] == [*words, "--save", "global.csv"]
     late = Said(capsys, *words, "--extra", "5", "--rounds", "2")
-    assert "! --extra, --rounds ignored: a replay with --start all requests no page" in late.err
+    assert "! --extra, --rounds ignored: a replay with --known all requests no page" in late.err
     assert late.out == said.out
 
 
@@ -128,7 +128,7 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
     assert said.code == 0
     assert f"{told}; the estimate uses 1 page outside known before\n" in said.err
     assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in said.out
-    lone = Said(capsys, *words, "--out", "local.survey", "--start", "local")
+    lone = Said(capsys, *words, "--out", "local.survey", "--known", "local")
     assert lone.code == 3
     assert f"{told}\n" in lone.err
 
@@ -138,12 +138,12 @@ def test_ignored_options_of_an_existing_community(served: EmbeddedWeb, capsys: p
     words = ["community", "s.survey", "--local", "host:a.example", *polite(served), "--out"]
     less, start = (
         "! --extra 0 ignored: 1 page was requested before\n",
-        "! --start local ignored",
+        "! --known local ignored",
     )
     first = Said(capsys, *words, "all.survey", "--extra", "1")
-    again = Said(capsys, *words, "all.survey", "--extra", "0", "--start", "local")
+    again = Said(capsys, *words, "all.survey", "--extra", "0", "--known", "local")
     assert (less in first.err, less in again.err, start in again.err) == (False, True, True)
     assert again.out == first.out
     for _ in range(2):  # unchanged options
-        same = Said(capsys, *words, "local.survey", "--start", "local", "--extra", "1")
+        same = Said(capsys, *words, "local.survey", "--known", "local", "--extra", "1")
         assert "ignored" not in same.err

@@ -128,7 +128,7 @@ def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[st
         (["show", "nowhere.survey"], 4, "nowhere.survey does not exist"),
         (["show", "a.survey", "--delay", "2"], 2, "--delay cannot be combined with a survey."),
         (["show", "--delya", "2"], 2, "No option --delya. Did you mean --delay?"),
-        (["shwo"], 2, "No command shwo. Did you mean show?"),
+        (["shwo"], 2, "There is no command shwo. Did you mean show?"),
         (["list", "all"], 2, "unexpected extra argument"),
     ],
 )

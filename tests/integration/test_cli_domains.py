@@ -262,7 +262,7 @@ def test_order_confidence_of_two_domains(capsys: pytest.CaptureFixture[str], pat
 
 
 def test_levels(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
-    result = Said(capsys, "domains", path, "--score", "supp", "--depth", "1", "--top", "3", "--json").json()
+    result = Said(capsys, "domains", path, "--score", "supp", "--supporter-depth", "1", "--top", "3", "--json").json()
     degrees = web.graph.in_links.degrees()
     assert [row["score"] for row in result["domains"]] == sorted(degrees.tolist(), reverse=True)[:3]
 

@@ -28,17 +28,17 @@ from surveyor.graph.csr import Graph
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["rnak"], "No command rnak. Did you mean rank?"),
-        (["graph", "bild"], "No command bild. Did you mean build?"),
-        (["nonsense"], "There are crawl, status, graph, rank"),
+        (["rnak"], "There is no command rnak. Did you mean rank?"),
+        (["graph", "bild"], "There is no command bild. Did you mean build?"),
+        (["nonsense"], "Commands: crawl, status, graph, rank"),
         (["rank", "x", "--tolerence", "1"], "Did you mean --tolerance?"),
         (["rank"], "Missing argument"),
         (["rank", "x", "--json", "--csv"], "exclude each other"),
-        (["graph", "build", "a", "b", "--memory", "much"], "not an amount"),
+        (["graph", "build", "a", "b", "--memory", "much"], "must be an amount"),
         (["rank", "no/such/file"], "no/such/file"),
-        (["rank", "x", "--tolerance", "5"], "not below 2"),
-        (["demo", "--rng", "-1"], "-1 is below 0"),
-        (["graph", "build", "synthetic:small", "x", "--rng", "-1"], "-1 is below 0"),
+        (["rank", "x", "--tolerance", "5"], "must be below 2"),
+        (["demo", "--rng", "-1"], "must be at least 0, got -1"),
+        (["graph", "build", "synthetic:small", "x", "--rng", "-1"], "must be at least 0, got -1"),
     ],
 )
 def test_wrong_usage(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_what_is_not_utf8_gets_bars_of_ascii(empty: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["status"], ["status", "--scope"], ["top"], ["top", "--blocked"], ["rank"], ["report"], ["sql"],
+        ["status"], ["status", "--by-scope"], ["top"], ["top", "--blocked"], ["rank"], ["report"], ["sql"],
         ["config", "show"], ["top", "-n", str(10**30)],
     ],
 )  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from console import LINKS, Said, process
+from surveyor.cli.options import STRATEGIES
 from surveyor.cli.reference import HEAD
-from surveyor.cli.simulate import NAMES, STRATEGIES
+from surveyor.cli.simulate import DEFAULT_STRATEGIES
 from surveyor.crawler import strategies
 from surveyor.crawler.strategies.strategy import name_of
 from surveyor.graph.csr import Graph
@@ -50,7 +51,7 @@ def test_a_race_is_printed(folder: str, capsys: pytest.CaptureFixture[str]) -> N
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert lines[1].split()[-2:] == ["µs/page", "strategy"]
-    assert [line.split()[-1] for line in lines[2:7]] == [*names(STRATEGIES), "order"]
+    assert [line.split()[-1] for line in lines[2:7]] == [*names(DEFAULT_STRATEGIES), "order"]
     assert "times the fetches of the best possible order" in said.out
     assert "5 pages, 6 links" in said.out
     assert "relative to the seeds, the damping and the links as fetched" in said.out
@@ -77,7 +78,7 @@ def test_a_race_as_json_is_documented(folder: str, capsys: pytest.CaptureFixture
 def test_a_race_as_csv(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "simulate", folder, *FROM_HOME, "--csv")
     rows = list(csv.DictReader(io.StringIO(said.out)))
-    assert [row["strategy"] for row in rows] == [*names(STRATEGIES), "optimal"]
+    assert [row["strategy"] for row in rows] == [*names(DEFAULT_STRATEGIES), "optimal"]
     assert int(rows[0]["guaranteed_50"]) >= int(rows[0]["true_50"]) >= int(rows[-1]["true_50"])
 
 
@@ -108,7 +109,7 @@ def test_the_first_rule_reached_stops_the_crawl(web: str, capsys: pytest.Capture
 
 
 def test_a_goal_out_of_reach_ends_with_3(web: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["simulate", web, "--seed", "#0", "--strategies", "breadth,rankmass", "--blocked", "1.example"]
+    words = ["simulate", web, "--seed", "#0", "--strategies", "breadth,rankmass", "--block", "1.example"]
     said = Said(capsys, *words)
     assert said.code == 3, said.err
     for name in names("breadth,rankmass"):
@@ -160,9 +161,9 @@ def test_a_file_of_links_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--change-rate", "-1"], "-1"),
         (["--gone", "nan"], "nan"),
         (["--damping", "1.5"], "1.5"),
-        (["--batch", "0"], "0 is below 1"),
-        (["--budget", "0"], "0 is below 1"),
-        (["--rng", "-1"], "-1 is below 0"),
+        (["--batch", "0"], "must be at least 1, got 0"),
+        (["--budget", "0"], "must be at least 1, got 0"),
+        (["--rng", "-1"], "must be at least 0, got -1"),
         (["--report", "none/race.html"], "there is no folder none"),
         (["--out", "."], "is a folder"),
     ],
@@ -192,8 +193,8 @@ def test_a_report_and_a_file_are_written(
 
 
 def test_strategies_offered_are_those_of_the_library() -> None:
-    assert set(NAMES) == set(strategies.NAMES)
-    assert set(STRATEGIES.split(",")) <= set(NAMES)
+    assert set(STRATEGIES) == set(strategies.NAMES)
+    assert set(DEFAULT_STRATEGIES.split(",")) <= set(STRATEGIES)
 
 
 def test_help_imports_nothing_heavy() -> None:

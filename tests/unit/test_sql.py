@@ -212,11 +212,11 @@ def test_command(survey: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     query = "select url, position from pages join ranks using (page) order by position"
     shown = Said(capsys, "sql", str(survey), query, "-n", "2")
     assert shown.out.count("\n") == 3
-    assert "There are more rows: these are the first 2." in shown.err
+    assert "These are the first 2 rows" in shown.err
     told = Said(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
     assert (told["columns"], len(told["rows"])) == (["url", "position"], 6)
     csv = Said(capsys, "sql", str(survey), query, "--csv")
     assert csv.out.splitlines()[:2] == ["url,position", f"{HOME},1"]
-    assert Said(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "No row.\n"
+    assert Said(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "The result is empty.\n"
     assert Said(capsys, "sql", "nowhere.survey").code == 4
     assert Said(capsys, "sql", str(survey), "select").code == 2

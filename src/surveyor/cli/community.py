@@ -95,7 +95,7 @@ class Request:
             "--rounds": chosen.rounds,
             "--estimator": None if chosen.estimator == "auto" else chosen.estimator,
             "--until": f"stable={chosen.stable!r}" if chosen.stable else None,
-            "--start": chosen.start,
+            "--known": chosen.start,
             "--back-links": chosen.back_links,
             "--out": chosen.out,
             "--damping": chosen.damping,
@@ -161,7 +161,8 @@ class Estimated:
     help="Stop when three consecutive rounds change the ranks by less than X (L1).",
 )
 @click.option(
-    "--start",
+    "--known",
+    "start",
     type=click.Choice(("all", "local")),
     help="Pages of a survey known at the start: all fetched pages, or the local ones.  [all; for a replay, local]",
 )
@@ -346,7 +347,7 @@ def _of_replay(output: Output, request: Request) -> Estimated:
     if chosen.start == "all":
         given = {"extra": chosen.extra, "select": chosen.select, "rounds": chosen.rounds, "until": chosen.stable}
         if unused := ", ".join(f"--{name}" for name, value in given.items() if value):
-            output.warn(f"{unused} ignored: a replay with --start all requests no page")
+            output.warn(f"{unused} ignored: a replay with --known all requests no page")
     with Survey(request.source) as survey:
         if request.explain is not None:
             _check_replayed_page(survey, rule, request.explain)
@@ -468,7 +469,7 @@ def _ignored(survey: CommunitySurvey, chosen: CommunityOptions) -> list[str]:
         warnings.append(f"--extra {chosen.extra} ignored: {counted(survey.requested, 'page')} {verb} requested before")
     if chosen.start == "local" and record.fetched > record.local:
         warnings.append(
-            f"--start local ignored: {survey.folder.folder} was created with --start all; choose another --out"
+            f"--known local ignored: {survey.folder.folder} was created with --known all; choose another --out"
         )
     return warnings
 

@@ -1,4 +1,4 @@
-"""`surveyor completion`: the script that teaches a shell our commands and options."""
+"""`surveyor completion`: the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def command(shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)
-    assert script is not None, "click knows the three shells"  # noqa: S101
+    assert script is not None, "click supports the three shells"  # noqa: S101
     sys.stdout.write(script(surveyor, {}, "surveyor", "_SURVEYOR_COMPLETE").source() + "\n")

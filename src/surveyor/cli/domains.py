@@ -90,8 +90,8 @@ class Options:
             raise UsageError("--compare needs the sample of tse", hint="add tse to --score")
         if self.depth != 2 and (others := [name for name in self.score if name not in WITH_DEPTH]):
             raise UsageError(
-                f"--depth must be 2 with --score {others[0]}, got {self.depth}",
-                hint=f"with --depth, choose --score {', '.join(WITH_DEPTH)}",
+                f"--supporter-depth must be 2 with --score {others[0]}, got {self.depth}",
+                hint=f"with --supporter-depth, choose --score {', '.join(WITH_DEPTH)}",
             )
         if self.p is not None:
             check_p(self.p)
@@ -145,7 +145,8 @@ class Options:
     "--p", type=options.Share(), metavar="P", help="Sampling probability of tse, in (0, 1].  [chosen for --error]"
 )
 @click.option(
-    "--depth",
+    "--supporter-depth",
+    "depth",
     type=options.Whole(1),
     default=2,
     show_default=True,

@@ -1,4 +1,4 @@
-"""`surveyor export`: a survey for other programs."""
+"""`surveyor export`: write a survey in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     "--format",
     type=click.Choice(FORMATS),
     metavar="NAME",
-    help="parquet, csv, jsonl, gexf, graphml or warc.  [by the ending; a folder is parquet]",
+    help="Output format: parquet, csv, jsonl, gexf, graphml, warc.  [by the suffix; parquet for a folder]",
 )
 @click.option(
     "--table",
     type=click.Choice(TABLES),
     default="pages",
     show_default=True,
-    help="For a file of Parquet, CSV or JSON lines; pages come with their ranks.",
+    help="Table in a Parquet, CSV or JSON lines file; pages include their ranks.",
 )
 @click.option(
     "--top",
     "-n",
     type=options.Whole(1),
     metavar="N",
-    help="Only the best N pages, or hosts of a graph.  [all; 500 in a graph]",
+    help="Number of top pages, or of hosts in a graph, to write.  [all; 500 in a graph]",
 )
 @click.option(
     "--level",
     type=click.Choice(("pages", "hosts")),
     default="pages",
     show_default=True,
-    help="What the nodes of a graph are.",
+    help="Nodes of a graph.",
 )
-@click.option("--raw", is_flag=True, help="CSV: leave text that a spreadsheet would take for a formula as it is.")
-@click.option("--replace", is_flag=True, help="Write over what exists.")  # fmt: skip
+@click.option("--raw", is_flag=True, help="CSV: do not escape text that spreadsheets would treat as a formula.")
+@click.option("--replace", is_flag=True, help="Overwrite existing files.")
 def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
-    """Write SURVEY for other programs.
+    """Write SURVEY in a format of other programs.
 
-    parquet, csv and jsonl hold tables, as `surveyor sql` has them (a folder of Parquet files holds five). gexf and
-    graphml hold the best pages or hosts and the links between them, to be drawn. warc is an index (CDXJ) of where in
-    the WARC files of the survey the record of each page lies.
+    parquet, csv and jsonl contain tables, as in `surveyor sql` (a folder of Parquet files contains five). gexf and
+    graphml contain the top pages or hosts and the links between them, for drawing. warc is a CDXJ index of the WARC
+    files of the survey.
     """
     from surveyor.report.numbers import size
     from surveyor.survey.export import export
@@ -67,10 +67,9 @@ def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
     with Survey(survey) as opened, output.timed() as seconds:
         paths = export(opened, out, **settings)
     sizes = {str(path): path.stat().st_size for path in paths}
-    output.object("export", {
-        "survey": survey, "files": [{"path": path, "bytes": taken} for path, taken in sizes.items()],
-        "seconds": round(seconds[0], 3),
-    })  # fmt: skip
-    output.summary({"written": "", **{f"  {path}": size(taken) for path, taken in sizes.items()}} if len(sizes) > 1
-                   else {"written": f"{paths[0]}, {size(sizes[str(paths[0])])}"})  # fmt: skip
+    files = [{"path": path, "bytes": bytes_} for path, bytes_ in sizes.items()]
+    output.object("export", {"survey": survey, "files": files, "seconds": round(seconds[0], 3)})
+    listed = {f"  {path}": size(bytes_) for path, bytes_ in sizes.items()}
+    first = {"written": f"{paths[0]}, {size(sizes[str(paths[0])])}"}
+    output.summary({"written": "", **listed} if len(sizes) > 1 else first)
     return 0

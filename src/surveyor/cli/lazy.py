@@ -1,4 +1,4 @@
-"""The commands by name. A command's module is imported when it runs, so that `--help` is instant."""
+"""The commands by name; the module of a command is imported when it runs, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surveyor import __version__
 
 Table = dict[str, tuple[str, str]]  # name -> (module or module:function, one line of help)
 
-GROUPS: dict[str, Table] = {  # commands that have commands
+GROUPS: dict[str, Table] = {  # commands with subcommands
     "graph": {
         "build": ("graph:build", "Build a graph folder from a file of links, a survey or a synthetic web."),
         "info": ("graph:info", "Show pages, links, degrees, size and source of a graph."),
@@ -37,31 +37,31 @@ GROUPS: dict[str, Table] = {  # commands that have commands
 }
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
-    "status": ("status", "Say how much of what matters a survey holds; `surveyor SURVEY` does the same."),
+    "status": ("status", "Show the coverage of a survey; `surveyor SURVEY` does the same."),
     "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
-    "top": ("top", "List the best pages."),
-    "domains": ("domains", "List the domains that deserve trust, and how many pages each may take."),
+    "top": ("top", "List the top pages."),
+    "domains": ("domains", "Rank domains by reputation, and assign page budgets."),
     "community": ("community", "Estimate the global rank of local pages from few pages around them."),
     "sample": ("sample", "Sample the pages on a topic by random walks, and estimate shares and means over them."),
     "topic": ("", "Train and test topic classifiers for samples."),
-    "explain": ("explain", "Show where the score of a page comes from."),
-    "report": ("report", "Write a survey as one HTML file, to keep or to send."),
+    "explain": ("explain", "Show the links that the score of a page comes from, or the status of a URL."),
+    "report": ("report", "Write the report of a survey as one HTML file."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),
-    "diff": ("diff", "Say what changed between two surveys."),
-    "export": ("export", "Write a survey for other programs: Parquet, CSV, JSON lines, GEXF, GraphML, CDXJ."),
-    "try": ("try_page", "Look at one page as a crawl would, without a crawl."),
-    "simulate": ("simulate", "Race crawling strategies over a known graph."),
-    "demo": ("demo", "Crawl a small web on this machine, be killed, go on, compare with the truth."),
+    "diff": ("diff", "Show the differences between two surveys."),
+    "export": ("export", "Export a survey as Parquet, CSV, JSON lines, GEXF, GraphML or CDXJ."),
+    "try": ("try_page", "Preview how a crawl would fetch one page."),
+    "simulate": ("simulate", "Compare crawl strategies on a known graph."),
+    "demo": ("demo", "Crawl a synthetic web on this machine, kill and resume it, compare with the ground truth."),
     "init": ("init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
-    "config": ("", "Show settings, and where each came from."),
-    "doctor": ("doctor", "Check this installation."),
+    "config": ("", "Show settings and their origins."),
+    "doctor": ("doctor", "Check the installation, or the integrity of a survey or graph."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and help line, and imports one when it runs."""
+    """A group with names and help lines of its commands, which are imported when they run."""
 
     def __init__(self, table: Table, **settings: Any) -> None:
         super().__init__(**settings)
@@ -84,13 +84,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may be meant."""
+        """Find the command, or raise UsageError with the most similar one."""
         if self.table is COMMANDS and (meant := implied_command(args[0])):
             args = [meant, *args]
         if args[0] not in self.table and not args[0].startswith("-"):
             near = get_close_matches(args[0], self.table, 1)
-            guess = f" Did you mean {near[0]}?" if near else f" There are {', '.join(self.table)}."
-            raise click.UsageError(f"No command {args[0]}.{guess}", ctx)
+            guess = f" Did you mean {near[0]}?" if near else f" Commands: {', '.join(self.table)}."
+            raise click.UsageError(f"There is no command {args[0]}.{guess}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -99,7 +99,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a reader that has seen enough (`| head`) ends it in silence."""
+        """Run a command; end silently if stdout is closed (`| head`)."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -124,7 +124,7 @@ def implied_command(word: str) -> str:
 
 
 def group(name: str) -> LazyGroup:
-    """Make a command that has commands."""
+    """Return a command with subcommands."""
     return LazyGroup(
         GROUPS[name],
         name=name,
@@ -150,8 +150,8 @@ surveyor = LazyGroup(
     context_settings=SETTINGS,
     no_args_is_help=False,
     invoke_without_command=True,
-    help="Crawl the part of the web that matters, know how much of it you have, and rank it.",
-    epilog="Try it: surveyor demo. A URL alone is crawled, a survey alone is looked at.",
+    help="Crawl the web in order of importance with certified coverage, rank it, sample it.",
+    epilog="Try it: surveyor demo. `surveyor URL` crawls, `surveyor SURVEY` shows the status.",
 )
 surveyor.callback = _help_when_alone
 click.version_option(__version__, prog_name="surveyor", message="%(prog)s %(version)s")(surveyor)

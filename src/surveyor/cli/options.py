@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from surveyor.cli.lazy import SETTINGS
 from surveyor.cli.output import Mode, Output
@@ -30,6 +31,28 @@ FORMATS = (
     "bvgraph",
 )
 
+#: Names of the strategies, repeated here for the same reason; a test compares them with the library.
+STRATEGIES = (
+    "breadth",
+    "rankmass",
+    "windowed",
+    "opic",
+    "adaptive",
+    "tracking",
+    "cho",
+    "outlinks",
+    "random",
+    "complement",
+    "flow",
+    "rounds",
+)
+#: Values of settings that are text: all of them for `scope`, examples for the others.
+SETTING_VALUES = {
+    "scope": ("host", "domain", "prefix", "any"),
+    "strategy": STRATEGIES,
+    "until": ("coverage=0.95", "pages=5000", "requests=10000", "minutes=60", "bytes=1GB"),
+    "budget": ("500", "star:10-10000@10000"),
+}
 DANGLING = ("teleport", "uniform")
 SHARED = ("json", "csv", "quiet", "verbose", "log_json", "no_color", "debug")
 CSV = click.option("--csv", is_flag=True, help="Print the table as CSV.")
@@ -64,6 +87,19 @@ class Whole(click.ParamType[int]):
         if number < self.at_least:
             self.fail(f"must be at least {self.at_least}, got {number}.", param, ctx)
         return number
+
+
+class Suggested(click.ParamType[str]):
+    """Free text with suggested values, which help lists and completion offers."""
+
+    name = "text"
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the suggested values with this prefix."""
+        return [CompletionItem(value) for value in self.values if value.startswith(incomplete)]
 
 
 class Amount(click.ParamType[int]):

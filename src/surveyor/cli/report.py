@@ -1,4 +1,4 @@
-"""`surveyor report`: a survey as one HTML file, to keep or to send."""
+"""`surveyor report`: write the report of a survey as one HTML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surveyor.cli.suggestions import current_command
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
 
-PATIENCE = 20_000  # visits that are gone over in a few seconds
+MANY_VISITS = 20_000  # processed in a few seconds
 
 
 @options.command(
@@ -22,13 +22,12 @@ PATIENCE = 20_000  # visits that are gone over in a few seconds
     "surveyor report docs.example.org.survey --out report.html --json",
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--out", type=click.Path(), metavar="FILE", help="Where to write it.  [report.html in the survey]")
-@click.option("--open", "show", is_flag=True, help="Show it in the browser.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="HTML file to write.  [report.html in the survey]")
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
-    """Write SURVEY as one HTML file: coverage, best pages, hosts, what could not be read, and how it was made.
+    """Write the report of SURVEY as one HTML file: coverage, top pages, hosts, blocked pages, settings.
 
-    The file needs no network and no script, prints well, and stays small however large the survey is. A crawl may
-    be going on meanwhile.
+    The file needs no network and no scripts, prints well, and its size is bounded. It can be written during a crawl.
     """
     from surveyor.cli.crawl import headline
     from surveyor.report.accounts import interval
@@ -37,19 +36,19 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
-        if opened.visits > PATIENCE:
-            output.info(f"going over {counted(opened.visits, 'visit')}, which takes a while")
+        if opened.visits > MANY_VISITS:
+            output.info(f"processing {counted(opened.visits, 'visit')}, which takes a while")
         path = write_report(opened, Path(out) if out is not None else None)
-        told = {**headline(opened), "report": str(path), "bytes": path.stat().st_size, "plots": can_plot()}
-        output.object("report", told)
-        output.line(f"{path}   {size(told['bytes'])}")
-        output.info(f"{counted(opened.pages_fetched, 'page')} read, {interval(opened.coverage)}.")
+        fields = {**headline(opened), "report": str(path), "bytes": path.stat().st_size, "plots": can_plot()}
+        output.object("report", fields)
+        output.line(f"{path}   {size(fields['bytes'])}")
+        output.info(f"{counted(opened.pages_fetched, 'page')} fetched, {interval(opened.coverage)}.")
         if not can_plot():
             output.info(NO_PLOTS)
         if show:
             _show(output, path)
         else:
-            output.next_steps({"look at it": current_command("--open")})
+            output.next_steps({"open it": current_command("--open")})
     return 0
 
 
@@ -57,4 +56,4 @@ def _show(output: Output, path: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(path.absolute().as_uri()):
-        output.warn(f"there is no browser here; open {path.absolute()} in one")
+        output.warn(f"no browser found; open {path.absolute()} in one")

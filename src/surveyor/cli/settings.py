@@ -45,8 +45,12 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
     shown = f"  [{default:g}]" if isinstance(default, int | float) else f"  [{default}]" if default else ""
     types = {config.WHOLE: int, config.PERHAPS: int, config.NUMBER: float, config.SECONDS: float}
     many = kind in (config.LIST, config.RULES)
+    values = options.SETTING_VALUES.get(name, ())
+    kind_of_value: Any = options.Suggested(*values) if values else types.get(kind, str)
+    if values and not all(value.partition(":")[0] in about for value in values):
+        about = f"{about} {'Values' if name == 'strategy' else 'Examples'}: {', '.join(values)}."
     return click.option(
-        flag, name, type=types.get(kind, str), default=None, multiple=many, help=about + shown,
+        flag, name, type=kind_of_value, default=None, multiple=many, help=about + shown,
         metavar={int: "N", float: "X"}.get(types.get(kind, str), "RULE" if kind is config.RULES else "TEXT"),
     )  # fmt: skip
 

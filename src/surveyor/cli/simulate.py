@@ -21,22 +21,7 @@ if TYPE_CHECKING:
     from surveyor.simulation.race import Race
     from surveyor.simulation.scenario import SimulationOptions
 
-#: Names of the strategies, kept here so that help needs no import; a test compares them with the library.
-NAMES = (
-    "breadth",
-    "rankmass",
-    "windowed",
-    "opic",
-    "adaptive",
-    "tracking",
-    "cho",
-    "outlinks",
-    "random",
-    "complement",
-    "flow",
-    "rounds",
-)
-STRATEGIES = "breadth,rankmass,windowed,opic"
+DEFAULT_STRATEGIES = "breadth,rankmass,windowed,opic"
 NOT_REACHED = 3  # the exit code
 SHARE = click.FloatRange(0, 1, max_open=True)
 
@@ -74,10 +59,10 @@ class SimulateOptions:
 crawl_options = options.stacked(
     click.option(
         "--strategies",
-        default=STRATEGIES,
+        default=DEFAULT_STRATEGIES,
         show_default=True,
         metavar="LIST",
-        help=f"Strategies, separated by commas: {', '.join(NAMES)}, or module:Class for your own.",
+        help=f"Strategies, separated by commas: {', '.join(options.STRATEGIES)}, or module:Class for your own.",
     ),
     click.option(
         "--until",
@@ -107,7 +92,9 @@ web_options = options.stacked(
     click.option(
         "--gone", type=SHARE, default=0.0, show_default=True, metavar="SHARE", help="Share of the pages that are gone."
     ),
-    click.option("--blocked", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."),
+    click.option(
+        "--block", "blocked", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."
+    ),
     click.option("--budget", type=options.Whole(1), metavar="N", help="Maximum number of pages per host.  [no limit]"),
     click.option(
         "--change-rate",
@@ -186,7 +173,9 @@ def chosen(names: str) -> list[Strategy]:
 
     words = dict.fromkeys(word.strip() for word in names.split(",") if word.strip())
     if not words:
-        raise UsageError(f"--strategies must name a strategy, got {names!r}", hint=f"choose from {', '.join(NAMES)}")
+        raise UsageError(
+            f"--strategies must name a strategy, got {names!r}", hint=f"choose from {', '.join(options.STRATEGIES)}"
+        )
     return [by_name(word) for word in words]
 
 

@@ -1,4 +1,4 @@
-"""`surveyor sql`: questions to a survey."""
+"""`surveyor sql`: SQL queries over a survey."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by
 @options.command("sql", table=True, epilog=f'\b\nsurveyor sql my.survey "{EXAMPLE}"\nsurveyor sql my.survey')
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
 @click.argument("query", default="", metavar="[QUERY]")
-@options.top(40, "Rows to show on the screen; --json and --csv give all.")
-@click.option(
-    "--seconds", type=float, default=60.0, show_default=True, metavar="S", help="Time that the query may take."
-)
-@click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="What answers.  [DuckDB if it is installed]")
+@options.top(40, "Rows to print; --json and --csv print all.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, metavar="S", help="Time limit of the query.")
+@click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="SQL engine.  [duckdb if installed]")
 def command(output: Output, *, survey: str, query: str, top: int, seconds: float, engine: Any) -> int:
-    """Answer QUERY, one SELECT over the tables of SURVEY; without one, list the tables. `-` reads it from stdin.
+    """Run QUERY, one SELECT over the tables of SURVEY; without QUERY, list the tables. `-` reads it from stdin.
 
-    Nothing can be written, and nothing but the survey can be read: no files, no network, no extensions.
+    The query cannot write, and can read nothing but the survey: no files, no network, no extensions.
     """
     text = sys.stdin.read() if query == "-" and not sys.stdin.isatty() else query.removeprefix("-")
     if not text.strip():
@@ -37,15 +35,13 @@ def command(output: Output, *, survey: str, query: str, top: int, seconds: float
 
     with Survey(survey) as opened:
         found = opened.sql(text, seconds=seconds, engine=engine, limit=top if output.mode == "text" else None)
-    output.object("sql", {
-        "survey": survey, "engine": found.engine, "columns": list(found.columns), "rows": found.rows,
-        "seconds": round(found.seconds, 4),
-    })  # fmt: skip
+    fields = {"engine": found.engine, "columns": list(found.columns), "rows": found.rows}
+    output.object("sql", {"survey": survey, **fields, "seconds": round(found.seconds, 4)})
     output.table(query_table(found))
     if not found.rows:
-        output.info("No row.")
+        output.info("The result is empty.")
     if found.more:
-        output.info(f"There are more rows: these are the first {top}. -n shows more, --csv and --json give all.")
+        output.info(f"These are the first {top} rows; -n prints more, --csv and --json print all.")
     return 0
 
 
@@ -55,8 +51,8 @@ def show_tables(output: Output, survey: str) -> int:
     from surveyor.store.directory import SurveyFolder
     from surveyor.survey.tables import TABLES
 
-    SurveyFolder.open(Path(survey), write=False).close()  # the tables of what is no survey would be a riddle
+    SurveyFolder.open(Path(survey), write=False).close()  # raises if it is not a survey
     output.object("sql", {"survey": survey, "tables": {name: list(columns) for name, columns in TABLES.items()}})
     output.table(tables_table(TABLES))
-    output.next_steps({"the hosts that matter": ["surveyor", "sql", survey, EXAMPLE]})
+    output.next_steps({"most important hosts": ["surveyor", "sql", survey, EXAMPLE]})
     return 0

@@ -1,4 +1,4 @@
-"""`surveyor status`, or just `surveyor SURVEY`: how much of what matters is there."""
+"""`surveyor status`, or `surveyor SURVEY`: coverage, accounts of importance and counts of a survey."""
 
 from __future__ import annotations
 
@@ -12,91 +12,114 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surveyor.cli.output import Output
+    from surveyor.survey.survey import Survey
 
-BLOCKED = 5  # reasons that are named
+BLOCKED = 5  # reasons listed
+SEEDS = 3  # seeds listed
 
 
 @options.command("status", table=True)
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--scope", is_flag=True, help="Show instead where links lead: how much leaves the scope, and why.")
-def command(output: Output, *, survey: str, scope: bool) -> int:
-    """Say how much of all importance SURVEY holds, and where the rest is.
+@click.option("--by-scope", is_flag=True, help="Show the links by scope instead: the importance that leaves the scope.")
+def command(output: Output, *, survey: str, by_scope: bool) -> int:
+    """Show how much of all importance SURVEY has captured, and where the rest is.
 
-    It may be asked while a crawl is going on.
+    It can run during a crawl.
     """
-    if scope:
-        return show_scope(output, survey)
-    from surveyor.cli.crawl import larger_budgets
-    from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
-    from surveyor.report.numbers import counted, size
-    from surveyor.report.survey_tables import blocked_table, javascript_lines
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:
-        coverage, blocked, manifest = opened.coverage, opened.blocked(), opened.manifest
-        output.object("status", {
-            "survey": survey, "coverage": coverage.to_dict(), "pages_fetched": opened.pages_fetched,
-            "pages_known": opened.pages_known, "visits": opened.visits, "bytes": opened.bytes, "rng": manifest.rng,
-            "seeds": list(manifest.seeds), "goal": manifest.setting("until"), "settings": dict(manifest.settings),
-            "blocked": blocked,
-            "javascript": {"pages": len(opened.javascript()), "share": opened.javascript_share},
-        })  # fmt: skip
-        if output.mode == "csv":
-            output.table(blocked_table(blocked))
-            return 0
-        waiting = opened.pages_queued
-        notes = {
-            "captured": interval(coverage),
-            "waiting": f"on {counted(waiting, 'known page')}",
-            "blocked": by_kind({row["reason"]: row["mass"] for row in blocked}),
-        }
-        for line in account_lines(coverage, notes):
-            output.line(line)
-        output.line(MEANING)
-        for line in javascript_lines(opened):
-            output.line(line)
+        return _show_links(output, survey, opened) if by_scope else _show_status(output, survey, opened)
+
+
+def _show_status(output: Output, path: str, survey: Survey) -> int:
+    from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
+    from surveyor.report.numbers import counted
+    from surveyor.report.survey_tables import blocked_table, javascript_lines
+
+    coverage, blocked = survey.coverage, survey.blocked()
+    output.object("status", _fields(path, survey, blocked))
+    if output.mode == "csv":
+        output.table(blocked_table(blocked))
+        return 0
+    notes = {
+        "captured": interval(coverage),
+        "waiting": f"on {counted(survey.pages_queued, 'queued page')}",
+        "blocked": by_kind({row["reason"]: row["mass"] for row in blocked}),
+    }
+    for line in (*account_lines(coverage, notes), MEANING, *javascript_lines(survey), ""):
+        output.line(line)
+    output.facts(_facts(survey))
+    if blocked:
         output.line()
-        output.facts({
-            "seeds": ", ".join(manifest.seeds[:3]) + (", …" if len(manifest.seeds) > 3 else ""),
-            "goal": str(manifest.setting("until")),
-            "strategy": f"{manifest.setting('strategy')}, damping {opened.damping:g}, rng {manifest.rng}",
-            **({"budget": told} if (told := budget_in_words(manifest.settings)) else {}),
-            "pages": f"{opened.pages_fetched:,} fetched, {waiting:,} queued, {opened.pages_known:,} known",
-            "fetched": f"{counted(opened.visits, 'visit')}, {size(opened.bytes)}",
-            "folder": f"{opened.folder}, {size(opened.size)} on disk",
-        })  # fmt: skip
-        if blocked:
-            output.line()
-            output.table(blocked_table(blocked[:BLOCKED]))
-        script_pages = ["surveyor", "top", survey, "--javascript"]
-        output.next_steps({
-            "the best pages": ["surveyor", "top", survey],
-            "all of it": ["surveyor", "report", survey],
-            **({"pages that need JavaScript": script_pages} if opened.needs_javascript else {}),
-            "go on": ["surveyor", "crawl", *manifest.seeds[:1], "--out", survey],
-            **({"larger budgets": larger} if (larger := larger_budgets(opened, blocked)) else {}),
-        })  # fmt: skip
+        output.table(blocked_table(blocked[:BLOCKED]))
+    output.next_steps(_next_steps(path, survey, blocked))
     return 0
 
 
-def budget_in_words(settings: Mapping[str, Any]) -> str:
-    """Say how many pages of a domain may be read, if that is limited."""
+def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[str, Any]:
+    manifest = survey.manifest
+    return {
+        "survey": path,
+        "coverage": survey.coverage.to_dict(),
+        "pages_fetched": survey.pages_fetched,
+        "pages_known": survey.pages_known,
+        "visits": survey.visits,
+        "bytes": survey.bytes,
+        "rng": manifest.rng,
+        "seeds": list(manifest.seeds),
+        "goal": manifest.setting("until"),
+        "settings": dict(manifest.settings),
+        "blocked": blocked,
+        "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
+    }
+
+
+def _facts(survey: Survey) -> dict[str, str]:
+    from surveyor.report.numbers import counted, size
+
+    manifest = survey.manifest
+    budget = describe_budget(manifest.settings)
+    return {
+        "seeds": ", ".join(manifest.seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else ""),
+        "goal": str(manifest.setting("until")),
+        "strategy": f"{manifest.setting('strategy')}, damping {survey.damping:g}, rng {manifest.rng}",
+        **({"budget": budget} if budget else {}),
+        "pages": f"{survey.pages_fetched:,} fetched, {survey.pages_queued:,} queued, {survey.pages_known:,} known",
+        "transferred": f"{counted(survey.visits, 'visit')}, {size(survey.bytes)}",
+        "folder": f"{survey.folder}, {size(survey.size)} on disk",
+    }
+
+
+def _next_steps(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[str, list[str]]:
+    from surveyor.cli.crawl import larger_budgets
+
+    steps = {"top pages": ["surveyor", "top", path], "report": ["surveyor", "report", path]}
+    if survey.needs_javascript:
+        steps["pages that need JavaScript"] = ["surveyor", "top", path, "--javascript"]
+    steps["resume"] = ["surveyor", "crawl", *survey.manifest.seeds[:1], "--out", path]
+    if larger := larger_budgets(survey, blocked):
+        steps["larger budgets"] = larger
+    return steps
+
+
+def describe_budget(settings: Mapping[str, Any]) -> str:
+    """Describe the page budget per domain; return an empty string if there is none."""
     parts = [str(settings.get(name) or "") for name in ("budget", "budget_file")]
-    return "" if parts[0].lower() in ("", "none") and not parts[1] else ", ".join(filter(None, parts)) + " of a domain"
+    if parts[0].lower() in ("", "none") and not parts[1]:
+        return ""
+    return ", ".join(filter(None, parts)) + " per domain"
 
 
-def show_scope(output: Output, survey: str) -> int:
-    """Print how much importance stays in the scope and how much leaves it."""
+def _show_links(output: Output, path: str, survey: Survey) -> int:
     from surveyor.report.survey_tables import scope_table
-    from surveyor.survey.survey import Survey
 
-    with Survey(survey) as opened:
-        rows = opened.links_by_scope()
-        output.object("status", {"survey": survey, "leaving": rows})
-        if not rows and output.mode == "text":
-            output.line("No page was read yet, so there are no links.")
-            return 0
-        output.table(scope_table(rows))
-        output.line()
-        output.line("Links out of scope are kept but carry no importance; here they count as if they did.")
+    rows = survey.links_by_scope()
+    output.object("status", {"survey": path, "links_by_scope": rows})
+    if not rows and output.mode == "text":
+        output.line("No page is fetched yet, so there are no links.")
+        return 0
+    output.table(scope_table(rows))
+    output.line()
+    output.line("Links out of scope carry no importance; this table counts them as if they did.")
     return 0
