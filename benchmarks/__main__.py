@@ -30,9 +30,21 @@ from benchmarks.walks import walks, walks_table, walks_verdicts
 
 PARTS = ("startup", "race", "scaling", "crawling", "harmonic", "community", "walks")
 PACKAGES = (
-    "surveyor", "numpy", "numba", "scipy", "pyarrow", "graphblas-algorithms", "suitesparse-graphblas",
-    "networkit", "igraph", "scikit-network", "rustworkx", "networkx", "aiohttp", "Scrapy",
-)  # fmt: skip
+    "surveyor",
+    "numpy",
+    "numba",
+    "scipy",
+    "pyarrow",
+    "graphblas-algorithms",
+    "suitesparse-graphblas",
+    "networkit",
+    "igraph",
+    "scikit-network",
+    "rustworkx",
+    "networkx",
+    "aiohttp",
+    "Scrapy",
+)
 RULES = """\
 Every tool runs in a process of its own with {threads} threads where it has such a setting, in turn over
 {rounds} rounds; the minimum counts (three runs a turn of what takes under 0.5 s, a single run of builds

@@ -92,14 +92,28 @@ def community_table(rows: Sequence[Row]) -> str:
     """Return how the time grows with the local pages."""
     grown = sorted((row for row in rows if row["step"] == "grow"), key=lambda row: int(row["local"]))
     header = [
-        "local pages", "pages read", "their links", "frontier", "seconds", "µs per page and round", "M links pushed",
+        "local pages",
+        "pages read",
+        "their links",
+        "frontier",
+        "seconds",
+        "µs per page and round",
+        "M links pushed",
         "peak MB",
-    ]  # fmt: skip
+    ]
     cells = (
-        [f"{row['local']:,}", f"{row['read']:,}", f"{row['links']:,}", f"{row['frontier']:,}", f"{row['seconds']:.2f}",
-         f"{1e6 * _each(row):.3f}", f"{row['followed'] / 1e6:.1f}", f"{row['peak'] >> 20:,}"]
+        [
+            f"{row['local']:,}",
+            f"{row['read']:,}",
+            f"{row['links']:,}",
+            f"{row['frontier']:,}",
+            f"{row['seconds']:.2f}",
+            f"{1e6 * _each(row):.3f}",
+            f"{row['followed'] / 1e6:.1f}",
+            f"{row['peak'] >> 20:,}",
+        ]
         for row in grown
-    )  # fmt: skip
+    )
     return markdown(header, cells)
 
 
@@ -202,10 +216,17 @@ def grow(folder: Path, size: int) -> Row:
     known = grown.known
     scoring, ranking = _timed(known, grown.expansion)
     return {
-        "local": local.size, "read": known.pages.size, "links": known.indices.size, "frontier": known.frontier.size,
-        "rounds": len(grown.rounds) - 1, "seconds": seconds, "followed": grown.expansion.followed, "scoring": scoring,
-        "ranking": ranking, "peak": peak,
-    }  # fmt: skip
+        "local": local.size,
+        "read": known.pages.size,
+        "links": known.indices.size,
+        "frontier": known.frontier.size,
+        "rounds": len(grown.rounds) - 1,
+        "seconds": seconds,
+        "followed": grown.expansion.followed,
+        "scoring": scoring,
+        "ranking": ranking,
+        "peak": peak,
+    }
 
 
 def local_pages(first: Any, size: int) -> Ids:

@@ -67,9 +67,11 @@ def harmonic_verdicts(rows: list[Row]) -> list[Verdict]:
     """Compare surveyor's time with that of each peer that answers the same question."""
     found = {row["tool"]: row for row in rows if "seconds" in row}
     pairs = [
-        ("surveyor", "NumPy, by hand"), ("surveyor", "igraph"), ("surveyor", "NetworKit, ten best"),
+        ("surveyor", "NumPy, by hand"),
+        ("surveyor", "igraph"),
+        ("surveyor", "NetworKit, ten best"),
         ("surveyor, both ways", "NetworKit, both ways"),
-    ]  # fmt: skip
+    ]
     return [
         Verdict(
             f"{ours} / {peer}",

@@ -102,21 +102,35 @@ def _measure(kind: str, links: int, work: Path, threads: int, rounds: int) -> Ro
 
 def scaling_table(rows: list[Row]) -> str:
     header = [
-        "graph", "links", "pages", "build ns/link", "rank ns/link", "sweeps", "ns/link·sweep",
-        "build peak MB", "private", "stream peak MB", "private",
-    ]  # fmt: skip
+        "graph",
+        "links",
+        "pages",
+        "build ns/link",
+        "rank ns/link",
+        "sweeps",
+        "ns/link·sweep",
+        "build peak MB",
+        "private",
+        "stream peak MB",
+        "private",
+    ]
     sizes = ("build peak", "build private", "stream peak", "stream private")
     return markdown(
         header,
         (
             [
-                row["kind"], f"{row['links']:,}", f"{row['pages']:,}", f"{row['build ns']:.0f}",
-                f"{row['rank ns']:.1f}", f"{row['sweeps']} {row['solver']}", f"{row['sweep ns']:.2f}",
+                row["kind"],
+                f"{row['links']:,}",
+                f"{row['pages']:,}",
+                f"{row['build ns']:.0f}",
+                f"{row['rank ns']:.1f}",
+                f"{row['sweeps']} {row['solver']}",
+                f"{row['sweep ns']:.2f}",
                 *(f"{row[size] >> 20:,}" for size in sizes),
             ]
             for row in rows
         ),
-    )  # fmt: skip
+    )
 
 
 def scaling_verdicts(rows: list[Row]) -> list[Verdict]:

@@ -52,9 +52,16 @@ def _crawl(url: str, folder: Path, pages: int) -> None:
     import surveyor as sv
 
     sv.crawl(
-        url, out=folder, until=f"pages={pages}", delay=0, concurrency=64, allow=["127.0.0.1"], scope="host",
-        contact="bench@example.org", rng=7,
-    )  # fmt: skip
+        url,
+        out=folder,
+        until=f"pages={pages}",
+        delay=0,
+        concurrency=64,
+        allow=["127.0.0.1"],
+        scope="host",
+        contact="bench@example.org",
+        rng=7,
+    )
 
 
 def _watched() -> dict[str, float]:

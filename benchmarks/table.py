@@ -17,9 +17,19 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def results_table(results: Sequence[Result]) -> str:
     header = [
-        "tool", "arrays s", "text s", "gz s", "1e-6 s", "true error", "1e-11 s", "true error",
-        "peak MB", "above start", "from text MB", "reader",
-    ]  # fmt: skip
+        "tool",
+        "arrays s",
+        "text s",
+        "gz s",
+        "1e-6 s",
+        "true error",
+        "1e-11 s",
+        "true error",
+        "peak MB",
+        "above start",
+        "from text MB",
+        "reader",
+    ]
     return markdown(header, map(_row, results))
 
 

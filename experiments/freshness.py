@@ -198,12 +198,16 @@ def table(pages: int, visits: float, horizon: float, runs: int, rng: int) -> Ite
             [
                 simulate(
                     _Learner(weight, total) if rates is None else _fixed(rates),
-                    weight, change, horizon=horizon, rng=seed, spacing=spacing,
+                    weight,
+                    change,
+                    horizon=horizon,
+                    rng=seed,
+                    spacing=spacing,
                 )
                 for seed in np.random.default_rng(rng).spawn(runs)
             ]
             for spacing in SPACINGS
-        )  # fmt: skip
+        )
         cells = [
             _mean([run.fresh / optimum for run in random]),
             _mean([run.at_first / optimum for run in random]),

@@ -42,10 +42,19 @@ CHANGE = 1e-9  # sweeps are counted until the scores change by less than this in
 
 Measures = dict[str, float | None]
 COLUMNS = {
-    "pages": ",.0f", "links": ",.0f", "links per page": ".1f", "in exponent": ".2f", "out exponent": ".2f",
-    "dangling": ".3f", "no in-links": ".3f", "reciprocal": ".2f", "intra-site": ".3f", "near": ".2f",
-    "sweeps": ".0f", "ratio": ".3f",
-}  # fmt: skip
+    "pages": ",.0f",
+    "links": ",.0f",
+    "links per page": ".1f",
+    "in exponent": ".2f",
+    "out exponent": ".2f",
+    "dangling": ".3f",
+    "no in-links": ".3f",
+    "reciprocal": ".2f",
+    "intra-site": ".3f",
+    "near": ".2f",
+    "sweeps": ".0f",
+    "ratio": ".3f",
+}
 
 
 def measure(graph: Graph, site: IntArray | None = None) -> Measures:

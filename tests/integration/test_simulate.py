@@ -68,8 +68,11 @@ def test_kernels_and_objects_agree_page_for_page(scene: dict[str, Any]) -> None:
         assert one.at_most.tobytes() == other.at_most.tobytes()
         assert one.coverage == other.coverage
         assert (one.reached, one.stop_reason, one.requests, one.link_updates) == (
-            other.reached, other.stop_reason, other.requests, other.link_updates,
-        )  # fmt: skip
+            other.reached,
+            other.stop_reason,
+            other.requests,
+            other.link_updates,
+        )
         assert one.samples == other.samples
 
 
@@ -351,10 +354,15 @@ def test_a_class_made_from_a_built_in_one_is_asked() -> None:
 
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
-    [("closure", "a", "closure .* got 'a'"), ("closure", -1, "closure .* got -1"), ("eager", "no", "eager .* 'no'"),
-     ("importance", lambda: None, "one finite number"), ("importance", lambda: np.ones((3, 2)), "one finite number"),
-     ("importance", lambda: [np.nan], "one finite number")],
-)  # fmt: skip
+    [
+        ("closure", "a", "closure .* got 'a'"),
+        ("closure", -1, "closure .* got -1"),
+        ("eager", "no", "eager .* 'no'"),
+        ("importance", lambda: None, "one finite number"),
+        ("importance", lambda: np.ones((3, 2)), "one finite number"),
+        ("importance", lambda: [np.nan], "one finite number"),
+    ],
+)
 def test_invalid_attributes_of_a_strategy_are_reported_as_its_error(attribute: str, value: Any, message: str) -> None:
     newest = Newest()
     setattr(newest, attribute, value)

@@ -48,9 +48,12 @@ EVENT = st.tuples(
 
 @settings(deadline=None, max_examples=150)
 @given(
-    st.sampled_from(MAKERS), st.sampled_from(POLICIES), st.sampled_from(TELEPORTS),
-    st.lists(st.integers(0, 14), min_size=1, max_size=4, unique=True), st.lists(EVENT, max_size=40),
-)  # fmt: skip
+    st.sampled_from(MAKERS),
+    st.sampled_from(POLICIES),
+    st.sampled_from(TELEPORTS),
+    st.lists(st.integers(0, 14), min_size=1, max_size=4, unique=True),
+    st.lists(EVENT, max_size=40),
+)
 def test_cash_is_neither_made_nor_lost(
     make: Maker, policy: Policy, teleport: Teleport, seeds: list[int], events: list[tuple[Any, int, list[int]]]
 ) -> None:
@@ -105,9 +108,12 @@ def test_converges_to_pagerank(policy: Policy, teleport: Teleport) -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(
-    graphs(), st.sampled_from(TELEPORTS), st.floats(0.05, 0.95), st.lists(st.integers(0, 23), max_size=60),
+    graphs(),
+    st.sampled_from(TELEPORTS),
+    st.floats(0.05, 0.95),
+    st.lists(st.integers(0, 23), max_size=60),
     st.lists(st.sampled_from(["fetched"] * 3 + ["gone", "blocked", "redirected"]), min_size=24, max_size=24),
-)  # fmt: skip
+)
 def test_the_certificate_is_honest(
     graph: Graph, teleport: Teleport, damping: float, visits: list[int], kinds: list[str]
 ) -> None:

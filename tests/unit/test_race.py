@@ -70,9 +70,17 @@ def run(name: str, order: list[int], lag: float = 0.9, *, reached: bool = True, 
 def race(*runs: Run, goal: float | None = 0.9, **fields: object) -> Race:
     optimal: FloatArray = np.cumsum(SHARES)
     whole = Race(
-        runs, optimal, pages=10, links=40, seeds=np.array([0, 4], np.int32), damping=0.85, until="coverage 90 %",
-        rng=7, truth_error=3e-10, goal=goal,
-    )  # fmt: skip
+        runs,
+        optimal,
+        pages=10,
+        links=40,
+        seeds=np.array([0, 4], np.int32),
+        damping=0.85,
+        until="coverage 90 %",
+        rng=7,
+        truth_error=3e-10,
+        goal=goal,
+    )
     return replace(whole, **fields)  # type: ignore[arg-type]
 
 
@@ -143,9 +151,7 @@ def test_a_thinned_curve_has_both_ends_and_few_points(size: int, points: int) ->
 
 
 def test_a_race_in_one_line_and_in_a_notebook(usual: Race) -> None:
-    assert repr(usual) == (
-        "Race(rankmass, breadth, opic; 10 pages, 40 links; until coverage 90 %; rng 7)"
-    )  # fmt: skip
+    assert repr(usual) == ("Race(rankmass, breadth, opic; 10 pages, 40 links; until coverage 90 %; rng 7)")
     assert repr(STUCK) == "Run(opic, 2 fetches, coverage 0.017 to 0.999, not reached)"
     shown = race(replace(BEST, strategy=NASTY))._repr_html_()
     assert not Tags(shown).tags & {"script", "img"}
@@ -206,9 +212,13 @@ def test_comparison_in_one_sentence(usual: Race) -> None:
 
 def test_facts_and_shortfalls(usual: Race) -> None:
     assert facts(usual) == {
-        "web": "10 pages, 40 links", "seeds": f"home, {NASTY}", "damping": "0.85", "until": "coverage 90 %",
-        "also": "gone: 2 pages", "rng": "7",
-    }  # fmt: skip
+        "web": "10 pages, 40 links",
+        "seeds": f"home, {NASTY}",
+        "damping": "0.85",
+        "until": "coverage 90 %",
+        "also": "gone: 2 pages",
+        "rng": "7",
+    }
     many = race(BEST, seeds=np.arange(5, dtype=np.int32))
     assert facts(many)["seeds"] == "#0, #1, #2, and 2 more"
     assert shortfalls(usual) == ["opic did not reach the goal: every page that may be read is read"]
@@ -289,9 +299,13 @@ def test_any_lines_can_be_drawn() -> None:
 
 def test_report_is_one_harmless_file(tmp_path: Path) -> None:
     hostile = race(
-        replace(BEST, strategy=NASTY, stop_reason=NASTY, reached=False), replace(SLOW, strategy=CONTROL), STUCK,
-        until=NASTY, notes=(NASTY,), seed_names=(NASTY, CONTROL),
-    )  # fmt: skip
+        replace(BEST, strategy=NASTY, stop_reason=NASTY, reached=False),
+        replace(SLOW, strategy=CONTROL),
+        STUCK,
+        until=NASTY,
+        notes=(NASTY,),
+        seed_names=(NASTY, CONTROL),
+    )
     report = RaceReport(NASTY, hostile, f"surveyor simulate '{NASTY}'")
     page = write_race_report(report, tmp_path / "race.html").read_text("utf-8")
     check_harmless(page)
@@ -312,9 +326,14 @@ def test_report_is_the_same_every_time(usual: Race) -> None:
 def test_report_says_what_was_done_and_what_it_means(usual: Race) -> None:
     words = " ".join("".join(Tags(render_race(RaceReport("A race", usual, "surveyor simulate a.graph"))).words).split())
     for sentence in (
-        comparison(usual), *shortfalls(usual), "2 of 3", "relative to these seeds, this damping and the links as",
-        f"L1 error at most {at_most(3e-10)}", "gone: 2 pages", "surveyor simulate a.graph",
-    ):  # fmt: skip
+        comparison(usual),
+        *shortfalls(usual),
+        "2 of 3",
+        "relative to these seeds, this damping and the links as",
+        f"L1 error at most {at_most(3e-10)}",
+        "gone: 2 pages",
+        "surveyor simulate a.graph",
+    ):
         assert sentence in words
 
 
