@@ -12,6 +12,7 @@ import numpy as np
 
 from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
+from surveyor.crawler.sources.live import Connection
 from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
@@ -122,10 +123,7 @@ class Sampled(Setting):
                 walk_live(
                     sample,
                     WalkLimits(**limits),
-                    client=self.client,
-                    hosts=self.hosts,
-                    wait=self.client.wait,
-                    patience=0.0,
+                    connection=Connection(client=self.client, hosts=self.hosts, wait=self.client.wait, patience=0.0),
                     watch=lambda scheduler, _run, outcome: None if outcome is None else watch(scheduler),
                 )
             )

@@ -19,6 +19,7 @@ import surveyor as sv
 from console import Said
 from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
+from surveyor.crawler.sources.live import Connection
 from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
@@ -61,7 +62,7 @@ def sampled(
     where = dict.fromkeys(chosen, "test")
     options = SampleOptions(window=100, **options_)
     with open_sample_survey(seeds, topic, options, out=out, settings=Settings(**chosen), origins=where) as sample:
-        return run_sync(walk_live(sample, WalkLimits(fetches=fetches), resolver=resolver))
+        return run_sync(walk_live(sample, WalkLimits(fetches=fetches), connection=Connection(resolver=resolver)))
 
 
 @pytest.fixture
@@ -164,7 +165,14 @@ def test_hostile_in_link_source(tmp_path: Path, web: EmbeddedWeb) -> None:
             f"http://intern.example:{port}/",
         )
         resolver = _Resolver(web)
-        done = sampled(web, tmp_path / "a.survey", everything, in_links=source, chosen=chosen, resolver=resolver)
+        done = sampled(
+            web,
+            tmp_path / "a.survey",
+            everything,
+            in_links=source,
+            chosen=chosen,
+            resolver=resolver,
+        )
         assert list(inside.log) == []
     assert {one.host for one in web.log} <= set(web.hosts)
     met = {done.pages.url(page) for page in done.requested.tolist()}

@@ -518,11 +518,9 @@ def _walk_live(
             for remark in [] if output.quiet else run.hosts.messages[reported:]:
                 output.warn(remark)
             reported = len(run.hosts.messages)
-        status = partial(_status, scheduler, run)
-        display(scheduler.trace, len(scheduler.requested), status)
-
-    def _status(scheduler: WalkScheduler, run: Run) -> str:
-        return waiting(scheduler, run) or f"{len(run.hosts):,} hosts"
+        display(
+            scheduler.trace, len(scheduler.requested), lambda: waiting(scheduler, run) or f"{len(run.hosts):,} hosts"
+        )
 
     try:
         return interrupts.run(partial(walk_live, survey, limits, watch=watch), [])

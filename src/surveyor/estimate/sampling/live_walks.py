@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surveyor.crawler import session
 from surveyor.crawler.replay import scope_of
-from surveyor.crawler.sources.live import Connection
+from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.estimate.sampling.in_link_coverage import LinkObservations
 from surveyor.estimate.sampling.in_link_sources import NoInLinks, query, source_name
@@ -147,18 +147,17 @@ async def walk_live(
     limits: WalkLimits | None = None,
     *,
     watch: Watch = lambda _scheduler, _run, _outcome: None,
-    **connection: Any,
+    connection: Connection = REAL,
 ) -> WalkResult:
     """Walk until the limits end it, or the walks are exhausted; cancel to stop with all pages saved.
 
     Parameters
     ----------
     watch : called for each outcome, and at intervals with None.
-    connection : client, resolver, hosts, wait and patience of `session.run`.
+    connection : HTTP client, resolver, hosts and clock; by default those of a crawl.
     """
     latest: list[WalkStrategy] = []
-    hosts = connection.get("hosts")
-    clock = time.time if hosts is None else hosts.clock
+    clock = time.time if connection.hosts is None else connection.hosts.clock
 
     def make(urls: Urls) -> WalkStrategy:
         latest[:] = [WalkStrategy(sample, urls, limits or WalkLimits(), clock)]
@@ -167,9 +166,7 @@ async def walk_live(
     def on_outcome(run: session.Run, outcome: Outcome | None) -> None:
         watch(latest[0].scheduler, run, outcome)
 
-    await session.run(
-        sample.folder, sample.settings, ENDLESS, watch=on_outcome, make=make, connection=Connection(**connection)
-    )
+    await session.run(sample.folder, sample.settings, ENDLESS, watch=on_outcome, make=make, connection=connection)
     scheduler, pages = latest[0].scheduler, latest[0].pages
     pages.close()
     in_links = source_name(sample.in_links) or "the walks themselves"

@@ -11,6 +11,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
+from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import allow_named_hosts, clean_seeds
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
@@ -149,7 +150,7 @@ def _sample_survey(folder: Path | str, topic: Topic, request: _Request) -> Sampl
 def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sample:
     """Sample the live web; pages are fetched into a survey, and the same call resumes it."""
     settings = {name: value for name, value in request.settings.items() if name not in ("out", *CONNECTION)}
-    connection: dict[str, Any] = {name: request.settings.get(name) for name in CONNECTION}
+    connection = Connection(request.settings.get("client"), request.settings.get("resolver"))
     given = dict.fromkeys([*settings, "rng"], "argument")
     chosen, origins = allow_named_hosts(Settings(**settings, rng=request.rng), given, clean_seeds(list(seeds)))
     walk, goal = request.walk, request.goal
@@ -164,7 +165,7 @@ def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sampl
     )
     out = request.settings.get("out")
     with open_sample_survey(seeds, topic, options, out=out, settings=chosen, origins=origins) as survey:
-        return sample_of(run_sync(walk_live(survey, request.limits, **connection)), goal, request.tracked)
+        return sample_of(run_sync(walk_live(survey, request.limits, connection=connection)), goal, request.tracked)
 
 
 def sample_of(result: WalkResult, goal: SampleGoal, tracked: tuple[str, ...] = ()) -> Sample:
