@@ -24,7 +24,7 @@ FROM_HOME = ("--seed", "home", "--rng", "7")
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Save a web of 60 pages that all can be reached from the first."""
+    """Save a web of 60 pages that are all reachable from the first."""
     links = [(f"https://{a % 3}.example/{a}", f"https://{b % 3}.example/{b}") for a in range(60) for b in _targets(a)]
     path = tmp_path_factory.mktemp("web") / "web.graph"
     Graph.from_edges(links).save(path)
@@ -108,7 +108,7 @@ def test_the_first_rule_reached_stops_the_crawl(web: str, capsys: pytest.Capture
     assert "99 %" in result["until"]
 
 
-def test_a_goal_out_of_reach_ends_with_3(web: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_goal_exits_with_3(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulate", web, "--seed", "#0", "--strategies", "breadth,rankmass", "--block", "1.example"]
     said = Said(capsys, *words)
     assert said.code == 3, said.err
@@ -192,7 +192,7 @@ def test_a_report_and_a_file_are_written(
     assert "<svg" not in report.read_text("utf-8")
 
 
-def test_strategies_offered_are_those_of_the_library() -> None:
+def test_the_strategies_of_the_help_are_those_of_the_library() -> None:
     assert set(STRATEGIES) == set(strategies.NAMES)
     assert set(DEFAULT_STRATEGIES.split(",")) <= set(STRATEGIES)
 

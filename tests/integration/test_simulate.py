@@ -78,7 +78,7 @@ def test_kernels_and_objects_agree_page_for_page(scene: dict[str, Any]) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(scenes(), st.sampled_from(ALL))
-def test_true_coverage_lies_between_the_bounds_after_every_read(scene: dict[str, Any], name: str) -> None:
+def test_true_coverage_is_between_the_bounds_after_every_fetch(scene: dict[str, Any], name: str) -> None:
     run = simulate(strategies=[name], **scene).runs[0]
     assert (run.at_least <= run.true + 1e-6).all()
     assert (run.true <= run.at_most + 1e-6).all()
@@ -89,7 +89,7 @@ def test_true_coverage_lies_between_the_bounds_after_every_read(scene: dict[str,
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ALL)
-def test_every_strategy_reads_the_whole_web_in_the_end(name: str) -> None:
+def test_every_strategy_finally_fetches_the_whole_web(name: str) -> None:
     race = simulate(WEB, [name], Coverage(0.999), rng=1, samples=4)
     run = race.runs[0]
     assert run.reached, run.stop_reason
@@ -117,7 +117,7 @@ def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_log_alone_makes_the_same_state_and_goes_on_alike(name: str) -> None:
+def test_a_replay_of_the_log_gives_the_same_state_and_continuation(name: str) -> None:
     outcomes = (np.arange(WEB.pages) % 9 == 4).astype(np.uint8) + 2 * (np.arange(WEB.pages) % 11 == 7).astype(np.uint8)
     outcomes[0] = 0
     source, journal, first, second = GraphSource(WEB, outcomes % 3), MemoryJournal(), fresh(name, [0]), fresh(name, [0])
@@ -133,7 +133,7 @@ def test_the_log_alone_makes_the_same_state_and_goes_on_alike(name: str) -> None
     assert more[0].outcomes == more[1].outcomes
 
 
-def test_the_loop_counts_nothing_before_the_journal_has_it() -> None:
+def test_the_loop_counts_nothing_before_the_commit() -> None:
     state = fresh("rankmass", [0])
 
     class Full:
@@ -146,7 +146,7 @@ def test_the_loop_counts_nothing_before_the_journal_has_it() -> None:
     assert state.graph.read == 0
 
 
-def test_plain_rankmass_needs_no_more_reads_than_the_papers_loop_and_closure_a_fifth_fewer() -> None:
+def test_plain_rankmass_needs_at_most_the_fetches_of_the_paper_and_closure_a_fifth_fewer() -> None:
     graph = sv.synthetic_web("site", names=False).graph
     seeds = list(range(0, graph.pages, graph.pages // 20))
     race = simulate(graph, ["rankmass:1", "rankmass"], Coverage(0.95), seeds=seeds, rng=1, samples=0)
@@ -172,7 +172,7 @@ def test_windows_of_the_whole_frontier_are_breadth_first() -> None:
     assert set(window.order.tolist()[:500]) == set(breadth.order.tolist()[:500]) or len(depth) == len(breadth.order)
 
 
-def test_budgets_are_gates_and_what_they_block_is_told() -> None:
+def test_budgets_are_gates_and_blocked_mass_is_reported() -> None:
     domains = np.arange(WEB.pages) % 7
     race = simulate(WEB, ["rankmass", "breadth"], Coverage(0.9), seeds=[0], budget=100, domains=domains, rng=1)
     for run in race.runs:
@@ -194,7 +194,7 @@ def test_hosts_are_blocked_and_budgeted_by_name() -> None:
     assert max(map(hosts.count, hosts)) == 3
 
 
-def test_mass_that_cannot_be_reached_ends_a_crawl_early_and_says_so() -> None:
+def test_an_unreachable_goal_ends_a_crawl_early_and_is_reported() -> None:
     run = simulate(WEB, ["rankmass"], Coverage(0.95), gone=0.3, rng=2).runs[0]
     assert not run.reached
     assert run.coverage.waiting + run.coverage.moving <= 0.01
@@ -202,7 +202,7 @@ def test_mass_that_cannot_be_reached_ends_a_crawl_early_and_says_so() -> None:
 
 
 class Newest:
-    """Follow the links seen last; as short as a strategy can be."""
+    """Follow the links seen last: a minimal strategy."""
 
     clock = 0.0
 
@@ -211,7 +211,7 @@ class Newest:
         return Reorder(outcome.links, np.full(outcome.links.size, self.clock))
 
 
-def test_a_strategy_of_ones_own_needs_one_method() -> None:
+def test_a_user_defined_strategy_needs_one_method() -> None:
     run = simulate(WEB, [Newest()], Coverage(0.5), rng=1).runs[0]
     assert run.strategy == "Newest"
     assert run.reached
@@ -324,26 +324,26 @@ def test_a_blocked_seed_stays_blocked_even_if_drawn_as_gone() -> None:
 
 
 @pytest.mark.parametrize("name", ["rankmass", "windowed", "opic", "breadth"])
-def test_a_goal_that_was_reached_has_a_number_of_reads(name: str) -> None:
+def test_a_reached_goal_has_a_number_of_fetches(name: str) -> None:
     for seed in range(8):
         run = simulate(WEB, [name], Coverage(0.7), gone=0.3, rng=seed, samples=0).runs[0]
         if run.reached:
             assert run.fetches_for(0.7) == run.order.size
 
 
-def test_reading_again_ends_when_it_can_gain_nothing() -> None:
+def test_refetching_ends_when_nothing_can_be_gained() -> None:
     run = simulate(random_web(200, 900, 3), ["tracking"], Coverage(0.999999), seeds=[0], rng=1).runs[0]
     assert not run.reached
     assert run.order.size < 1_000
 
 
-def test_seeds_are_read_first_by_orders_that_know_others() -> None:
+def test_seeds_are_fetched_first_by_other_orders() -> None:
     seeds = list(range(0, WEB.pages, 300))
     for run in simulate(WEB, ["cho", "outlinks"], Pages(100), seeds=seeds, rng=1).runs:
         assert sorted(run.order[: len(seeds)].tolist()) == seeds
 
 
-def test_a_class_made_from_a_built_in_one_is_asked() -> None:
+def test_a_subclass_of_a_built_in_strategy_is_not_compiled() -> None:
     class Mine(sv.RankMass):
         def observe(self, outcome: Outcome, old_links: Any) -> Reorder:  # noqa: ARG002
             raise ZeroDivisionError

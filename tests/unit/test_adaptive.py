@@ -1,4 +1,4 @@
-"""Windows of Adaptive OPIC: what they keep, that they are unbiased, and that they follow a web that changes."""
+"""Windows of Adaptive OPIC: contents, unbiasedness, and tracking of a changing web."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READS = st.lists(st.tuples(st.floats(0.01, 3), st.floats(0, 0.5)), max_size=30)
 @settings(deadline=None)
 @given(READS, st.floats(0.5, 6), st.integers(2, 5), st.floats(0, 0.5), st.floats(0.01, 1))
 @pytest.mark.slow
-def test_windows_equal_what_the_whole_list_of_reads_says(
+def test_windows_equal_the_full_list_of_fetches(
     reads: list[tuple[float, float]], size: float, count: int, cash: float, wait: float
 ) -> None:
     windows = {"fixed": (kept.FIXED, size), "variable": (kept.VARIABLE, float(count))}
@@ -73,7 +73,7 @@ def test_bao_keeps_one_window_in_one_number() -> None:
     assert state.history[0] == pytest.approx(0.9 * 8 / 9)
 
 
-def test_a_first_read_soon_after_the_discovery_is_blended_with_the_average() -> None:
+def test_a_first_fetch_soon_after_discovery_is_blended_with_the_average() -> None:
     state = kept.new_earnings(1, kept.BAO, 8.0)
     kept.start_earnings(state, 0, 100.0)
     record(state, 0.4, 101.0)  # the rule: (c + H·κ) / (Δ/T + κ) in a window T, with H = T·average and κ = 1/4
@@ -81,7 +81,7 @@ def test_a_first_read_soon_after_the_discovery_is_blended_with_the_average() -> 
 
 
 @pytest.mark.slow
-def test_cash_given_at_the_beginning_is_not_earned() -> None:
+def test_initial_cash_is_not_earned() -> None:
     window: Window
     for window in ("fixed", "variable", "bao"):
         strategy = begun(AdaptiveOpic(window, 8), beginning([0, 1], 3))
@@ -115,7 +115,7 @@ def test_windows_are_unbiased_where_the_oldest_pair_does_not_count(policy: Polic
 
 
 @pytest.mark.slow
-def test_a_compiled_crawl_follows_a_web_that_grows() -> None:
+def test_a_compiled_crawl_tracks_a_growing_web() -> None:
     graph = random_web(30, 120, 9)
     web = ChangingWeb(graph, np.random.default_rng(4), changed=0.1, born=0.2, died=0.05)
     for make in MAKERS:
@@ -130,7 +130,7 @@ def test_a_compiled_crawl_follows_a_web_that_grows() -> None:
 
 
 def current(strategy: Opic, web: ChangingWeb) -> FloatArray:
-    """PageRank of the web as it is, with jumps to the pages that the strategy knows and believes in."""
+    """PageRank of the current web, with jumps to the pages that the strategy knows and considers alive."""
     alive = strategy.cash.state[: web.pages] == kernels.KNOWN
     return pagerank(web.graph(), teleport=alive.astype(float), options=SolverOptions(threads=1)).scores
 
@@ -138,7 +138,7 @@ def current(strategy: Opic, web: ChangingWeb) -> FloatArray:
 @pytest.mark.compiled
 @pytest.mark.parametrize("window", ["fixed", "variable", "bao"])
 @pytest.mark.slow
-def test_windows_follow_a_web_that_changes_and_grows(window: Window) -> None:
+def test_windows_track_a_changing_and_growing_web(window: Window) -> None:
     graph = random_web(200, 1600, 9)
     web = ChangingWeb(graph, np.random.default_rng(4), changed=0.05, born=0.01, died=0.01)
     plain = begun(Opic(teleport="uniform"), everywhere(graph))

@@ -1,4 +1,4 @@
-"""OPIC: cash is conserved, estimates converge to PageRank, bounds are honest, both paths are one."""
+"""OPIC: cash is conserved, estimates converge to PageRank, bounds hold, both paths agree."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EVENT = st.tuples(
     st.lists(st.integers(0, 14), min_size=1, max_size=4, unique=True),
     st.lists(EVENT, max_size=40),
 )
-def test_cash_is_neither_made_nor_lost(
+def test_cash_is_conserved(
     make: Maker, policy: Policy, teleport: Teleport, seeds: list[int], events: list[tuple[Any, int, list[int]]]
 ) -> None:
     strategy = begun(make(policy, teleport), beginning(seeds, 15))
@@ -85,7 +85,7 @@ def test_a_link_to_itself_keeps_its_share() -> None:
     assert held.sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1, abs=1e-15)
 
 
-def test_an_audit_takes_what_rounding_added_from_the_virtual_page() -> None:
+def test_an_audit_corrects_rounding_on_the_virtual_page() -> None:
     strategy = begun(Opic(), everywhere(cycle(5)))
     strategy.cash.cash[3] += 1e-9
     strategy.cash.counts[kernels.FETCHES] = kernels.AUDIT - 1
@@ -114,10 +114,10 @@ def test_converges_to_pagerank(policy: Policy, teleport: Teleport) -> None:
     st.lists(st.integers(0, 23), max_size=60),
     st.lists(st.sampled_from(["fetched"] * 3 + ["gone", "blocked", "redirected"]), min_size=24, max_size=24),
 )
-def test_the_certificate_is_honest(
+def test_the_certificate_bounds_the_true_error(
     graph: Graph, teleport: Teleport, damping: float, visits: list[int], kinds: list[str]
 ) -> None:
-    """Any order of visits, web half known, pages gone, blocked and moved (for ever)."""
+    """Any order of visits, a partly known web, pages gone, blocked and redirected."""
     start = beginning([0], 1)
     strategy = begun(Opic("cycle", damping, teleport), start)
     stands_for = np.arange(graph.pages)
@@ -135,7 +135,7 @@ def test_the_certificate_is_honest(
 
 
 def merged_pagerank(strategy: Opic, links: dict[int, IdArray], stands_for: Any, damping: float) -> FloatArray:
-    """PageRank of what is known: moved pages merged, a page that linked to both has both links."""
+    """PageRank of the known graph: redirected pages merged, a page that linked to both has both links."""
     known = strategy.cash.state > 0
     pages = known.size
     weight = np.where(strategy.cash.state & kernels.OUT, 0.0, strategy.cash.weight)
@@ -151,7 +151,7 @@ def merged_pagerank(strategy: Opic, links: dict[int, IdArray], stands_for: Any, 
 
 
 @pytest.mark.parametrize("graph", [star(5), chain(6), cycle(4)])
-def test_the_certificate_falls_as_cash_moves(graph: Graph) -> None:
+def test_the_certificate_decreases_as_cash_moves(graph: Graph) -> None:
     strategy = begun(Opic(), everywhere(graph))
     assert strategy.certificate() == 2
     strategy.run(rows_of(graph), 1000)
@@ -160,7 +160,7 @@ def test_the_certificate_falls_as_cash_moves(graph: Graph) -> None:
     assert begun(AdaptiveOpic(), everywhere(graph)).certificate() == 2
 
 
-def test_before_the_first_read_importance_is_where_jumps_go() -> None:
+def test_before_the_first_fetch_importance_is_the_teleport_vector() -> None:
     strategy = begun(Opic(), beginning([2, 5], 8))
     assert strategy.importance().tolist() == [0, 0, 0.5, 0, 0, 0.5, 0, 0][:8]
 
@@ -238,7 +238,7 @@ def test_fairness_fetches_pages_that_never_get_cash() -> None:
     assert Counter(fair.run(rows_of(graph), 500).tolist())[2] >= 20
 
 
-def test_a_page_gone_has_no_weight_until_it_returns_and_is_forgotten_by_halves() -> None:
+def test_a_gone_page_has_no_weight_and_loses_half_its_history_per_visit() -> None:
     graph = cycle(4)
     strategy = begun(Opic(teleport="uniform"), everywhere(graph))
     strategy.run(rows_of(graph), 400)
@@ -255,7 +255,7 @@ def test_a_page_gone_has_no_weight_until_it_returns_and_is_forgotten_by_halves()
     assert strategy.cash.totals[kernels.WEIGHTS] == 4
 
 
-def test_jumps_follow_a_trusted_page_that_moved() -> None:
+def test_the_teleport_weight_follows_a_redirected_seed() -> None:
     strategy = begun(Opic(), beginning([0, 1], 2))
     reorder = strategy.observe(Outcome(0, "redirected", target=9), NO_LINKS)
     assert dict(zip(reorder.pages.tolist(), reorder.priorities.tolist(), strict=True)) == {9: 0.5, 0: 0.0}
@@ -268,7 +268,7 @@ def test_jumps_follow_a_trusted_page_that_moved() -> None:
     assert holdings(strategy).sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1)
 
 
-def test_a_trusted_page_may_move_to_one_that_is_trusted_too_or_gone() -> None:
+def test_a_seed_may_redirect_to_another_seed_or_a_gone_page() -> None:
     strategy = begun(Opic(), beginning([0, 1, 2], 4))
     strategy.observe(Outcome(0, "redirected", target=1), NO_LINKS)
     assert strategy.cash.weight.tolist() == pytest.approx([0, 2 / 3, 1 / 3, 0])
@@ -278,7 +278,7 @@ def test_a_trusted_page_may_move_to_one_that_is_trusted_too_or_gone() -> None:
     assert holdings(strategy).sum() + strategy.cash.totals[kernels.VIRTUAL] == pytest.approx(1)
 
 
-def test_a_crawl_ends_when_nothing_is_left_to_read() -> None:
+def test_a_crawl_ends_when_the_queue_is_empty() -> None:
     strategy = begun(Opic(), beginning([0], 1))
     rows = rows_of(chain(1))
     assert strategy.run(rows, 2).tolist() == [0, 0]
@@ -287,7 +287,7 @@ def test_a_crawl_ends_when_nothing_is_left_to_read() -> None:
     assert strategy.run(rows, 2).size == 0
 
 
-def test_a_page_that_moved_takes_its_past_along() -> None:
+def test_a_redirect_transfers_the_history() -> None:
     graph = star(4)
     for make in MAKERS:
         strategy = begun(make("greedy", "trusted"), beginning([0], 5))
@@ -309,7 +309,7 @@ def test_a_page_that_moved_takes_its_past_along() -> None:
         lambda: AdaptiveOpic("variable", 1),
     ],
 )
-def test_impossible_settings_are_refused(make: Any) -> None:
+def test_invalid_parameters_are_rejected(make: Any) -> None:
     with pytest.raises(UsageError):
         make()
 

@@ -47,7 +47,7 @@ SAMPLES = (Sample(1, 0.9, 0.1), Sample(5, 0.4, 0.6), Sample(9, 0.1, float("nan")
 
 
 def run(name: str, order: list[int], lag: float = 0.9, *, reached: bool = True, samples: bool = False) -> Run:
-    """Read pages in this order; `lag` is how much of the truth is guaranteed."""
+    """Fetch pages in this order; `lag` is the guaranteed share of the true coverage."""
     true = np.cumsum(SHARES[order])
     low = float(lag * true[-1]) if order else 0.0
     return Run(
@@ -98,7 +98,7 @@ def usual() -> Race:
 # Numbers
 
 
-def test_reads_are_counted_from_the_first_that_is_enough() -> None:
+def test_fetches_are_counted_to_the_first_that_reaches_the_level() -> None:
     assert [BEST.fetches_for(level) for level in LEVELS] == [2, 4, 6, 7, 9]
     assert [SLOW.fetches_for(level, "true") for level in LEVELS] == [9, 10, 10, 10, 10]
     assert [SLOW.fetches_for(level) for level in LEVELS] == [9, 10, 10, None, None]
@@ -107,14 +107,14 @@ def test_reads_are_counted_from_the_first_that_is_enough() -> None:
     assert race(BEST).optimal_fetches_for(1.1) is None
 
 
-def test_a_run_knows_its_cost() -> None:
+def test_costs_of_a_run() -> None:
     assert BEST.microseconds_per_page == pytest.approx(20)
     assert BEST.link_updates_per_second == pytest.approx(2e6)
     assert NOTHING.microseconds_per_page is None
     assert replace(BEST, seconds=0.0).link_updates_per_second is None
 
 
-def test_results_cannot_be_written_to(usual: Race) -> None:
+def test_results_are_read_only(usual: Race) -> None:
     for array in (usual.optimal, usual.seeds, BEST.order, BEST.true, BEST.at_least, BEST.at_most):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -136,7 +136,7 @@ def test_a_race_as_plain_values(usual: Race) -> None:
     assert third["curve"]["true"] == STUCK.true.tolist()
 
 
-def test_a_run_without_reads_is_told_too() -> None:
+def test_a_run_without_fetches() -> None:
     result = race(NOTHING).to_dict()["runs"][0]
     assert (result["fetches"], result["microseconds_per_page"], result["curve"]["fetches"]) == (0, None, [])
 
@@ -228,7 +228,7 @@ def test_facts_and_shortfalls(usual: Race) -> None:
 
 
 def words_in(plot: str) -> str:
-    """Read a figure as XML, and return the words in it."""
+    """Parse a figure as XML and return its text."""
     return " ".join(ET.fromstring(plot).itertext())  # noqa: S314  # our own
 
 
@@ -246,7 +246,7 @@ def test_every_colour_is_defined_for_light_dark_and_print(usual: Race) -> None:
         assert page.count(f"{variable[4:-1]}: #") == 3
 
 
-def test_figures_of_a_race_with_a_line_for_everything(usual: Race) -> None:
+def test_figures_of_a_race_have_all_lines(usual: Race) -> None:
     words = words_in(coverage_plot(usual))
     for name in ("rankmass", "breadth", "opic", "best possible order", "guaranteed", "goal: 90 %", "pages fetched"):
         assert name in words
@@ -261,7 +261,7 @@ def test_a_strategy_without_samples_keeps_others_in_their_colours() -> None:
 
 
 @pytest.mark.parametrize("name", ["_hidden", "$x^", "日本語", NASTY, CONTROL, "a\\1b", ""])
-def test_any_name_can_be_drawn(name: str) -> None:
+def test_any_name_can_be_plotted(name: str) -> None:
     plot = coverage_plot(race(replace(BEST, strategy=name), SLOW))
     drawn = words_in(plot)
     assert "\x1b" not in plot
@@ -269,13 +269,13 @@ def test_any_name_can_be_drawn(name: str) -> None:
         assert name in drawn
 
 
-def test_strategies_of_one_name_are_numbered() -> None:
+def test_strategies_with_equal_names_are_numbered() -> None:
     words = words_in(gap_plot(race(BEST, BEST)))
     assert "rankmass 1" in words
     assert "rankmass 2" in words
 
 
-def test_figures_of_races_with_little_in_them() -> None:
+def test_figures_of_nearly_empty_races() -> None:
     for few in (race(), race(NOTHING), race(run("one", [0]))):
         words_in(coverage_plot(few))
         words_in(gap_plot(few))
@@ -284,7 +284,7 @@ def test_figures_of_races_with_little_in_them() -> None:
     assert "var(--eight)" in coverage_plot(race(*many))
 
 
-def test_any_lines_can_be_drawn() -> None:
+def test_any_lines_can_be_plotted() -> None:
     series: dict[str, Any] = {"a": ([0, 1, 10], [1e-3, 0.0, 1e-6]), "b": (np.arange(3), np.array([np.nan, 2.0, 3.0]))}
     plot = lines_plot(series, x_title="links", y_title="error", log_x=True, log_y=True, label='of "a" & <b>')
     words = words_in(plot)
@@ -312,7 +312,7 @@ def test_report_is_one_harmless_file(tmp_path: Path) -> None:
     assert page.count("<svg") == 4
 
 
-def test_report_is_the_same_every_time(usual: Race) -> None:
+def test_the_report_is_deterministic(usual: Race) -> None:
     report = RaceReport("A race", usual, "surveyor simulate a.graph --rng 7")
     page = render_race(report)
     assert page == render_race(report)
@@ -323,7 +323,7 @@ def test_report_is_the_same_every_time(usual: Race) -> None:
     assert numbers.sub("", page) == numbers.sub("", again)
 
 
-def test_report_says_what_was_done_and_what_it_means(usual: Race) -> None:
+def test_the_report_has_method_and_definitions(usual: Race) -> None:
     words = " ".join("".join(Tags(render_race(RaceReport("A race", usual, "surveyor simulate a.graph"))).words).split())
     for sentence in (
         comparison(usual),

@@ -1,4 +1,4 @@
-"""Strategies that read in rounds: the same pages as over a known graph, whatever the network does."""
+"""Strategies in rounds fetch the same pages as on a known graph, for any order of responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCAL = 300
 
 
 def rolled() -> sv.Graph:
-    """The web, its pages in another order, so that the local ones are of many sites."""
+    """The web with permuted pages, so that the local ones are of many sites."""
     number = np.random.default_rng(8).permutation(WEB.graph.pages)
     sources = np.repeat(np.arange(WEB.graph.pages), WEB.graph.out_degrees)
     return sv.Graph.from_arrays(number[sources], number[WEB.graph.indices], WEB.graph.pages)
@@ -42,7 +42,7 @@ def begun(strategy: str) -> Crawl:
 
 
 def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -> tuple[Crawl, list[int]]:
-    """Read the local pages, then what the strategy asks for; several are under way and answer in any order."""
+    """Fetch the local pages, then those of the strategy, concurrently, with responses in any order."""
     crawl, chance = begun(strategy), np.random.default_rng(order)
     for page in range(LOCAL):
         crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
@@ -62,7 +62,7 @@ NUMBERS = f"local={LOCAL},start={LOCAL},batch=20,extra=90"
 
 
 @pytest.mark.parametrize("strategy", ["complement", "flow", "rounds:select=cho", "rounds:select=random"])
-def test_the_loop_reads_what_the_simulation_reads(strategy: str) -> None:
+def test_the_loop_fetches_the_pages_of_the_simulation(strategy: str) -> None:
     name, _, rest = strategy.partition(":")
     crawl, asked = crawled(f"{name}:{NUMBERS}{',' * bool(rest)}{rest}")
     select = rest.partition("=")[2] or name
@@ -74,7 +74,7 @@ def test_the_loop_reads_what_the_simulation_reads(strategy: str) -> None:
     assert [one.change for one in found.rounds] == pytest.approx([one[2] for one in rounds], rel=1e-9)
 
 
-def test_the_order_of_answers_does_not_matter() -> None:
+def test_the_order_of_responses_does_not_matter() -> None:
     first = crawled(f"complement:{NUMBERS}")[1]
     for order in (1, 2):
         other = crawled(f"complement:{NUMBERS}", order=order)[1]
@@ -97,12 +97,12 @@ def test_a_page_that_is_gone_is_replaced_and_counts(order: int) -> None:
         assert sorted(asked[begin:end]) == sorted(found.extra[begin:end].tolist())
 
 
-def test_the_seeds_are_local_unless_told() -> None:
+def test_the_seeds_are_local_by_default() -> None:
     race = sv.simulate(WEB.graph, ["complement", "flow"], sv.Pages(200), rng=4)
     assert all(run.reached for run in race.runs)
 
 
-def test_a_seed_that_moved_is_read_where_it_is() -> None:
+def test_a_redirected_seed_is_replaced_by_its_target() -> None:
     crawl = begun("complement")
     assert crawl.frontier.take().pages == [0]
     crawl.learn(Outcome(0, "redirected", target=5))
@@ -111,7 +111,7 @@ def test_a_seed_that_moved_is_read_where_it_is() -> None:
     assert set(crawl.frontier.take(5).pages) <= {1, 2}
 
 
-def test_a_page_that_moved_is_read_where_it_is() -> None:
+def test_a_redirected_page_is_replaced_by_its_target() -> None:
     crawl = begun("complement:local=1,start=1,batch=1,extra=3")
     crawl.learn(Outcome(0, "fetched", np.array([1, 2], np.int32)))
     first = crawl.frontier.take().pages[0]
@@ -119,7 +119,7 @@ def test_a_page_that_moved_is_read_where_it_is() -> None:
     assert crawl.frontier.take(5).pages == [7]
 
 
-def test_frozen_in_the_middle_of_a_round_it_goes_on_the_same() -> None:
+def test_a_checkpoint_within_a_round_resumes_identically() -> None:
     def parts(crawl: Crawl) -> dict[str, object]:
         return {"graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
 

@@ -1,4 +1,4 @@
-"""Bad domains in rankings: lists of them, where they stand, whether a difference is luck, and planted spam."""
+"""Bad domains in rankings: lists, positions, significance of differences, and planted spam."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEASURES: tuple[Measure, ...] = ("count", "area")
 
 
 def supporters(graph: Graph, depth: int) -> np.ndarray:
-    """Count the domains at exactly so many steps backwards, one domain at a time."""
+    """Count the domains at exactly this distance backwards, one domain at a time."""
     counts = np.zeros(graph.pages, np.int64)
     for page in range(graph.pages):
         seen, level = {page}, {page}
@@ -155,7 +155,7 @@ def test_top_lists_side_by_side() -> None:
     ]
 
 
-def test_the_interval_holds_zero_for_rankings_that_are_equally_good() -> None:
+def test_the_interval_contains_zero_for_equally_good_rankings() -> None:
     rng = np.random.default_rng(1)
     for domains, bad, first in ((2_000, 200, 100), (2_000, 40, 200)):
         for measure in MEASURES:
@@ -167,7 +167,7 @@ def test_the_interval_holds_zero_for_rankings_that_are_equally_good() -> None:
             assert held >= 0.93 * 400, (domains, bad, measure)
 
 
-def test_a_clear_difference_is_seen_and_is_the_same_again() -> None:
+def test_a_clear_difference_is_detected_and_reproducible() -> None:
     domains, bad = np.arange(1_000), np.arange(900, 1_000)
     spoilt = np.concatenate([bad[:30], domains[:900], bad[30:]])
     found = compared(domains, spoilt, bad, 100)
@@ -180,7 +180,7 @@ def test_a_clear_difference_is_seen_and_is_the_same_again() -> None:
     assert area.low > 0
 
 
-def test_a_group_is_one_witness() -> None:
+def test_a_group_counts_as_one_observation() -> None:
     domains, bad = np.arange(1_000), np.arange(900, 1_000)
     spoilt = np.concatenate([bad[:30], domains[:900], bad[30:]])
     groups = np.repeat(np.arange(10), [30, 10, 10, 10, 10, 10, 5, 5, 5, 5])
@@ -189,7 +189,7 @@ def test_a_group_is_one_witness() -> None:
     assert not found.sure
 
 
-def test_few_entries_on_one_side_are_no_proof() -> None:
+def test_few_entries_on_one_side_are_not_significant() -> None:
     order, bad = np.arange(100), np.arange(90, 100)
     other = np.concatenate([bad[:4], order[:90], bad[4:]])
     assert not compared(order, other, bad, 10).sure

@@ -1,4 +1,4 @@
-"""Synthetic webs: reproducible to the byte, labelled truthfully, shaped as the documentation says."""
+"""Synthetic webs: byte-identical, correctly labelled, of the documented shape."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_frozen_presets_never_change(name: str, links: int | None) -> None:
     assert (graph.links, zlib.crc32(graph.indices.tobytes())) == FROZEN[name, links]
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_web() -> None:
     first, again, other = (synthetic_web(rng=rng, names=False).graph for rng in (1, 1, 2))
     assert first == again
     assert first != other
@@ -67,11 +67,11 @@ def test_threads_and_batches_do_not_matter(shape: WebShape, monkeypatch: pytest.
     assert np.array_equal(one.kind, many.kind)
 
 
-def test_rows_rise_without_repeats_or_self_links(labelled: SyntheticWeb) -> None:
+def test_rows_are_ascending_without_duplicates_or_self_links(labelled: SyntheticWeb) -> None:
     assert first_bad_row(labelled.graph.indptr, labelled.graph.indices) == -1
 
 
-def test_a_folder_holds_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_has_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "MEMORY", 1 << 17)  # so small that links are spilled
     web = synthetic_web(MIXED, folder=tmp_path / "web", names=True)
     assert web.graph == synthetic_web(MIXED, names=True).graph
@@ -130,7 +130,7 @@ def test_the_sites_of_an_exchange_all_link_to_each_other(labelled: SyntheticWeb)
             assert set(homes) - {home} <= set(labelled.graph.links_of(int(home)))
 
 
-def test_names_look_like_urls(small: SyntheticWeb) -> None:
+def test_names_are_urls(small: SyntheticWeb) -> None:
     names = list(small.graph.names or [])
     assert len(set(names)) == small.graph.pages
     assert names[0] == "https://www.site0.example/"
@@ -143,14 +143,14 @@ def test_names_look_like_urls(small: SyntheticWeb) -> None:
     assert synthetic_web(names=False).graph.names is None
 
 
-def test_results_are_read_only_and_speak(small: SyntheticWeb) -> None:
+def test_results_are_read_only_and_have_a_repr(small: SyntheticWeb) -> None:
     assert repr(small) == "SyntheticWeb(1,500 pages, 15,624 links, 167 sites, rng=7)"
     with pytest.raises(ValueError, match="read-only"):
         small.kind[0] = 1
 
 
 @compiled_only
-def test_a_scaled_web_has_the_shape_of_the_documentation() -> None:
+def test_a_scaled_web_has_the_documented_shape() -> None:
     web = synthetic_web("web", links=1_000_000, names=False)
     found = measure(web.graph, web.site)
     ranges = {
@@ -180,12 +180,12 @@ def test_rmat_is_the_opposite_of_a_web() -> None:
         rmat(31, 1)
 
 
-def test_an_unknown_preset_is_refused() -> None:
+def test_an_unknown_preset_is_rejected() -> None:
     with pytest.raises(UsageError, match="choose one of small, site"):
         synthetic_web("large")
 
 
-def test_the_exponent_of_a_power_law_is_found() -> None:
+def test_the_exponent_of_a_power_law_is_estimated() -> None:
     luck = np.random.default_rng(1).random(200_000)
     degrees = np.floor(9.5 / luck ** (1 / 1.2) + 0.5).astype(np.int64)
     assert exponent(degrees) == pytest.approx(2.2, abs=0.02)
@@ -199,7 +199,7 @@ def test_measures_of_a_known_graph() -> None:
     assert (found["intra-site"], found["near"]) == (0.75, 1)
 
 
-def test_the_table_skips_what_is_missing(
+def test_the_table_skips_missing_graphs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("experiments.synthetic_fit.synthetic_graphs", lambda: [("small", synthetic_web().graph, None)])

@@ -1,4 +1,4 @@
-"""Push tracking follows a web that changes, in objects and in one kernel alike."""
+"""Push tracking of a changing web: objects and kernel agree."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_one_kernel_takes_the_same_steps() -> None:
         assert getattr(state.ledger.mass, array).tobytes() == getattr(ledger.mass, array).tobytes()
 
 
-def test_on_a_web_that_stands_still_it_is_pagerank_up_to_the_precision() -> None:
+def test_on_a_static_web_it_is_pagerank_up_to_the_precision() -> None:
     state, web = tracker(), webs(0.0)
     read(state, web, PAGES)
     even = np.full(PAGES, 1 / PAGES)
@@ -67,7 +67,7 @@ def test_on_a_web_that_stands_still_it_is_pagerank_up_to_the_precision() -> None
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.5])
-def test_after_every_page_was_read_again_it_is_pagerank_of_the_web_as_it_is(rate: float) -> None:
+def test_after_refetching_every_page_it_is_pagerank_of_the_current_web(rate: float) -> None:
     state, web = tracker(), webs(rate)
     read(state, web, PAGES)
     for _ in range(3):
@@ -80,7 +80,7 @@ def test_after_every_page_was_read_again_it_is_pagerank_of_the_web_as_it_is(rate
     assert fresh < 5e-4 < 0.05 * rate < stale
 
 
-def test_important_pages_are_read_more_often() -> None:
+def test_important_pages_are_fetched_more_often() -> None:
     star = Graph.from_arrays(np.arange(1, 100), np.zeros(99, np.int64), 100)
     graph = GrowingGraph()
     ledger = Ledger(graph, np.arange(100, dtype=np.int32))

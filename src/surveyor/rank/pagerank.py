@@ -18,8 +18,8 @@ at the same time, so blocks cost almost no convergence. The number of blocks dep
 the result has the same bytes on any number of threads. Instead of rescaling x, the weight of the jump
 follows the sum of x, which converges on expanders as fast as power does. Every few sweeps the last ranks
 are combined so that their combined change is smallest (reduced rank extrapolation). *push*: from an earlier
-ranking, only what changed is moved (`kernels/push.py`). *auto* starts with power sweeps and switches to seidel
-as soon as one of them shrinks the change too little; on an expander none does.
+ranking, only what changed is moved (`kernels/pagerank_iterations.py`). *auto* starts with power sweeps and switches to
+seidel as soon as one of them shrinks the change too little; on an expander none does.
 
 Cost: one sequential read of the in-links per sweep, 40 to 80 bytes of memory per page. The in-links may be
 a memory map larger than RAM.

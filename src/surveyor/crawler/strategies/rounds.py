@@ -83,7 +83,7 @@ class Rounds:
         self._pending: dict[int, None] = {}  # released, without an outcome yet
         self._ranking: IdArray = NO_LINKS
         self._next = 0
-        self.asked = self.read = 0  # since the first round
+        self.requested = self.fetched = 0  # since the first round
         self.rounds: list[tuple[int, int, float, float]] = []  # pages fetched, requested, rank change, rank error
         return NOTHING if self.start else Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
 
@@ -94,8 +94,8 @@ class Rounds:
                 return Reorder(there, np.full(1, np.inf))  # target of a redirected seed: fetched in its place
             self._wait -= 1
             return self._round() if self._wait == 0 else NOTHING
-        self.asked += was_asked(outcome)
-        self.read += outcome.kind == "fetched"
+        self.requested += was_asked(outcome)
+        self.fetched += outcome.kind == "fetched"
         self._pending.pop(outcome.page, None)
         if outcome.kind != "fetched" and (instead := self._release(*self._replacement(outcome))).pages.size:
             return instead
@@ -134,7 +134,7 @@ class Rounds:
     def _release(self, pages: IdArray, place: int) -> Reorder:
         """Queue pages from `place` of the ranking on, up to the number that may still be requested."""
         if self.extra:
-            pages = pages[: max(0, self.extra - self.asked - len(self._pending))]
+            pages = pages[: max(0, self.extra - self.requested - len(self._pending))]
         self._pending.update(dict.fromkeys(pages.tolist()))
         return Reorder(pages, -np.arange(place, place + pages.size, dtype=np.float64))
 
@@ -152,8 +152,8 @@ class Rounds:
             return NOTHING  # there are no local pages to rank
         pages = np.flatnonzero(read).astype(np.int32)
         found = self._expansion.update(self._graph.rows, pages, read.size, final)
-        self.rounds.append((self.read, self.asked, self._expansion.change, self._expansion.error))
-        if (self.extra and self.asked >= self.extra) or is_stable([one[2] for one in self.rounds], self.stable):
+        self.rounds.append((self.fetched, self.requested, self._expansion.change, self._expansion.error))
+        if (self.extra and self.requested >= self.extra) or is_stable([one[2] for one in self.rounds], self.stable):
             return NOTHING
         count = self.batch or max(1, math.ceil(PART * self._graph.read))
         self._ranking = self._expansion.best(found, SPARE * count, status == WAITING)

@@ -1,4 +1,4 @@
-"""The queue against a dictionary that is searched from end to end."""
+"""The priority queue compared with an exhaustively searched dictionary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def best(held: dict[int, float]) -> int:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ppppdt"), st.integers(0, 11), PRIORITIES), max_size=80))
-def test_gives_the_highest_first_whatever_changes(events: list[tuple[str, int, float]]) -> None:
+def test_the_highest_priority_is_leased_first_after_any_changes(events: list[tuple[str, int, float]]) -> None:
     queue = new_queue(12)
     held: dict[int, float] = {}
     for event, page, priority in events:
@@ -58,7 +58,7 @@ def test_many_pages_leave_in_order() -> None:
     assert taken == np.lexsort((np.arange(pages), -final)).tolist()
 
 
-def test_a_page_handed_out_comes_back_only_when_dropped() -> None:
+def test_a_leased_page_returns_only_after_removal() -> None:
     queue = new_queue(2)
     set_priority(queue, 0, 1.0)
     assert lease_best(queue) == 0

@@ -1,4 +1,4 @@
-"""The heaps of all hosts against dictionaries that are searched from end to end."""
+"""The heaps of all hosts compared with exhaustively searched dictionaries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def new_forest(pages: int = PAGES, hosts: int = HOSTS) -> heaps.HostHeaps:
 
 @dataclass
 class Model:
-    """What must be so, kept in the most obvious way."""
+    """The expected state, in the simplest representation."""
 
     forest: heaps.HostHeaps = field(default_factory=new_forest)
     queue: heaps.Queue = field(default_factory=lambda: heaps.new_queue(HOSTS))
@@ -91,7 +91,7 @@ class Model:
 
 
 def members(forest: heaps.HostHeaps, host: int) -> set[int]:
-    """Walk a heap, and check every pointer and the order on the way."""
+    """Traverse a heap and check every pointer and the order."""
     found: set[int] = set()
     root = int(forest.root[host])
     if root == heaps.NONE:
@@ -115,7 +115,7 @@ def members(forest: heaps.HostHeaps, host: int) -> set[int]:
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(OPERATIONS, st.integers(0, PAGES - 1), PRIORITIES), max_size=60))
-def test_the_best_page_of_each_host_and_the_best_host_after_whatever_happens(
+def test_the_best_page_and_host_after_any_events(
     events: list[tuple[str, int, float]],
 ) -> None:
     model = Model()
@@ -126,7 +126,7 @@ def test_the_best_page_of_each_host_and_the_best_host_after_whatever_happens(
 
 @settings(max_examples=60)
 @given(st.lists(PRIORITIES, min_size=PAGES, max_size=PAGES), st.lists(PRIORITIES, min_size=PAGES, max_size=PAGES))
-def test_what_was_handed_out_comes_back_with_the_priority_it_has_by_then(first: list[float], then: list[float]) -> None:
+def test_a_leased_page_returns_with_its_current_priority(first: list[float], then: list[float]) -> None:
     model = Model()
     steps = [("put", page, priority) for page, priority in enumerate(first)]
     steps += [("lease", page, 0.0) for page in range(PAGES)]
@@ -139,7 +139,7 @@ def test_what_was_handed_out_comes_back_with_the_priority_it_has_by_then(first: 
 
 
 def left_in_order(forest: heaps.HostHeaps, hosts: heaps.Queue) -> list[int]:
-    """Take all pages out as the queues of hosts do: the best page of the best host."""
+    """Remove all pages in the order of the host queues: the best page of the best host."""
     taken = []
     while (host := heaps.lease_best(hosts)) >= 0:
         heaps.mark_not_ready(forest, hosts, host)
@@ -164,7 +164,7 @@ def test_many_pages_leave_in_order(pages: int) -> None:
     assert taken == expected.tolist()
 
 
-def test_one_host_with_priorities_that_only_fall_is_still_in_order() -> None:
+def test_decreasing_priorities_of_one_host_stay_in_order() -> None:
     pages = 2_000
     forest, hosts, state = new_forest(pages, 1), heaps.new_queue(1), np.full(pages, WAITING, np.uint8)
     heaps.mark_ready(forest, hosts, 0)
@@ -175,7 +175,7 @@ def test_one_host_with_priorities_that_only_fall_is_still_in_order() -> None:
     assert left_in_order(forest, hosts) == ids.tolist()
 
 
-def test_only_pages_that_can_be_read_enter_and_wrong_ones_are_named() -> None:
+def test_only_fetchable_pages_enter_and_invalid_ones_are_reported() -> None:
     forest, hosts = new_forest(), heaps.new_queue(HOSTS)
     state = np.full(PAGES, WAITING, np.uint8)
     state[[1, 2, 3]] = UNKNOWN, FETCHED, BLOCKED
