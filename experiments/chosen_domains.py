@@ -1,7 +1,7 @@
-"""The local domains of the tables: some of those of `local_domains`, chosen by name, and some of a large made-up web.
+"""The local domains of the tables: some of `local_domains`, selected by name, and some of a large synthetic web.
 
-The real ones are sites and parts of sites, small and large, with many links to pages outside and with few, and
-subjects. The made-up web is the preset `web` as it is, with more pages; no estimator was tuned on it.
+The real ones are sites and parts of sites, small and large, with many or few links to outside pages, and topics. The
+synthetic web is the preset `web` with more pages; no estimator was tuned on it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,40 @@ from surveyor.rank.pagerank import pagerank
 
 DAMPING = 0.85
 TRUTH = 1e-10  # L1 error of the true ranks
-SEED = 29  # of the made-up web
-SITES, TOPICS = (0.003, 0.0075, 0.015), (0.005, 0.01, 0.02)  # sizes of made-up domains, as shares of the web
+SEED = 29  # of the synthetic web
+SITES, TOPICS = (0.003, 0.0075, 0.015), (0.005, 0.01, 0.02)  # sizes of synthetic domains, as shares of the web
 CHOSEN = (
-    "debian:python3.11-doc", "debian:erlang-doc", "debian:installation-guide-amd64", "debian:cmake-doc",
-    "debian:linux-doc-6.1", "debian:debian-handbook", "debian:python-pandas-doc", "debian:sagemath-doc",
-    "debian:python-statsmodels-doc", "debian:petsc3.18-doc",
-    "hollins:http://www.hollins.edu", "hollins:http://www1.hollins.edu/Docs",
+    "debian:python3.11-doc",
+    "debian:erlang-doc",
+    "debian:installation-guide-amd64",
+    "debian:cmake-doc",
+    "debian:linux-doc-6.1",
+    "debian:debian-handbook",
+    "debian:python-pandas-doc",
+    "debian:sagemath-doc",
+    "debian:python-statsmodels-doc",
+    "debian:petsc3.18-doc",
+    "hollins:http://www.hollins.edu",
+    "hollins:http://www1.hollins.edu/Docs",
     "hollins:http://www1.hollins.edu/classes/dance",
-    "cnr:49503-50476", "cnr:212169-213137", "cnr:0-5543", "cnr:118554-124802", "cnr:170757-181201",
+    "cnr:49503-50476",
+    "cnr:212169-213137",
+    "cnr:0-5543",
+    "cnr:118554-124802",
+    "cnr:170757-181201",
     "cnr:306524-317493",
-    "polblogs:conservative", "polblogs:liberal",
-    "wiki:People", "wiki:Geography", "wiki:Science", "wiki:Citizenship",
-    "debtopic:web", "debtopic:pyweb", "debtopic:db", "debtopic:sphinxy", "debword:matrix",
-)  # fmt: skip
+    "polblogs:conservative",
+    "polblogs:liberal",
+    "wiki:People",
+    "wiki:Geography",
+    "wiki:Science",
+    "wiki:Citizenship",
+    "debtopic:web",
+    "debtopic:pyweb",
+    "debtopic:db",
+    "debtopic:sphinxy",
+    "debword:matrix",
+)
 
 Kind = Literal["site", "topic"]
 
@@ -49,7 +69,7 @@ class Web:
     name: str
     graph: Graph
     domains: tuple[Domain, ...]
-    made: bool = False  # up, as opposed to real
+    synthetic: bool = False
 
     @cached_property
     def ranks(self) -> FloatArray:
@@ -63,22 +83,22 @@ class Web:
 
 
 def kind_of(domain: Domain) -> Kind:
-    """Say which table of the paper a domain belongs to; parts of a site count as sites."""
+    """Return the table of the paper that a domain belongs to; parts of a site count as sites."""
     return "topic" if domain.family == "topic" else "site"
 
 
 def real(data: Path) -> Iterator[Web]:
-    """Yield the real webs that a folder holds, with the domains that were chosen."""
+    """Yield the real webs in a folder, with the selected domains."""
     webs = 0
     for name, graph, domains in local_domains.real(data):
         webs += 1
         yield Web(name, graph, tuple(one for one in domains if one.name in CHOSEN))
     if not webs:
-        say(f"no real graphs in {data}: only a made-up web is used")
+        say(f"no real graphs in {data}: only a synthetic web is used")
 
 
-def made(pages: int, seed: int = SEED) -> Web:
-    """Make a web, and take sites and subjects of several sizes from it."""
+def synthetic(pages: int, seed: int = SEED) -> Web:
+    """Generate a web and select sites and topics of several sizes."""
     web = synthetic_web(replace(PRESETS["web"], pages=pages), rng=seed, names=False)
     rng = np.random.default_rng(seed)
     sizes, domains = np.diff(web.first_page), list[Domain]()
@@ -93,7 +113,7 @@ def made(pages: int, seed: int = SEED) -> Web:
         topic = int(rng.choice(np.flatnonzero(whole >= min(share * pages, whole.max()))))
         whole[topic] = 0.0  # once is enough
         domains.append(Domain(f"made:topic{topic}", "topic", _subject(web, topic, int(share * pages), rng), fresh=True))
-    return Web("made-up web", web.graph, tuple(domains), made=True)
+    return Web("synthetic web", web.graph, tuple(domains), synthetic=True)
 
 
 def say(text: str) -> None:

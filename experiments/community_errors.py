@@ -1,8 +1,8 @@
-"""How far estimated ranks of a local domain are from the true ones while pages around it are read.
+"""Errors of the estimated ranks of a local domain while pages around it are fetched.
 
-A local domain of n pages grows by 4 % of n in each of fifty rounds; its ranks are estimated before the first page was
-read, and after n/4, n and 2n further pages (the nearest end of a round; where all that can be reached was read before,
-what was known then counts). A run is one way to choose pages and one seed, by which equal scores are ordered.
+A local domain of n pages is expanded by 4 % of n in each of fifty rounds; its ranks are estimated before the first
+round and after n/4, n and 2n extra pages (at the nearest end of a round; if the frontier is exhausted earlier, the
+last estimate is used). A run is one selector and one random seed, which breaks ties.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from surveyor.rank.comparison import kendall_a, l1, l_inf
 from surveyor.rank.expansion import Expansion, Select
 
 SELECTORS: tuple[Select, ...] = ("complement", "flow", "cho", "outlinks", "random")
-ESTIMATORS = ("crawled", "frontier", "auto")  # the paper's first
+ESTIMATORS = ("crawled", "frontier", "auto")  # that of the paper first
 SHARES = (0.0, 0.1, 0.3, 1.0)  # of the pages that link to local ones
-AT = (0.0, 0.25, 1.0, 2.0)  # further pages, in local pages
-CURVE = (0, 1, 3, 6, 10, 15, 20, 25, 30, 35, 40, 45, 50)  # rounds whose error is drawn
-EXACT = 1e-9  # L1 error of solving: far below those that are measured
+AT = (0.0, 0.25, 1.0, 2.0)  # extra pages, as multiples of the local pages
+CURVE = (0, 1, 3, 6, 10, 15, 20, 25, 30, 35, 40, 45, 50)  # rounds whose error is plotted
+EXACT = 1e-9  # L1 error of the solver, far below the measured errors
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 % quantiles, 1 degree of freedom up
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far an estimate is from the truth."""
+    """Errors of an estimate."""
 
     l1: float
     l_inf: float
@@ -46,28 +46,29 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one way to choose pages came to, with one seed."""
+    """The errors of one selector with one random seed."""
 
     select: Select
     seed: int
-    extra: int  # pages read around the domain in all
-    seconds: float  # without measuring
+    extra: int  # pages requested around the domain in total
+    seconds: float  # without measurements
     at: Mapping[str, Sequence[Errors]]  # by estimator: after each of `AT`
-    curve: Mapping[str, Sequence[tuple[float, float]]]  # by estimator: further pages in local pages, and L1
+    curve: Mapping[str, Sequence[tuple[float, float]]]  # by estimator: extra pages / local pages, and L1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values."""
+        """Return all fields as plain values."""
         at = {name: [[one.l1, one.l_inf, one.kendall] for one in found] for name, found in self.at.items()}
-        return {"select": self.select, "seed": self.seed, "extra": self.extra, "seconds": self.seconds, "at": at,
-                "curve": {name: [list(point) for point in found] for name, found in self.curve.items()}}  # fmt: skip
+        curve = {name: [list(point) for point in found] for name, found in self.curve.items()}
+        plain = {name: getattr(self, name) for name in ("select", "seed", "extra", "seconds")}
+        return {**plain, "at": at, "curve": curve}
 
 
 class _Watch:
-    """Looks at the ends of rounds, and keeps the errors of those that are asked for."""
+    """Records the errors at the ends of selected rounds."""
 
     def __init__(self, web: Web, domain: Domain, full: Iterable[int], drawn: Iterable[int]) -> None:
         self.local, self.truth = domain.pages, web.truth(domain)
-        self.batch_of = np.full(web.graph.pages, -1, np.int64)  # by id: the round in which a page was read
+        self.batch_of = np.full(web.graph.pages, -1, np.int64)  # by id: the round in which a page was fetched
         self.full, self.drawn = set(full), set(drawn)  # rounds
         self.number = -1
         self.spent = 0.0  # seconds of measuring
@@ -79,11 +80,11 @@ class _Watch:
         self.number += 1
         self.batch_of[known.pages[self.batch_of[known.pages] < 0]] = self.number
         if self.number in self.full or self.number in self.drawn:
-            self.look(known)
+            self.measure(known)
         self.spent += time.perf_counter() - began
 
-    def look(self, known: CrawledGraph) -> None:
-        """Estimate the ranks by what is known now; keep the errors."""
+    def measure(self, known: CrawledGraph) -> None:
+        """Estimate the ranks from the known links; record the errors."""
         places = np.searchsorted(known.pages, self.local).astype(np.int32)
         for name, scores in estimates(known, places, self.batch_of[known.pages]).items():
             tau = kendall_a(scores, self.truth) if self.number in self.full else None
@@ -93,18 +94,18 @@ class _Watch:
 
 
 def run(web: Web, domain: Domain, select: Select, seed: int, draws: bool = False) -> Run:  # noqa: FBT001, FBT002  # a pool passes it by place
-    """Let a local domain grow, and measure on the way; `draws` measures more often."""
+    """Expand a local domain and measure the errors; with `draws`, more often."""
     local = domain.pages.size
     plan = ExpansionPlan(extra=int(AT[-1] * local), select=select, damping=DAMPING, seed=seed)
-    last = -(-plan.extra // plan.size(local))
-    ends = [min(round(at * local / plan.size(local)), last) for at in AT]
+    last = -(-plan.extra // plan.batch_size(local))
+    ends = [min(round(at * local / plan.batch_size(local)), last) for at in AT]
     watch = _Watch(web, domain, ends, CURVE if draws else ())
     began = time.perf_counter()
     expanded = expand(web.graph, domain.pages, plan, watch=watch)
     seconds = time.perf_counter() - began - watch.spent
-    if watch.number < last:  # nothing was left to read
+    if watch.number < last:  # the frontier was exhausted
         watch.full.add(watch.number)
-        watch.look(expanded.known)
+        watch.measure(expanded.known)
     at = {name: tuple(found[min(end, watch.number)] for end in ends) for name, found in watch.errors.items()}
     curve = {name: tuple(points.items()) for name, points in watch.curve.items()} if draws else {}
     return Run(select, seed, expanded.extra.size, seconds, at, curve)
@@ -120,9 +121,9 @@ def estimates(known: CrawledGraph, local: IdArray, batch_of: IntArray) -> dict[s
 
 
 def back_links(web: Web, domain: Domain, seed: int) -> dict[str, list[tuple[float, float]]]:
-    """Return L1, for each estimator, when shares of the pages that link to local ones are known without a download.
+    """Return L1, for each estimator, if shares of the pages that link to local ones are known by back-links.
 
-    For each of `SHARES`: with nothing read around the domain, and with n pages read by stochastic complementation.
+    For each of `SHARES`: with no extra page, and with n extra pages selected by stochastic complementation.
     """
     graph, local, truth = web.graph, domain.pages, web.truth(domain)
     into, rows = graph.in_links, rows_of(graph)
@@ -136,8 +137,8 @@ def back_links(web: Web, domain: Domain, seed: int) -> dict[str, list[tuple[floa
             pages = np.union1d(one.known.pages, given).astype(np.int32)
             batch_of = np.zeros(pages.size, np.int64)
             batch_of[np.searchsorted(pages, one.known.pages)] = one.batch_of
-            told = known_of(rows, pages)
-            for name, scores in estimates(told, np.searchsorted(pages, local).astype(np.int32), batch_of).items():
+            known = known_of(rows, pages)
+            for name, scores in estimates(known, np.searchsorted(pages, local).astype(np.int32), batch_of).items():
                 errors.setdefault(name, []).append(l1(scores, truth))
         for name, (before, after) in errors.items():
             found[name].append((before, after))
@@ -145,7 +146,7 @@ def back_links(web: Web, domain: Domain, seed: int) -> dict[str, list[tuple[floa
 
 
 def mean(values: Iterable[float]) -> tuple[float, float]:
-    """Return the mean and how far it may be off: half of Student's 95 % interval; nan of a single value.
+    """Return the mean and the half-width of Student's 95 % interval; nan for a single value.
 
     >>> [round(number, 4) for number in mean([1.0, 2.0, 3.0])]
     [2.0, 2.4843]
@@ -158,7 +159,7 @@ def mean(values: Iterable[float]) -> tuple[float, float]:
 
 
 def ratio(pairs: Sequence[tuple[float, float]], draws: int = 10_000) -> tuple[float, float, float]:
-    """Return Σ first / Σ second and a 95 % interval of it, by drawing pairs anew."""
+    """Return Σ first / Σ second and its bootstrap 95 % interval over pairs."""
     values = np.array(pairs).reshape(-1, 2)
     drawn = values[np.random.default_rng(7).integers(0, len(values), (draws, len(values)))].sum(axis=1)
     shares = drawn[:, 0] / drawn[:, 1]

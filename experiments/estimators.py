@@ -1,17 +1,17 @@
-"""How far estimates of the global rank of a local domain are off, where the whole web is known.
+"""Errors of estimates of the global rank of local domains where the whole web is known.
 
     python -m experiments.estimators [--data DIR] [--seeds 7 11 13 17] [--back-links] [--pages]
 
-For each local domain of `local_domains.py`, SC-SELECT reads around it, 4 % of its pages at a time; after no page, n/4,
-n and 2n pages the estimates are compared with the true ranks: PageRank of the whole web (damping 0.85, uniform jumps),
-scaled to sum 1 over the domain. The distance is L1. Everything about the estimator was chosen on the *tuning* domains
-alone. The *test* domains were looked at twice: before the factors of single parents came in, and at the end. *Fresh*
-domains lie in webs, or in parts of webs, that were looked at only at the end. Domains that no link leaves are left out:
-all estimates are the same there.
+For each local domain of `local_domains.py`, SC-SELECT fetches pages around it, 4 % of its pages at a time; after no
+page, n/4, n and 2n pages the estimates are compared with the true ranks: PageRank of the whole web (damping 0.85,
+uniform teleport), scaled to sum 1 over the domain. The distance is L1. The estimator was designed on the *tuning*
+domains only. The *test* domains were evaluated twice: before factors of single parents were added, and at the end.
+*Fresh* domains are in webs, or in parts of webs, that were evaluated only at the end. Domains without links to other
+pages are omitted: all estimates are equal there.
 
 `auto` is *safe* on a domain if its error is at most 1.1 times that of the better of the other two, or at most 0.0001
-above it. With `--back-links`, pages outside that link into the domain are known besides, a tenth, three tenths or all
-of them, without being read. `--pages` prints every domain. The output is Markdown.
+above it. With `--back-links`, a tenth, three tenths or all of the outside pages that link to the domain are known in
+addition, without being fetched. `--pages` prints every domain. The output is Markdown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.local_domains import Domain, Web, made_up, real
+from experiments.local_domains import Domain, Web, real, synthetic
 from surveyor.arrays import FloatArray, IdArray
 from surveyor.estimate.community.estimators import Method, estimate
 from surveyor.estimate.community.known_graph import ExpansionPlan, expand, rows_of
@@ -33,7 +33,7 @@ from surveyor.kernels.crawled_graph import build_crawled_graph
 from surveyor.rank.pagerank import pagerank
 
 STEPS = (0.0, 0.25, 1.0, 2.0)  # extra pages, as multiples of the local ones
-SHARES = (0.0, 0.1, 0.3, 1.0)  # of the pages that link into the domain, known besides
+SHARES = (0.0, 0.1, 0.3, 1.0)  # of the outside pages that link to the domain, known by back-links
 METHODS: tuple[Method, ...] = ("crawled", "frontier", "auto")
 SAFE, ABOVE = 1.1, 1e-4
 
@@ -42,7 +42,7 @@ Found = dict[tuple[float, float], Errors]  # by extra pages and share of back-li
 
 
 def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[float] = (0.0,)) -> Found | None:
-    """Return the errors on one domain; None where no link leaves it."""
+    """Return the errors on one domain; None if no link leaves it."""
     local, rows = domain.pages, rows_of(graph)
     done = expand(graph, local, ExpansionPlan(round(max(STEPS) * local.size)))
     if not done.extra.size:
@@ -52,11 +52,11 @@ def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[fl
     linking = _linking(graph, local)
     found: Found = {}
     for share in shares:
-        told = linking[: round(share * linking.size)]
+        known = linking[: round(share * linking.size)]
         for step in STEPS:
             count = int(np.searchsorted(batch_of, _last_batch(step, local.size), side="right"))
-            extra = np.setdiff1d(done.extra[:count], told)
-            pages = np.unique(np.concatenate([local, told, extra])).astype(np.int32)
+            extra = np.setdiff1d(done.extra[:count], known)
+            pages = np.unique(np.concatenate([local, known, extra])).astype(np.int32)
             read = build_crawled_graph(rows, pages)
             rounds = np.zeros(pages.size, np.int64)
             order = np.argsort(done.extra)
@@ -69,11 +69,11 @@ def measure(graph: Graph, truth: FloatArray, domain: Domain, shares: Iterable[fl
 
 
 def _last_batch(step: float, pages: int) -> int:
-    return round(step * pages / ExpansionPlan(0).size(pages))
+    return round(step * pages / ExpansionPlan(0).batch_size(pages))
 
 
 def _linking(graph: Graph, local: IdArray) -> IdArray:
-    """Return the pages outside that link into the domain, shuffled."""
+    """Return the outside pages that link to the domain, shuffled."""
     into = graph.in_links
     sources = [into.indices[into.indptr[page] : into.indptr[page + 1]] for page in local]
     outside = np.setdiff1d(np.unique(np.concatenate(sources)), local)
@@ -154,11 +154,11 @@ def main() -> None:
     """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of real graphs")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[7, 11, 13, 17], help="of made-up webs")
-    parser.add_argument("--back-links", action="store_true", help="measure what known back-links change")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[7, 11, 13, 17], help="of synthetic webs")
+    parser.add_argument("--back-links", action="store_true", help="measure the effect of known back-links")
     parser.add_argument("--pages", action="store_true", help="print every domain")
     given = parser.parse_args()
-    webs = [made_up(tuple(given.seeds))] + ([real(given.data)] if given.data else [])
+    webs = [synthetic(tuple(given.seeds))] + ([real(given.data)] if given.data else [])
     run((web for group in webs for web in group), back_links=given.back_links, pages=given.pages)
 
 

@@ -1,11 +1,11 @@
-"""How much of what flows into a local domain comes from the pages that each choice reads, beside the error left.
+"""Share of the rank flowing into a local domain that comes from the fetched pages, and the remaining error.
 
     python -m experiments.inflow [--data DIR] [--pages 400000] [--seeds 3]
 
-The impact of a page outside is the chance that a surfer is on it and follows a link into the domain
-(`rank/compare/impact.py`); it needs the true ranks of the whole web. For each domain of `chosen_domains` whose choices
-differ: the share of all impact that the extra pages hold, and the L1 error of the paper's estimate, for each choice,
-at +2n (sites) or +n (topics), means over seeds. The output is Markdown.
+The impact of an outside page is the probability that a surfer is on it and follows a link into the domain
+(`experiments/impact.py`); it needs the true ranks of the whole web. For each domain of `chosen_domains` whose
+selectors differ: the share of the total impact in the extra pages, and the L1 error of the crawled estimate, for each
+selector, at +2n (sites) or +n (topics), means over seeds. The output is Markdown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.chosen_domains import Web, kind_of, made, real
+from experiments.chosen_domains import Web, kind_of, real, synthetic
 from experiments.impact import impact
 from experiments.local_domains import Domain
 from surveyor.estimate.community.known_graph import ExpansionPlan, expand
@@ -26,11 +26,11 @@ from surveyor.rank.comparison import l1
 from surveyor.rank.expansion import Select
 
 CHOICES: tuple[Select, ...] = ("complement", "flow", "outlinks", "random")
-ALIKE = 1.05  # errors within this factor tell nothing about choices
+ALIKE = 1.05  # domains whose errors are within this factor are omitted
 
 
 def measure(web: Web, domain: Domain, seeds: int) -> list[tuple[float, float]]:
-    """Return, for each choice, the share of the inflow that was read and the error left."""
+    """Return, for each selector, the share of the inflow from fetched pages and the remaining error."""
     inflow, truth = impact(web.graph, web.ranks, domain.pages), web.truth(domain)
     times = 2 if kind_of(domain) == "site" else 1
     found = []
@@ -45,7 +45,7 @@ def measure(web: Web, domain: Domain, seeds: int) -> list[tuple[float, float]]:
 
 def rows(webs: Iterator[Web], seeds: int) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield f"| domain | inflow read: {', '.join(CHOICES)} | L1 |"
+    yield f"| domain | inflow fetched: {', '.join(CHOICES)} | L1 |"
     yield "|---|---|---|"
     for web in webs:
         for domain in web.domains:
@@ -60,10 +60,10 @@ def main() -> None:
     """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of real graphs")
-    parser.add_argument("--pages", type=int, default=400_000, help="of the made-up web")
+    parser.add_argument("--pages", type=int, default=400_000, help="of the synthetic web")
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
-    webs = chain(real(given.data) if given.data else (), [made(given.pages)])
+    webs = chain(real(given.data) if given.data else (), [synthetic(given.pages)])
     for line in rows(webs, given.seeds):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Webs and local domains in them: sites, directories and topics, of real graphs and of made-up webs.
+"""Webs and local domains in them: sites, directories and topics, of real graphs and of synthetic webs.
 
-Real graphs lie in a folder, each in one of its own: `debian-docs` (CSR arrays and a list of pages), `cnr-2000`
-(BVGraph), `hollins` and `polblogs` (edges), and `wikispeedia.tar.xz`. What is missing is skipped.
+Real graphs are in subfolders of one folder: `debian-docs` (CSR arrays and a list of pages), `cnr-2000`
+(BVGraph), `hollins` and `polblogs` (edges), and `wikispeedia.tar.xz`. Missing graphs are skipped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from surveyor.arrays import IdArray, IntArray
 from surveyor.graph.csr import Graph
 
 SMALLEST, LARGEST = 200, 20_000  # pages of a domain
-PAGES = 300_000  # of a made-up web
-SEEN = (7, 11)  # seeds of the webs that some were tuned on; others are fresh
-CUTS = 36  # runs of cnr-2000 that were looked at; others are fresh
+PAGES = 300_000  # of a synthetic web
+SEEN = (7, 11)  # seeds of webs with tuning domains; others are fresh
+CUTS = 36  # ranges of cnr-2000 that were evaluated before; others are fresh
 GROUPS = {
     "python": ("python",),
     "sphinxy": ("python3.11", "sphinx", "cmake", "linux-doc", "sagemath"),
@@ -39,18 +39,18 @@ WORDS = ("config", "test", "array", "string", "tree", "error", "file", "time", "
 
 @dataclass(frozen=True)
 class Domain:
-    """Some pages of a web that somebody knows all of."""
+    """A local domain: some pages of a known web."""
 
     name: str
     family: str  # site, directory or topic
     pages: IdArray
-    fresh: bool = False  # nothing was chosen, and nothing looked at, with it
+    fresh: bool = False  # neither used for design nor evaluated before
 
     @property
     def part(self) -> str:
         """Whether the estimator was tuned on it: two in five were, by the hash of the name.
 
-        Directories fall where the site falls that they lie in.
+        Directories belong to the part of their site.
         """
         if self.fresh:
             return "fresh"
@@ -64,8 +64,8 @@ class Domain:
 Web = tuple[str, Graph, list[Domain]]
 
 
-def made_up(seeds: tuple[int, ...]) -> Iterator[Web]:
-    """Yield made-up webs with fourteen sites and seven topics each."""
+def synthetic(seeds: tuple[int, ...]) -> Iterator[Web]:
+    """Yield synthetic webs with fourteen sites and seven topics each."""
     from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 
     for seed in seeds:

@@ -1,11 +1,11 @@
-"""What the uncertainty shown beside a global rank is worth, where the whole web is known.
+"""Compare the printed uncertainty of an estimated global rank with its true error where the whole web is known.
 
     python -m experiments.uncertainty [--data DIR] [--seeds 13 17] [--most 5000]
 
-For each local domain of `local_domains.py` that the estimator was not tuned on, of at most so many pages, n pages
-are read around it by SC-SELECT. Then the true error of the estimate (L1) stands beside what a user sees: the spread
-over batches, the distance between the two plain estimates, and how far the last three rounds moved the ranks. None of
-them is a bound, and the table says how far from one. The output is Markdown.
+For each local domain of `local_domains.py` that the estimator was not tuned on, of at most `--most` pages, n pages
+are fetched around it by SC-SELECT. Then the true error of the estimate (L1) is compared with the printed uncertainty:
+the sum of the standard errors, the distance between the crawled and the frontier estimate, and the change in the last
+three rounds. None of them is a bound; the table shows by how much they miss. The output is Markdown.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.local_domains import Web, made_up, real
+from experiments.local_domains import Web, real, synthetic
 from surveyor.estimate.community.community import community
 
 
-class Seen(NamedTuple):
-    """One domain: the true error, and what is shown."""
+class Uncertainty(NamedTuple):
+    """The true error and the printed uncertainty of one domain."""
 
     error: float
-    spread: float
-    apart: float
-    moved: float
+    standard_error: float
+    disagreement: float
+    change: float
 
 
-def measure(webs: Iterable[Web], most: int) -> dict[str, list[Seen]]:
+def measure(webs: Iterable[Web], most: int) -> dict[str, list[Uncertainty]]:
     """Measure all domains, by the kind of domain."""
-    found: dict[str, list[Seen]] = defaultdict(list)
+    found: dict[str, list[Uncertainty]] = defaultdict(list)
     for name, graph, domains in webs:
         for domain in domains:
             if domain.part == "tuning" or domain.pages.size > most:
@@ -44,20 +44,20 @@ def measure(webs: Iterable[Web], most: int) -> dict[str, list[Seen]]:
             if not done.extra.size:
                 continue  # no link leaves it
             last = sum(one.change for one in done.rounds[-3:])
-            seen = Seen(done.compare().l1, done.total_standard_error or 0.0, done.disagreement, last)
+            seen = Uncertainty(done.compare().l1, done.total_standard_error or 0.0, done.disagreement, last)
             found[f"{name.split()[0]}, {domain.family}"].append(seen)
             sys.stderr.write(f"{domain.name}: {seen}\n")
     return found
 
 
-def table(found: dict[str, list[Seen]]) -> Iterable[str]:
-    """Yield the lines of a table: how large errors are, and how often and by how much they exceed what is shown."""
-    yield "| | domains | median error | error within spread | within distance | error / spread | error / distance |"
+def table(found: dict[str, list[Uncertainty]]) -> Iterable[str]:
+    """Yield the lines of a table: the errors, and how often and by how much they exceed the printed uncertainty."""
+    yield "| | domains | median error | within std. error | within distance | error / std. error | error / distance |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for kind, seen in {**found, "all": [one for some in found.values() for one in some]}.items():
-        error, spread, apart, _ = np.array(seen).T
-        within = [f"{np.mean(error <= shown):.0%}" for shown in (spread, apart)]
-        ratios = [f"{np.median(error / np.maximum(shown, 1e-12)):.2g}" for shown in (spread, apart)]
+        error, standard_error, distance, _ = np.array(seen).T
+        within = [f"{np.mean(error <= shown):.0%}" for shown in (standard_error, distance)]
+        ratios = [f"{np.median(error / np.maximum(shown, 1e-12)):.2g}" for shown in (standard_error, distance)]
         yield f"| {kind} | {len(seen)} | {np.median(error):.4f} | {' | '.join(within + ratios)} |"
 
 
@@ -65,10 +65,10 @@ def main() -> None:
     """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of real graphs")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[13, 17], help="of made-up webs")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[13, 17], help="of synthetic webs")
     parser.add_argument("--most", type=int, default=5000, help="pages of a domain, at most")
     given = parser.parse_args()
-    webs = chain(made_up(tuple(given.seeds)), real(given.data) if given.data else ())
+    webs = chain(synthetic(tuple(given.seeds)), real(given.data) if given.data else ())
     for line in table(measure(webs, given.most)):
         sys.stdout.write(line + "\n")
 

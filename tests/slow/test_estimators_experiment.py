@@ -62,14 +62,14 @@ def test_parts_follow_names_and_directories_follow_their_site() -> None:
 
 
 @pytest.mark.slow
-def test_uncertainty_is_told_beside_the_true_error(web: tuple[Graph, list[Domain]]) -> None:
+def test_uncertainty_next_to_the_true_error(web: tuple[Graph, list[Domain]]) -> None:
     graph, domains = web
     fresh = [replace(domain, fresh=True) for domain in domains]
     found = uncertainty.measure([("small web", graph, [*fresh, replace(domains[0], name="x", fresh=True)])], 70)
     assert not found  # all are larger
     found = uncertainty.measure([("small web", graph, fresh)], 100)
     assert len(found["small, site"]) == 3
-    assert all(one.error > 0 and one.apart > 0 for one in found["small, site"])
+    assert all(one.error > 0 and one.disagreement > 0 for one in found["small, site"])
     lines = list(uncertainty.table(found))
     assert lines[2].startswith("| small, site | 3 |")
     assert len(lines) == 4
