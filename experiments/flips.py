@@ -51,8 +51,15 @@ PLACES = ("journal", "wal", "checkpoint", "graph", "archive")
 PAGES = 120
 WEB = WebSettings(
     web=WebShape(pages=PAGES, smallest_site=3, largest_site=20, topics=3, external=0.4, mutual=0.4, dead=0.05),
-    rng=3, calendar=0.0, sessions=0.0, dying=0.0, strict=0.0, robots_delay=0.0, slow_seconds=0.0, huge_bytes=20_000,
-)  # fmt: skip
+    rng=3,
+    calendar=0.0,
+    sessions=0.0,
+    dying=0.0,
+    strict=0.0,
+    robots_delay=0.0,
+    slow_seconds=0.0,
+    huge_bytes=20_000,
+)
 FLUSHED_AT, COPIED_AT = 35, 70  # outcomes, when the log of the running crawl is cleared, and its folder is copied
 Reader = Callable[[Path], object]
 
@@ -82,9 +89,18 @@ def make(folder: Path, web: WebSettings = WEB) -> dict[str, Path]:
 
     with running(web) as embedded:
         crawl(
-            embedded.seeds, out=done, until="pages=1000000", scope="any", contact="flips@example.org", delay=0.0,
-            backoff=0.02, rng=1, concurrency=4, proxy=f"http://127.0.0.1:{embedded.port}", watch=watch,
-        ).close()  # fmt: skip
+            embedded.seeds,
+            out=done,
+            until="pages=1000000",
+            scope="any",
+            contact="flips@example.org",
+            delay=0.0,
+            backoff=0.02,
+            rng=1,
+            concurrency=4,
+            proxy=f"http://127.0.0.1:{embedded.port}",
+            watch=watch,
+        ).close()
     with Survey(done) as survey:
         survey.graph().save(folder / "graph")
     return {place: {"wal": running_copy, "graph": folder / "graph"}.get(place, done) for place in PLACES}
@@ -140,8 +156,8 @@ def _export(path: Path) -> object:
 
 def _history(path: Path) -> object:
     with Survey(path) as survey:
-        told = survey.history()
-        return told.pages.tobytes(), told.at_least.tobytes(), told.at_most.tobytes()
+        result = survey.history()
+        return result.pages.tobytes(), result.at_least.tobytes(), result.at_most.tobytes()
 
 
 def _resume(path: Path) -> object:
@@ -173,12 +189,20 @@ def _info(path: Path) -> object:
 
 TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 SURVEY: dict[str, Reader] = {
-    "status": _status, "top": _top, "sql": _sql, "export": _export, "history": _history, "resume": _resume,
-}  # fmt: skip
+    "status": _status,
+    "top": _top,
+    "sql": _sql,
+    "export": _export,
+    "history": _history,
+    "resume": _resume,
+}
 READERS: Mapping[str, dict[str, Reader]] = {
-    "journal": SURVEY, "wal": SURVEY, "checkpoint": SURVEY,
-    "graph": {"rank": _rank, "info": _info}, "archive": {"bodies": _bodies},
-}  # fmt: skip
+    "journal": SURVEY,
+    "wal": SURVEY,
+    "checkpoint": SURVEY,
+    "graph": {"rank": _rank, "info": _info},
+    "archive": {"bodies": _bodies},
+}
 
 
 def outputs(readers: Mapping[str, Reader], path: Path) -> dict[str, str]:

@@ -199,8 +199,11 @@ def records_named_outside(survey: Path, outside: Path) -> None:
 
 @crafted
 def records_of_absurd_size(survey: Path, _outside: Path) -> None:
-    ask(survey, "UPDATE visits SET warc_offset = -5, warc_length = 9223372036854775807 WHERE visit % 2 = 0",
-        "UPDATE visits SET warc_offset = 0, warc_length = 281474976710655 WHERE visit % 2 = 1")  # fmt: skip
+    ask(
+        survey,
+        "UPDATE visits SET warc_offset = -5, warc_length = 9223372036854775807 WHERE visit % 2 = 0",
+        "UPDATE visits SET warc_offset = 0, warc_length = 281474976710655 WHERE visit % 2 = 1",
+    )
 
 
 @crafted
@@ -324,17 +327,26 @@ def tables_without_end(survey: Path, _outside: Path) -> None:
 @crafted
 def events_that_mean_nothing(survey: Path, _outside: Path) -> None:
     for kind, detail in (
-        ("budgets", "{}"), ("community", '{"base": 3}'), ("sample", "{}"), ("retry_blocked", "{}"),
-        ("backoff", '{"host": 3}'), ("retry", '{"page": "x"}'), ("settled", "[]"),
+        ("budgets", "{}"),
+        ("community", '{"base": 3}'),
+        ("sample", "{}"),
+        ("retry_blocked", "{}"),
+        ("backoff", '{"host": 3}'),
+        ("retry", '{"page": "x"}'),
+        ("settled", "[]"),
         ("budgets", '{"reopened": 3, "default": "x", "pages": 7, "spec": 1}'),
-    ):  # fmt: skip
+    ):
         ask(survey, "INSERT INTO events(visit, at, kind, detail) VALUES (1, 0, ?, ?)", values=(kind, detail))
 
 
 @crafted
 def view_without_end(survey: Path, _outside: Path) -> None:
-    ask(survey, "ALTER TABLE meta RENAME TO meta_before", "CREATE VIEW meta AS WITH RECURSIVE n(key, value) AS "
-        "(SELECT 1, 1 UNION ALL SELECT key + 1, value FROM n) SELECT key, value FROM n WHERE key < 0")  # fmt: skip
+    ask(
+        survey,
+        "ALTER TABLE meta RENAME TO meta_before",
+        "CREATE VIEW meta AS WITH RECURSIVE n(key, value) AS "
+        "(SELECT 1, 1 UNION ALL SELECT key + 1, value FROM n) SELECT key, value FROM n WHERE key < 0",
+    )
 
 
 @crafted
@@ -405,13 +417,21 @@ def opened(name: str, base: Path, seed: str, folder: Path) -> list[dict[str, Any
     CRAFTED[name](survey, outside)
     plan = {"calls": CALLS, "seed": seed, "folder": str(folder)}
     environ = {
-        **os.environ, "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONDONTWRITEBYTECODE": "1",
+        **os.environ,
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([str(folder / "code"), *sys.path]),
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        [sys.executable, str(CHILD)], input=json.dumps(plan), capture_output=True, text=True,
-        cwd=folder / "here", env=environ, timeout=600, check=False,
-    )  # fmt: skip
+        [sys.executable, str(CHILD)],
+        input=json.dumps(plan),
+        capture_output=True,
+        text=True,
+        cwd=folder / "here",
+        env=environ,
+        timeout=600,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])

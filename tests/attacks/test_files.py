@@ -514,11 +514,11 @@ def test_checkpoints_with_other_arrays_are_passed_over(tmp_path: Path, name: str
     (tmp_path.parent / "elsewhere.npy").write_bytes((place / "numbers.npy").read_bytes())
     data = ARRAYS["objects"] if name == "numbers" else (place / "numbers.npy").read_bytes()
     (place / "numbers.npy").write_bytes(data)
-    told = json.loads((place / "header.json").read_text())
-    told.pop("signature")
-    told["arrays"] = {name: checkpoint._sum(data)}
-    told["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(told))
-    (place / "header.json").write_text(json.dumps(told))
+    result = json.loads((place / "header.json").read_text())
+    result.pop("signature")
+    result["arrays"] = {name: checkpoint._sum(data)}
+    result["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(result))
+    (place / "header.json").write_text(json.dumps(result))
     assert checkpoint.load(tmp_path, position=5, key="k") is None
 
 

@@ -32,10 +32,21 @@ from surveyor.web.scope import Scope
 
 SEEDS = ["http://a.example/"]
 WIDE: dict[str, Any] = {
-    "allow": ["10.0.0.1"], "permission": {"a.example": "mine"}, "contact": "other@example.org", "budget_file": "b.csv",
-    "budget": "b.csv", "delay": 0.0, "domain_delay": 0.0, "backoff": 0.0, "max_delay": 1e6, "max_wait": 1e6,
-    "timeout": 1e6, "max_bytes": 10**12, "concurrency": 1000, "max_fruitless": 10**9,
-}  # fmt: skip
+    "allow": ["10.0.0.1"],
+    "permission": {"a.example": "mine"},
+    "contact": "other@example.org",
+    "budget_file": "b.csv",
+    "budget": "b.csv",
+    "delay": 0.0,
+    "domain_delay": 0.0,
+    "backoff": 0.0,
+    "max_delay": 1e6,
+    "max_wait": 1e6,
+    "timeout": 1e6,
+    "max_bytes": 10**12,
+    "concurrency": 1000,
+    "max_fruitless": 10**9,
+}
 MINE = Settings(contact="me@example.org")
 GIVEN = {"contact": "--contact"}
 
@@ -99,8 +110,18 @@ def test_settings_that_widen_access_are_ignored_unless_signed(name: str, tmp_pat
 
 
 def test_every_setting_is_either_harmless_or_checked() -> None:
-    harmless = {"until", "strategy", "scope", "include", "exclude", "depth", "damping", "avoid", "archive",
-                "follow_nofollow"}  # fmt: skip
+    harmless = {
+        "until",
+        "strategy",
+        "scope",
+        "include",
+        "exclude",
+        "depth",
+        "damping",
+        "avoid",
+        "archive",
+        "follow_nofollow",
+    }
     known = set(config.FIELDS) - {"seeds", "rng", "proxy", "ca_file", "headers", "auth"}
     assert known - harmless <= set(NARROW) | {"patient"}
     assert set(WIDE) == set(NARROW)
@@ -172,9 +193,16 @@ def test_config_knows_the_strategies_there_are() -> None:
 )
 @pytest.mark.parametrize(
     "text",
-    ["strategy = 'evil:Evil'", "allow = ['10.0.0.1']", "[permission]\n'a.org' = 'x'", "proxy = 'http://p.example/'",
-     "ca_file = 'a.pem'", "[headers]\nCookie = 'x'", "[auth]\n'a.org' = 'u:p'"],
-)  # fmt: skip
+    [
+        "strategy = 'evil:Evil'",
+        "allow = ['10.0.0.1']",
+        "[permission]\n'a.org' = 'x'",
+        "proxy = 'http://p.example/'",
+        "ca_file = 'a.pem'",
+        "[headers]\nCookie = 'x'",
+        "[auth]\n'a.org' = 'u:p'",
+    ],
+)
 @pytest.mark.parametrize("name", ["surveyor.toml", "pyproject.toml"])
 def test_a_project_file_is_trusted_or_refused(text: str, name: str, tmp_path: Path) -> None:
     places = Places(tmp_path)
@@ -193,7 +221,7 @@ def test_a_project_file_is_trusted_or_refused(text: str, name: str, tmp_path: Pa
 
 
 @attack(
-    "settings of a project file that nobody trusted, each widening access",
+    "settings of an untrusted project file, each widening access",
     area="surveys from elsewhere",
     must_hold="refused in one sentence that names the setting, and no file that it names is opened",
 )

@@ -1,4 +1,4 @@
-"""Surveys from elsewhere, opened with every command: no code runs, nothing outside is written, nobody is asked."""
+"""Surveys from elsewhere, opened with every command: no code runs, nothing outside is written, no request is sent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from surveyor.cli.lazy import COMMANDS, GROUPS
 
 READS = ("status", "top", "rank", "report", "sql", "diff", "export", "graph build", "config show")
 OPEN = ("nothing_altered", "strategy_is_code", "allows_a_cloud_agent", "in_a_hurry", "pattern_that_takes_forever")
-REFUSED = {"damping_out_of_range", "delay_is_text", "strategy_is_a_number", "random_seed_without_end", "seed_is_a_file",
-           "lock_is_a_link", "warc_is_a_link", "checkpoint_is_a_link", "journal_is_a_link", "manifest_is_a_link",
-           "lock_is_a_pipe", "view_without_end", "rollback_journal_that_names_a_file"}  # fmt: skip
+REFUSED = {
+    "damping_out_of_range",
+    "delay_is_text",
+    "strategy_is_a_number",
+    "random_seed_without_end",
+    "seed_is_a_file",
+    "lock_is_a_link",
+    "warc_is_a_link",
+    "checkpoint_is_a_link",
+    "journal_is_a_link",
+    "manifest_is_a_link",
+    "lock_is_a_pipe",
+    "view_without_end",
+    "rollback_journal_that_names_a_file",
+}
 
 
 @pytest.fixture(scope="module")

@@ -23,11 +23,27 @@ from surveyor.report.survey_html import write_report
 from surveyor.store.tabular import FORMULA, escape_cell, unescape_cell
 
 TITLES = [
-    "=HYPERLINK(\"http://evil.example\",\"x\")", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\uff1d1+1", "'=1",
-    "\x1b[2J\x1b]0;owned\x07", "\x9b31m red", "\u202egpj.exe", "\u2066hidden\u2069", "a\x00b\x08c", "\x7f",
-    "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "</title></style></textarea><svg onload=alert(1)>",
-    "{{7*7}}${7*7}", "[red]markup[/red]", "javascript:alert(1)", "&lt;script&gt;", "a,b;c\td",
-]  # fmt: skip
+    '=HYPERLINK("http://evil.example","x")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    "\uff1d1+1",
+    "'=1",
+    "\x1b[2J\x1b]0;owned\x07",
+    "\x9b31m red",
+    "\u202egpj.exe",
+    "\u2066hidden\u2069",
+    "a\x00b\x08c",
+    "\x7f",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</title></style></textarea><svg onload=alert(1)>",
+    "{{7*7}}${7*7}",
+    "[red]markup[/red]",
+    "javascript:alert(1)",
+    "&lt;script&gt;",
+    "a,b;c\td",
+]
 QUERY = "select url, title from pages"
 
 
@@ -73,8 +89,12 @@ def test_csv_files(hostile: Path, tmp_path: Path, table: str) -> None:
     assert [cell for cell in others if cell.startswith("=HYPERLINK")]
 
 
-@attack("hostile titles on a terminal", area="output", inputs=len(TITLES),
-        must_hold="no control character or bidirectional override is printed; JSON is exact")  # fmt: skip
+@attack(
+    "hostile titles on a terminal",
+    area="output",
+    inputs=len(TITLES),
+    must_hold="no control character or bidirectional override is printed; JSON is exact",
+)
 @pytest.mark.parametrize("words", [["sql", QUERY, "-n", "100"], ["top", "-n", "100"], ["explain", HOME], ["status"]])
 def test_terminal(hostile: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, words[0], str(hostile), *words[1:])
@@ -97,8 +117,12 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-@attack("hostile titles in the HTML report", area="output", inputs=len(TITLES),
-        must_hold="no script, event handler or foreign image, and links lead to http and https alone")  # fmt: skip
+@attack(
+    "hostile titles in the HTML report",
+    area="output",
+    inputs=len(TITLES),
+    must_hold="no script, event handler or foreign image, and links lead to http and https alone",
+)
 def test_html(hostile: Path, tmp_path: Path) -> None:
     text = write_report(hostile, tmp_path / "r.html").read_text("utf-8")
     tags = Tags()

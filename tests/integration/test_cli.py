@@ -110,33 +110,33 @@ def test_rank_prints_data_to_stdout_and_talk_to_stderr(folder: str, capsys: pyte
 
 
 def test_rank_as_json_and_csv(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = Said(capsys, "rank", folder, "--json", "--tolerance", "1e-10").json()
-    assert told["command"] == "rank"
-    assert told["graph"] == {"path": folder, "pages": 5, "links": 6}
-    assert told["ranking"]["reached"]
-    assert told["ranking"]["error"] <= 1e-10
-    assert [page["position"] for page in told["pages"]] == [1, 2, 3, 4, 5]
-    assert sum(page["share"] for page in told["pages"]) == pytest.approx(1)
+    result = Said(capsys, "rank", folder, "--json", "--tolerance", "1e-10").json()
+    assert result["command"] == "rank"
+    assert result["graph"] == {"path": folder, "pages": 5, "links": 6}
+    assert result["ranking"]["reached"]
+    assert result["ranking"]["error"] <= 1e-10
+    assert [page["position"] for page in result["pages"]] == [1, 2, 3, 4, 5]
+    assert sum(page["share"] for page in result["pages"]) == pytest.approx(1)
     rows = list(csv.DictReader(io.StringIO(Said(capsys, "top", folder, "--csv", "--tolerance", "1e-10").out)))
-    assert [row["name"] for row in rows] == [page["name"] for page in told["pages"]]
-    assert [float(row["share"]) for row in rows] == [page["share"] for page in told["pages"]]
+    assert [row["name"] for row in rows] == [page["name"] for page in result["pages"]]
+    assert [float(row["share"]) for row in rows] == [page["share"] for page in result["pages"]]
 
 
 def test_rank_reads_a_plain_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "links.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in LINKS))
-    told = Said(capsys, "top", str(path), "-n", "1", "--json").json()
-    assert told["pages"][0]["name"] == "home"
+    result = Said(capsys, "top", str(path), "-n", "1", "--json").json()
+    assert result["pages"][0]["name"] == "home"
 
 
 def test_trusted_pages(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trusted = tmp_path / "trusted.txt"
     trusted.write_text("# mine\nblog\nunknown\n\n")
     said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
-    told = said.json()
-    assert told["ranking"]["teleport"] == "custom"
+    result = said.json()
+    assert result["ranking"]["teleport"] == "custom"
     assert "1 of 2 trusted pages are not in this graph: unknown" in said.err
-    assert {page["name"]: page["share"] for page in told["pages"]}["blog"] >= 0.15
+    assert {page["name"]: page["share"] for page in result["pages"]}["blog"] >= 0.15
     trusted.write_text("unknown\n")
     assert Said(capsys, "rank", folder, "--trusted", str(trusted)).code == 2
 
@@ -144,9 +144,9 @@ def test_trusted_pages(folder: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_rank_that_does_not_converge_is_shown_with_its_error(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1", "--json")
     assert said.code == 3
-    told = said.json()
-    assert not told["ranking"]["reached"]
-    assert told["ranking"]["error"] > 1e-12
+    result = said.json()
+    assert not result["ranking"]["reached"]
+    assert result["ranking"]["error"] > 1e-12
     assert "\n! the proven error is " in said.err
     text = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1")
     shown = text.out.partition("proven error at most ")[2].split()[0]
@@ -195,8 +195,8 @@ def test_explain(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = Said(capsys, "explain", folder, "home")
     assert said.out.startswith("home   score 100   share")
     assert "1 of 2 links" in said.out
-    told = Said(capsys, "explain", folder, "home", "--json").json()
-    why = told["explanation"]
+    result = Said(capsys, "explain", folder, "home", "--json").json()
+    why = result["explanation"]
     assert (why["name"], why["position"], why["score"]) == ("home", 1, 100)
     parts = sum(link["fraction"] for link in why["links"]) + why["other_links"] + why["dangling"] + why["teleport"]
     assert parts == pytest.approx(1, abs=1e-5)
@@ -261,8 +261,8 @@ def test_build_counts_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"{source.name}:6: rubbish" in said.err
     assert f"surveyor rank {dest}" in said.err
     assert Said(capsys, "graph", "build", str(source), str(dest)).code == 2
-    told = Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--json").json()
-    assert (told["pages"], told["links"], told["provenance"]["malformed"]["count"]) == (3, 3, 1)
+    result = Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--json").json()
+    assert (result["pages"], result["links"], result["provenance"]["malformed"]["count"]) == (3, 3, 1)
     assert Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--strict").code == 2
     quiet = Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--quiet")
     assert not quiet.out
@@ -270,9 +270,9 @@ def test_build_counts_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_build_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dest = str(tmp_path / "web.graph")
-    told = Said(capsys, "graph", "build", "synthetic:small", dest, "--rng", "3", "--json").json()
-    assert told["named"]
-    assert told["pages"] > 100
+    result = Said(capsys, "graph", "build", "synthetic:small", dest, "--rng", "3", "--json").json()
+    assert result["named"]
+    assert result["pages"] > 100
     assert Said(capsys, "graph", "build", "synthetic:smal", dest + "2").code == 2
     assert Said(capsys, "graph", "build", dest, dest + "2", "--rng", "3").code == 2
 
@@ -307,8 +307,8 @@ def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_info(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = Said(capsys, "graph", "info", folder, "--verify", "--json").json()
-    assert (told["pages"], told["links"], told["pages_without_out_links"], told["max_in_links"]) == (5, 6, 1, 3)
+    result = Said(capsys, "graph", "info", folder, "--verify", "--json").json()
+    assert (result["pages"], result["links"], result["pages_without_out_links"], result["max_in_links"]) == (5, 6, 1, 3)
     said = Said(capsys, "graph", "info", folder)
     assert "1 (20.0 %)" in said.out
 
@@ -337,9 +337,9 @@ def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: p
 def test_scores_agree_with_the_library(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     from surveyor.rank.pagerank import pagerank
 
-    told = Said(capsys, "rank", folder, "--json").json()
+    result = Said(capsys, "rank", folder, "--json").json()
     expected = pagerank(Graph.open(folder)).scores
-    assert np.array_equal([page["share"] for page in sorted(told["pages"], key=lambda page: page["page"])], expected)
+    assert np.array_equal([page["share"] for page in sorted(result["pages"], key=lambda page: page["page"])], expected)
 
 
 def test_rank_writes_a_report(

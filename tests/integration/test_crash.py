@@ -1,4 +1,4 @@
-"""Nothing is lost: a crawl that is killed at any commit, and goes on, ends as if it had never been killed."""
+"""Crash safety: a crawl that is killed at any commit and resumed ends like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -> None:
     setting = Setting(web)
     images = whole_run(setting, tmp_path, until)
-    expected, told = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey")
-    assert sums(setting.state).items() <= told.items()  # what the run had in memory is what its journal says
+    expected, result = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey")
+    assert sums(setting.state).items() <= result.items()  # what the run had in memory is what its journal says
     assert len(images) > 55
     kinds = {row[2] for row in expected["visits"]}
     assert kinds == {"fetched", "gone", "redirected", "blocked"}
@@ -81,7 +81,7 @@ def test_killed_after_any_commit(tmp_path: Path, web: WebSettings, until: str) -
         setting.go_back(image)
         setting.crawl(image.folder, until)
         assert difference(expected, rows(image.folder)) == ""
-        assert number % 4 or accounts(image.folder) == told  # they follow from the rows
+        assert number % 4 or accounts(image.folder) == result  # they follow from the rows
 
 
 @pytest.mark.usefixtures("no_checkpoints")
@@ -90,12 +90,12 @@ def test_killed_before_any_commit(tmp_path: Path) -> None:
     """What was asked and not yet committed is asked again: where the answer is the same, so is the journal."""
     setting = Setting(STEADY)
     images = whole_run(setting, tmp_path, ALL, "before")
-    expected, told = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey")
+    expected, result = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey")
     for image in images:
         setting.go_back(image)
         setting.crawl(image.folder, ALL)
         assert difference(expected, rows(image.folder)) == ""
-    assert accounts(images[len(images) // 2].folder) == told
+    assert accounts(images[len(images) // 2].folder) == result
 
 
 @pytest.mark.parametrize(("strategy", "every"), PAST)
@@ -109,7 +109,7 @@ def test_a_checkpoint_changes_nothing(
         patch.setattr(live, "SAVE_EVERY", 0.0)
         patch.setattr(live, "SAVE_SHARE", 0.0)
         images = whole_run(setting, tmp_path, until, every=every)
-    expected, told, hosts = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey"), setting.host_names
+    expected, result, hosts = rows(tmp_path / "a.survey"), accounts(tmp_path / "a.survey"), setting.host_names
     assert sum((image.folder / "checkpoint").is_dir() for image in images) >= len(images) - 4  # and they are used
     for number, image in enumerate(images):
         setting.go_back(image)
@@ -117,12 +117,12 @@ def test_a_checkpoint_changes_nothing(
             shutil.rmtree(image.folder / "checkpoint", ignore_errors=True)
         setting.crawl(image.folder, until)
         assert difference(expected, rows(image.folder)) == ""
-        assert setting.host_names == hosts  # equals are told apart by the number of their host
+        assert setting.host_names == hosts  # ties are ordered by the number of the host
         if number % 4 < 2:
-            assert accounts(image.folder) == told  # from a checkpoint
+            assert accounts(image.folder) == result  # from a checkpoint
             shutil.rmtree(image.folder / "checkpoint", ignore_errors=True)
         if number % 8 < 2:
-            assert accounts(image.folder) == told  # from the journal alone
+            assert accounts(image.folder) == result  # from the journal alone
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -181,9 +181,9 @@ def test_several_at_once(tmp_path: Path, web: WebSettings) -> None:
             mine, its = ranks_of(image.folder)
             assert sum(abs(mine[url] - ranks[url]) for url in ranks) <= error + its
             assert mine.keys() == ranks.keys()
-            told = accounts(image.folder)["coverage"]
+            result = accounts(image.folder)["coverage"]
             # all is read, and mass moves on until at most 1e-4 of it is left
-            assert all(abs(told[name] - coverage[name]) <= 1e-4 for name in coverage)
+            assert all(abs(result[name] - coverage[name]) <= 1e-4 for name in coverage)
     assert in_flight > 5
 
 
@@ -219,7 +219,7 @@ def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
 
 
 def test_delays_hold_over_a_crash(tmp_path: Path) -> None:
-    """Crawl-delay counts from the moment of the resume, as the last request may be one that nobody knows of."""
+    """Crawl-delay counts from the moment of the resume, as the last request may not be in the journal."""
     web = WebSettings.plain(web=SHAPE, port=80, seeds=2, robots_delay=0.3, crawl_delay=7.0)
     setting = Setting(web)
     slow = {host for host, file in setting.web.plan.robots.items() if file.style == "delay"}
@@ -242,7 +242,7 @@ def test_delays_hold_over_a_crash(tmp_path: Path) -> None:
 
 
 def test_a_host_that_asks_to_be_left_alone_is(tmp_path: Path) -> None:
-    """Also without a delay, when a host that is told to wait is awake."""
+    """Also without a delay, when a host with a required wait is ready."""
     setting = Setting(MOODY)
     whole_run(setting, tmp_path, SOME, every=1000)
     free_at: dict[str, float] = {}

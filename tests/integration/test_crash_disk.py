@@ -1,4 +1,4 @@
-"""What the disk can do to a crawl: each time one sentence, and when the cause is gone the crawl goes on."""
+"""Disk errors during a crawl: one-sentence errors, and the crawl can be resumed when the cause is removed."""
 
 from __future__ import annotations
 
@@ -30,9 +30,17 @@ HALF, ALL = "pages=15", "pages=100000"
 ARCHIVED = {"archive": True}
 SMALL = WebShape(pages=120, smallest_site=3, largest_site=20, topics=3, external=0.4, mutual=0.4, dead=0.05)
 FINITE = WebSettings(
-    web=SMALL, rng=3, seeds=2, calendar=0.0, sessions=0.0, dying=0.0, strict=0.0, robots_delay=0.0, slow_seconds=0.001,
+    web=SMALL,
+    rng=3,
+    seeds=2,
+    calendar=0.0,
+    sessions=0.0,
+    dying=0.0,
+    strict=0.0,
+    robots_delay=0.0,
+    slow_seconds=0.001,
     huge_bytes=10_000,
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -185,7 +193,7 @@ def refused(said):
     except SurveyError as error:
         assert error.exit_code == 4 and said in error.problem, error
     else:
-        raise AssertionError("it went on")
+        raise AssertionError("it continued")
 
 path, whole = Path(sys.argv[1]) / "a.survey", Path(sys.argv[3])
 setting = Setting(STEADY)
@@ -237,20 +245,20 @@ def test_a_folder_without_the_right_to_write(tmp_path: Path, setting: Setting, w
 
 
 def test_a_journal_that_is_damaged(tmp_path: Path, setting: Setting, whole: Path) -> None:
-    """Pages of the file are overwritten, one at a time, or its end is missing: it is told, and a copy goes on."""
+    """Pages of the file are overwritten, one at a time, or its end is missing: the error is reported, and a copy can be resumed."""
     path = tmp_path / "a.survey"
     setting.crawl(path, HALF)
     shutil.rmtree(path / "checkpoint")
     now, memory = setting.clock.now, setting.web._visits.copy()
-    file, rng, told = path / "journal.sqlite", random.Random(5), 0  # noqa: S311
+    file, rng, result = path / "journal.sqlite", random.Random(5), 0  # noqa: S311
     good = file.read_bytes()
     for start in range(0, len(good), 4096):
         for data in (good[:start] + rng.randbytes(4096) + good[start + 4096 :], good[: start + 100]):
             file.write_bytes(data)
             with refused("journal.sqlite is damaged, or not the journal of a survey"):
                 setting.crawl(path, ALL)
-            told += 1
-    assert told > 10
+            result += 1
+    assert result > 10
     file.write_bytes(good)
     setting.clock.now, setting.web._visits = now, memory
     setting.crawl(path, ALL)
@@ -262,7 +270,7 @@ def test_a_few_bytes_of_a_journal(tmp_path: Path, setting: Setting) -> None:
     path, other = tmp_path / "a.survey", tmp_path / "b.survey"
     setting.crawl(path, HALF)
     shutil.rmtree(path / "checkpoint")
-    good, rng, told = (path / "journal.sqlite").read_bytes(), random.Random(6), 0  # noqa: S311
+    good, rng, result = (path / "journal.sqlite").read_bytes(), random.Random(6), 0  # noqa: S311
     expected = accounts(path)
     for _ in range(40):
         shutil.copytree(path, other)
@@ -272,9 +280,9 @@ def test_a_few_bytes_of_a_journal(tmp_path: Path, setting: Setting) -> None:
             assert accounts(other) == expected
             setting.crawl(other, "pages=16")
         except SurveyError:
-            told += 1
+            result += 1
         shutil.rmtree(other)
-    assert told > 30
+    assert result > 30
 
 
 def test_a_log_that_is_missing(tmp_path: Path, setting: Setting, whole: Path) -> None:

@@ -1,4 +1,4 @@
-"""All that follows from a journal, against slow and obvious constructions; and surveys that are gone on with."""
+"""State derived from a journal, compared with slow reference constructions; and resumed surveys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEEDS = ["http://a.example/0", "http://b.example/1"]
 
 
 def web(seed: int, pages: int = 40) -> dict[str, Answers]:
-    """Pages of three hosts with links, redirects, aliases, errors and rules; all by chance."""
+    """Pages of three hosts with links, redirects, aliases, errors and rules; all random."""
     chance = random.Random(seed)  # noqa: S311
     names = [f"http://{'abc'[number % 3]}.example/{number}" for number in range(pages)]
     answers: dict[str, Answers] = {**rules("http://c.example", "User-agent: *\nDisallow: /5\nCrawl-delay: 3")}
@@ -129,7 +129,7 @@ def test_a_survey_goes_on_politely_whatever_numbers_its_pages_have(tmp_path: Pat
         assert at - last.get(host(url), 0.0) >= pause + client.seconds - 1e-6
         last[host(url)] = at
     asked = [url for url, _ in client.log if not url.endswith("/robots.txt")]
-    fine = [url for url in asked if isinstance(told := client.answers.get(url), Fetched) and told.status == 200]
+    fine = [url for url in asked if isinstance(result := client.answers.get(url), Fetched) and result.status == 200]
     assert len(fine) == len(set(fine))
 
 
@@ -247,7 +247,7 @@ def test_urls_out_of_scope_need_no_room_in_the_graph(tmp_path: Path) -> None:
         assert found.teleport.tolist() == [1.0]
 
 
-# --- beginning and going on ---
+# --- creating and resuming ---
 
 
 def test_seeds_are_spelt_in_one_way() -> None:
@@ -271,7 +271,7 @@ def test_a_folder_is_named_after_the_first_host_and_a_fresh_one_beside_it(
     assert names == ["a.example_8080.survey", "1_8080_02f9113511.survey"]
     for out in (None, "a.example.survey", "plain", tmp_path / "deep" / "x.survey"):
         path = folder_for(["https://a.example/"], out)
-        assert folder_for(["https://a.example/"], out, fresh=True) == path  # nobody has it yet
+        assert folder_for(["https://a.example/"], out, fresh=True) == path  # not in use yet
         path.mkdir(parents=True, exist_ok=True)
         second = folder_for(["https://a.example/"], out, fresh=True)
         assert second.name == path.name.replace(".survey", "") + "-2" + ".survey" * (".survey" in path.name)
@@ -331,7 +331,9 @@ def test_another_goal_strategy_seed_or_scope(tmp_path: Path) -> None:
     assert {origin(url) for url in later} >= {"http://b.example", "http://c.example"}
     assert not [url for url in later if url.endswith("/8")]
     same(many, derived(path, checkpoint=False))
-    read = [url for url, _ in client.log if isinstance(told := client.answers.get(url), Fetched) and told.status == 200]
+    read = [
+        url for url, _ in client.log if isinstance(result := client.answers.get(url), Fetched) and result.status == 200
+    ]
     assert max(map(read.count, read)) == 1  # a wider scope reads nothing again
     with SurveyFolder.open(path, write=False) as folder:
         scope = scope_of(folder.manifest)

@@ -34,8 +34,8 @@ PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "
 def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, ending: str) -> None:
     with served(SMALL) as url:
         said = Said(capsys, "crawl", url, *QUICK, "--until", until, "--json", "--out", "a.survey")
-        told = said.json()
-        assert (said.code, told["ending"], told["reached"]) == (code, ending, code == 0)
+        result = said.json()
+        assert (said.code, result["ending"], result["reached"]) == (code, ending, code == 0)
         with sv.crawl(url, until=until, out="b.survey", **PYTHON) as survey:
             assert (survey.ending, survey.goal_reached) == (ending, code == 0)
     with sv.open("a.survey") as survey:
@@ -141,9 +141,12 @@ def test_until_is_a_rule(wrong: Any) -> None:
 @pytest.mark.parametrize("until", ["pages=1", "pages=3", "pages=100", "coverage=0.5", "coverage=0.9999"])
 def test_the_curve_ends_at_the_headline(until: str) -> None:
     pages: dict[str, str | int] = {
-        **SMALL, "/": linked("/a", "/gone", "/b", "/broken"), "/c": linked("/", "/gone", "/private/1", "/late"),
-        "/broken": 500, "/robots.txt": "User-agent: *\nDisallow: /private",
-    }  # fmt: skip
+        **SMALL,
+        "/": linked("/a", "/gone", "/b", "/broken"),
+        "/c": linked("/", "/gone", "/private/1", "/late"),
+        "/broken": 500,
+        "/robots.txt": "User-agent: *\nDisallow: /private",
+    }
     with served(pages) as url, sv.crawl(url, until=until, out="a.survey", **PYTHON) as survey:
         history = survey.history()
         assert (history.at_least[-1], history.at_most[-1]) == (survey.coverage.at_least, survey.coverage.at_most)

@@ -65,8 +65,12 @@ def test_parquet(survey: Path, tmp_path: Path) -> None:
         (one,) = opened.export(tmp_path / "pages.parquet")
         shares = {row["url"]: row["share"] for row in opened.top(100)}
     assert [path.name for path in paths] == [
-        "pages.parquet", "links.parquet", "ranks.parquet", "hosts.parquet", "visits.parquet",
-    ]  # fmt: skip
+        "pages.parquet",
+        "links.parquet",
+        "ranks.parquet",
+        "hosts.parquet",
+        "visits.parquet",
+    ]
     ranks = parquet.read_table(paths[2]).to_pylist()
     assert sum(row["share"] for row in ranks) == pytest.approx(1)
     rows = parquet.read_table(one).to_pylist()
@@ -124,8 +128,8 @@ def test_an_index_of_the_archive_leads_to_every_record(survey: Path, tmp_path: P
     assert len(lines) == 6  # all that answered
     with SurveyFolder.open(survey, write=False) as folder:
         for line in lines:
-            key, at, told = line.split(" ", 2)
-            record = json.loads(told)
+            key, at, result = line.split(" ", 2)
+            record = json.loads(result)
             place = Place(record["filename"], int(record["offset"]), int(record["length"]))
             assert folder.archive.read(place).url == record["url"]
             assert key == sort_key(record["url"])
@@ -140,11 +144,12 @@ def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.Ca
     there.write_text("mine")
     said = Said(capsys, "export", str(survey), "--out", str(there))
     assert (said.code, said.err) == (
-        2, f"{there} exists already\n  hint: choose another name, or overwrite it with --replace\n",
-    )  # fmt: skip
+        2,
+        f"{there} exists already\n  hint: choose another name, or overwrite it with --replace\n",
+    )
     assert there.read_text() == "mine"
-    told = Said(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
-    assert told["files"] == [{"path": str(there), "bytes": there.stat().st_size}]
+    result = Said(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
+    assert result["files"] == [{"path": str(there), "bytes": there.stat().st_size}]
     assert there.read_text().startswith("page,url,")
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "ranks.parquet").write_text("mine")

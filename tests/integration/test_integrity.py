@@ -32,9 +32,14 @@ COMMITS = 40
 def commit(folder: SurveyFolder, number: int) -> None:
     exchange = Exchange(f"https://a.example/{number}", b"GET", b"HTTP/1.1 200 OK\r\n\r\n", b"body" * number, 1.5, "")
     visit = Visit(
-        number, "fetched", np.arange(number, dtype=np.int32), title=f"page {number} " * 20, fetched_at=1.5, seconds=1,
+        number,
+        "fetched",
+        np.arange(number, dtype=np.int32),
+        title=f"page {number} " * 20,
+        fetched_at=1.5,
+        seconds=1,
         exchange=exchange,
-    )  # fmt: skip
+    )
     robots = [RobotsFile(f"https://{number % 3}.example", 1.0, 2.0, 200, b"Disallow: /x")]
     url = f"https://a.example/{number}"
     folder.commit([visit], [url], robots=robots, events=[Event("noted", 1, {"n": number})])
@@ -83,7 +88,7 @@ def test_digests_can_be_computed_by_anyone(path: Path) -> None:
 
 
 def test_rows_that_change_under_right_checksums_are_found(path: Path) -> None:
-    """A page that is an older one of the same file has a right checksum: the chain tells, at the end or in `check`."""
+    """An older version of a page of the same file has a valid checksum: the commit chain detects it."""
     for number, found_by_open in ((COMMITS, True), (1, False)):
         other = path.with_name(f"{number}.survey")
         shutil.copytree(path, other)
@@ -302,9 +307,9 @@ def test_doctor_of_a_survey(where: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert said.code == 4
     assert "1 damaged records: 00000.warc.gz at" in said.out
     damage(where / "journal.sqlite", b"page 30 page 30")
-    told = Said(capsys, "doctor", "a.survey", "--json")
-    assert told.code == 4
-    found = {one["name"]: one for one in told.json()["checks"]}
+    result = Said(capsys, "doctor", "a.survey", "--json")
+    assert result.code == 4
+    found = {one["name"]: one for one in result.json()["checks"]}
     assert "last good commit 30" in found["journal.sqlite"]["value"]
     assert found["survey.toml"]["fine"] is True
     said = Said(capsys, "top", "a.survey")

@@ -27,7 +27,7 @@ LINKS = (
 
 @contextmanager
 def pipe(text: str) -> Iterator[str]:
-    """Give the name of a pipe that says something once; if nobody opens it, that is no failure."""
+    """Yield the name of a pipe with some content; it is not an error if no process opens it."""
     path = Path(f"pipe-{len(list(Path().iterdir()))}")
     os.mkfifo(path)
 

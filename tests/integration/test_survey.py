@@ -1,4 +1,4 @@
-"""The folder of a survey: created at once, locked, killed, gone on with, deleted from, exported."""
+"""The survey folder: atomic creation, lock, crashes, resuming, deletion of hosts, export."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ URLS = [
 MANIFEST = Manifest(
     seeds=tuple(URLS[:2]),
     rng=81733,
-    settings={"damping": 0.85, "other": {"hosts": ["a.example"], "depth": 3}, "told": 'rank"mass', "none": None},
+    settings={"damping": 0.85, "other": {"hosts": ["a.example"], "depth": 3}, "quoted": 'rank"mass', "none": None},
     origins={"damping": "default", "strategy": "--strategy"},
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -75,12 +75,12 @@ def test_toml_is_read_as_it_was_written(table: dict[str, Any]) -> None:
 
 
 def test_a_survey_is_a_folder(survey: SurveyFolder) -> None:
-    told = tomllib.loads((survey.folder / "survey.toml").read_text("utf-8"))
-    assert told["seeds"] == URLS[:2]
-    assert told["rng"] == 81733
-    assert told["settings"] == {"damping": 0.85, "told": 'rank"mass', "other": {"hosts": ["a.example"], "depth": 3}}
-    assert told["origins"]["strategy"] == "--strategy"
-    assert isinstance(told["created"], datetime)
+    result = tomllib.loads((survey.folder / "survey.toml").read_text("utf-8"))
+    assert result["seeds"] == URLS[:2]
+    assert result["rng"] == 81733
+    assert result["settings"] == {"damping": 0.85, "quoted": 'rank"mass', "other": {"hosts": ["a.example"], "depth": 3}}
+    assert result["origins"]["strategy"] == "--strategy"
+    assert isinstance(result["created"], datetime)
     place = survey.archive.write(exchange(0))
     survey.commit([Visit(0, "fetched", ids(1), status=200, warc=place)], URLS)
     assert repr(survey) == "SurveyFolder(a.survey, 5 pages known, 1 visits)"
@@ -219,7 +219,7 @@ def test_kill_9_of_a_crawl_that_keeps_bodies(survey: SurveyFolder) -> None:
     survey.commit([], URLS)
     survey.close()
     expected = 0
-    for _ in range(10):  # each goes on where the one before was killed
+    for _ in range(10):  # each resumes where the previous one was killed
         with child(CRAWL, survey.folder) as crawl:
             assert crawl.stdout is not None
             crawl.stdout.readline()
@@ -381,10 +381,10 @@ def test_tables(survey: SurveyFolder, tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     path = tmp_path / "visits.parquet"
     tabular.write_parquet(path, tabular.VISITS, tabular.batched(tabular.VISITS, tabular.visit_rows(survey.journal)))
-    told = parquet.read_table(path).to_pylist()
-    assert [row["visit"] for row in told] == [1, 2, 3, 4, 5, 6]
-    assert told[0]["fetched_at"] == datetime.fromtimestamp(1.5, UTC)
-    assert (told[3]["redirected_to"], told[3]["hash"], told[3]["warc_offset"]) == (2, b"\0\1", 3)
+    result = parquet.read_table(path).to_pylist()
+    assert [row["visit"] for row in result] == [1, 2, 3, 4, 5, 6]
+    assert result[0]["fetched_at"] == datetime.fromtimestamp(1.5, UTC)
+    assert (result[3]["redirected_to"], result[3]["hash"], result[3]["warc_offset"]) == (2, b"\0\1", 3)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="pyarrow"):
         tabular.write_parquet(path, tabular.VISITS, [])

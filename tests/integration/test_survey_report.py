@@ -68,13 +68,29 @@ def test_the_report_shows_coverage_pages_hosts_and_settings(made: Path, report: 
         coverage, error = survey.coverage, survey.rank().error
     assert error > 0
     for expected in (
-        "Survey of www.example.org", "goal 99 %", MEANING,
-        f"{100 * coverage.captured:.2f} % captured", f"{100 * coverage.blocked:.2f} % blocked",
-        f"{100 * coverage.lost:.2f} % lost", "Error of the shares", "in total; order proven", "To resume the crawl:",
-        f"surveyor crawl {HOME}/ --out {made}", f"surveyor report {made}", "--scope any", "--rng 7",
-        "robots.txt disallows it (Disallow: /private/) www.example.org", "blocked http 500", "gone http 404",
-        "file type zip", "until coverage=0.99 test", "damping 0.85 default", "Domains", "example.com", "Responses",
-    ):  # fmt: skip
+        "Survey of www.example.org",
+        "goal 99 %",
+        MEANING,
+        f"{100 * coverage.captured:.2f} % captured",
+        f"{100 * coverage.blocked:.2f} % blocked",
+        f"{100 * coverage.lost:.2f} % lost",
+        "Error of the shares",
+        "in total; order proven",
+        "To resume the crawl:",
+        f"surveyor crawl {HOME}/ --out {made}",
+        f"surveyor report {made}",
+        "--scope any",
+        "--rng 7",
+        "robots.txt disallows it (Disallow: /private/) www.example.org",
+        "blocked http 500",
+        "gone http 404",
+        "file type zip",
+        "until coverage=0.99 test",
+        "damping 0.85 default",
+        "Domains",
+        "example.com",
+        "Responses",
+    ):
         assert expected in seen, expected
     assert report.count("<figure>") == 2
     assert 'class="mass"' in report
@@ -179,9 +195,16 @@ def test_pages_that_are_no_longer_in_scope(tmp_path: Path) -> None:
 
 def test_the_command_has_every_setting_that_is_not_a_default(tmp_path: Path) -> None:
     folder, _ = begun(
-        tmp_path / "a.survey", ["https://a.org/", "https://b.org/"], until="coverage=0.9, pages=5",
-        exclude=("*/x/*", "y"), archive=False, depth=3, max_bytes=5000, permission={"a.org": "mine"}, proxy="http://u:secret@p:1/",
-    )  # fmt: skip
+        tmp_path / "a.survey",
+        ["https://a.org/", "https://b.org/"],
+        until="coverage=0.9, pages=5",
+        exclude=("*/x/*", "y"),
+        archive=False,
+        depth=3,
+        max_bytes=5000,
+        permission={"a.org": "mine"},
+        proxy="http://u:secret@p:1/",
+    )
     with folder:
         command = command_of(folder.manifest)
     assert command == (
@@ -278,9 +301,14 @@ def test_open_starts_the_browser(made: Path, tmp_path: Path) -> None:
     ],
 )
 def test_errors_name_the_problem_and_a_hint(
-    given: list[str], code: int, sentence: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    given: list[str],
+    code: int,
+    sentence: str,
+    made: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = Said(capsys, "report", *[str(made) if word == "SURVEY" else word for word in given])
     assert (said.code, said.out) == (code, "")

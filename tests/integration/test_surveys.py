@@ -1,4 +1,4 @@
-"""What a survey tells: its graph, ranks, history and tables; and a survey that plays the web."""
+"""The read side of a survey: graph, ranks, history and tables; and a survey as the source of another crawl."""
 
 from __future__ import annotations
 
@@ -31,9 +31,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedWeb
     path = tmp_path_factory.mktemp("surveys") / "a.survey"
     with running(WebSettings(**QUICK)) as web:  # type: ignore[arg-type]
         survey = sv.crawl(
-            web.seeds, until="coverage=0.9", out=path, contact="me@example.org", scope="any", delay=0, backoff=0.02,
-            allow=web.hosts, resolver=web.resolver, rng=5,
-        )  # fmt: skip
+            web.seeds,
+            until="coverage=0.9",
+            out=path,
+            contact="me@example.org",
+            scope="any",
+            delay=0,
+            backoff=0.02,
+            allow=web.hosts,
+            resolver=web.resolver,
+            rng=5,
+        )
         assert survey.ending == "reached"
         survey.close()
         yield web, path
@@ -93,7 +101,7 @@ def test_tables(made: tuple[EmbeddedWeb, Path], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["rankmass", "breadth", "random"])
 def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -> None:
-    """Another strategy reads the same pages in the end, and asks nobody."""
+    """Another strategy fetches the same pages in the end, and sends no request."""
     web, path = made
     asked = len(web.log)
     with SurveyFolder.open(path, write=False) as folder:

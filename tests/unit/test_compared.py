@@ -133,13 +133,13 @@ def test_command(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "1 unlinked" in said.out
     assert re.search(rf"unlinked +{HOME}news/", said.out)
     assert "surveyor explain" in said.err
-    told = Said(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
-    assert told["counts"]["unlinked"] == 1
-    assert told["new_coverage"]["at_least"] > 0.9
-    assert all(len(changes) <= 1 for changes in told["changes"].values())
+    result = Said(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
+    assert result["counts"]["unlinked"] == 1
+    assert result["new_coverage"]["at_least"] > 0.9
+    assert all(len(changes) <= 1 for changes in result["changes"].values())
     lines = Said(capsys, "diff", str(old), str(new), "--csv").out.splitlines()
     assert lines[0] == "kind,old_share,new_share,old_position,new_position,url"
-    assert len(lines) == 1 + sum(told["counts"].values())
+    assert len(lines) == 1 + sum(result["counts"].values())
     same = Said(capsys, "diff", str(old), str(old))
     assert "No page differs." in same.out
     assert Said(capsys, "diff", str(old), "nowhere.survey").code == 4

@@ -1,4 +1,4 @@
-"""Fingerprints: the same while a crawl goes on, another for another class, setting or code."""
+"""Fingerprints: constant during a crawl, different for another class, setting or code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen states: a crawl that was thawed goes on bit for bit, and what is not clear is refused."""
+"""Snapshots of crawl state: a restored crawl continues bit for bit, and invalid states are rejected."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def through_disk(folder: Path, state: Crawl, into: Crawl) -> dict[str, Any]:
 
 @pytest.mark.parametrize("done", [0, 25, 140])
 @pytest.mark.parametrize("name", MADE)
-def test_a_thawed_crawl_goes_on_as_if_nothing_had_been(name: str, done: int, tmp_path: Path) -> None:
-    first, thawed, replayed = (fresh(MADE[name]()) for _ in range(3))
+def test_a_restored_crawl_equals_an_uninterrupted_one(name: str, done: int, tmp_path: Path) -> None:
+    first, restored, replayed = (fresh(MADE[name]()) for _ in range(3))
     past, _ = go_on(first, 0, done)
-    through_disk(tmp_path, first, thawed)
+    through_disk(tmp_path, first, restored)
     replay(replayed, past)
-    for state in (thawed, replayed):
+    for state in (restored, replayed):
         assert_same_state(first, state)
     happened, coverage = go_on(first, done, END)
     assert name == "breadth:3" or {one.kind for one in past + happened} == {"fetched", "gone", "blocked", "redirected"}
-    for state in (thawed, replayed):
+    for state in (restored, replayed):
         again, covered = go_on(state, done, END)
         assert again == happened
         assert covered == coverage
         assert_same_state(first, state)
 
 
-def test_a_state_can_be_thawed_again_and_again(tmp_path: Path) -> None:
+def test_a_state_can_be_restored_repeatedly(tmp_path: Path) -> None:
     whole, *states = [fresh(Own()) for _ in range(6)]
     for done, (state, into) in zip(range(0, 240, 60), pairwise(states), strict=True):
         assert go_on(whole, done, done + 60) == go_on(state, done, done + 60)
@@ -78,33 +78,33 @@ def test_without_a_disk_nothing_is_shared_either() -> None:
 
 def test_budgets_go_on_where_they_were(tmp_path: Path) -> None:
     budgets = Budgets(np.arange(WEB.pages) % 7, np.full(7, 25))
-    first, thawed = (fresh(by_name("rankmass"), budgets=budgets) for _ in range(2))
+    first, restored = (fresh(by_name("rankmass"), budgets=budgets) for _ in range(2))
     go_on(first, 0, 120)
-    through_disk(tmp_path, first, thawed)
+    through_disk(tmp_path, first, restored)
     happened, _ = go_on(first, 120, END)
     assert any(outcome.reason == "budget" for outcome in happened)
-    assert go_on(thawed, 120, END)[0] == happened
+    assert go_on(restored, 120, END)[0] == happened
 
 
 # --- one thing stays one thing ---
 
 
 def test_shared_memory_stays_shared_and_flags_stay(tmp_path: Path) -> None:
-    first, thawed = fresh(Opic()), fresh(Opic())
+    first, restored = fresh(Opic()), fresh(Opic())
     go_on(first, 0, 60)
-    through_disk(tmp_path, first, thawed)
-    queues: Any = thawed.frontier._queues
-    mass, queue = thawed.ledger.mass, queues._queue
+    through_disk(tmp_path, first, restored)
+    queues: Any = restored.frontier._queues
+    mass, queue = restored.ledger.mass, queues._queue
     assert np.shares_memory(mass.bits, mass.residual)
     assert np.shares_memory(queue.bits, queue.priority)
-    assert thawed.ledger.seeds is mass.seeds
-    assert thawed.ledger.teleport is mass.shares
+    assert restored.ledger.seeds is mass.seeds
+    assert restored.ledger.teleport is mass.shares
     pairs: Any = zip(first.ledger.mass, mass, strict=True)
     for one, other in pairs:
         assert (one.flags.writeable, one.flags.c_contiguous) == (other.flags.writeable, other.flags.c_contiguous)
         assert other.flags.aligned
-    assert thawed.frontier._ledger is thawed.ledger
-    assert thawed.ledger.graph is thawed.graph
+    assert restored.frontier._ledger is restored.ledger
+    assert restored.ledger.graph is restored.graph
     assert type(mass) is type(first.ledger.mass)
 
 
@@ -142,9 +142,9 @@ def round_trip(folder: Path, held: dict[str, Any]) -> dict[str, Any]:
     assert checkpoint.save(folder, frozen[0], position=1, key="k", about=frozen[1])
     found = checkpoint.load(folder, position=1, key="k")
     assert found is not None
-    thawed: Any = Plain(held={})
-    restore({"it": thawed}, found.arrays, found.about)
-    return dict(thawed.held)
+    restored: Any = Plain(held={})
+    restore({"it": restored}, found.arrays, found.about)
+    return dict(restored.held)
 
 
 def test_views_of_every_sort(tmp_path: Path) -> None:
@@ -152,32 +152,41 @@ def test_views_of_every_sort(tmp_path: Path) -> None:
     alone = np.arange(40)[4:30:3]
     twisted = np.asfortranarray(np.arange(12).reshape(3, 4))
     held = {
-        "part": whole[3:9], "backwards": whole[::-2], "bits": whole.view(np.uint64)[8:], "table": whole.reshape(4, 6).T,
-        "alone": alone, "twisted": twisted, "empty": whole[:0], "zero": np.array(3.5),
-        "everywhere": np.broadcast_to(np.float32(2), (3, 2)), "words": np.array(["a", "été"]),
-        "days": np.array(["2020-01-01"], "M8[D]"), "big": np.arange(3, dtype=">i4"), "none": np.empty((0, 3)),
-    }  # fmt: skip
-    thawed = round_trip(tmp_path, {"lists": [held["part"], whole], **held})
+        "part": whole[3:9],
+        "backwards": whole[::-2],
+        "bits": whole.view(np.uint64)[8:],
+        "table": whole.reshape(4, 6).T,
+        "alone": alone,
+        "twisted": twisted,
+        "empty": whole[:0],
+        "zero": np.array(3.5),
+        "everywhere": np.broadcast_to(np.float32(2), (3, 2)),
+        "words": np.array(["a", "été"]),
+        "days": np.array(["2020-01-01"], "M8[D]"),
+        "big": np.arange(3, dtype=">i4"),
+        "none": np.empty((0, 3)),
+    }
+    restored = round_trip(tmp_path, {"lists": [held["part"], whole], **held})
     for name, array in held.items():
-        again = thawed[name]
+        again = restored[name]
         assert again.dtype == array.dtype
         assert (again.shape, again.tobytes()) == (array.shape, array.tobytes())
         assert again.size == 0 or again.strides == array.strides
         assert again.flags.writeable == array.flags.writeable
-    assert thawed["lists"][0] is thawed["part"]
-    thawed["lists"][1][8] = -1.5
+    assert restored["lists"][0] is restored["part"]
+    restored["lists"][1][8] = -1.5
     whole[8] = -1.5
     for name in ("part", "backwards", "bits", "table"):
-        np.testing.assert_array_equal(thawed[name], held[name])
+        np.testing.assert_array_equal(restored[name], held[name])
     size = sum(file.stat().st_size for file in tmp_path.rglob("*_alone.npy"))
     assert size == 128 + 8 * (3 * 8 + 1)  # not the whole array of which it is a part
 
 
 def test_parts_that_overlap_without_the_whole(tmp_path: Path) -> None:
     whole = np.arange(1000)
-    thawed = round_trip(tmp_path, {"one": whole[10:20], "other": whole[15:40]})
-    thawed["one"][5] = 77
-    assert thawed["other"].tolist() == [77, *range(16, 40)]
+    restored = round_trip(tmp_path, {"one": whole[10:20], "other": whole[15:40]})
+    restored["one"][5] = 77
+    assert restored["other"].tolist() == [77, *range(16, 40)]
     buffer = bytearray(80)  # two arrays that do not know of each other
     assert snapshot({"it": Plain(held=[np.frombuffer(buffer, count=6), np.frombuffer(buffer, offset=40)])}) is None
 
@@ -189,11 +198,14 @@ def test_containers_objects_and_chance(tmp_path: Path) -> None:
     rng.spawn(2)
     rng.random(3)
     held = {
-        "loop": loop, "point": Point(loop, (1, "x")), "slotted": Slotted(), "fixed": Fixed(Plain(back=loop)),
+        "loop": loop,
+        "point": Point(loop, (1, "x")),
+        "slotted": Slotted(),
+        "fixed": Fixed(Plain(back=loop)),
         "chances": [rng, rng, rng.bit_generator, np.random.Generator(np.random.MT19937(5))],
         "table": {1: "int", "1": "str", (2, 3.5): b"\x00\xff", None: math.inf, np.int32(4): -0.0, True and 7: False},
         "numbers": [np.float32(0.1), np.uint64(2**64 - 1), 2**70, -(2**20_000), 0.1, -math.inf, np.str_("é"), "\udc80"],
-    }  # fmt: skip
+    }
     again = round_trip(tmp_path, held)
     assert again["loop"] is again["loop"][1]["loop"] is again["point"].x is again["fixed"].value.back
     assert type(again["point"]) is Point
@@ -232,11 +244,25 @@ def odd() -> dict[str, Any]:
     for _ in range(5_000):
         deep = [deep]
     return {
-        "function": lambda: 0, "generator": (_ for _ in [0]), "set": {1, 2}, "class": Own, "module": np,
-        "local": Local(), "lock": threading.Lock(), "method": [].append, "objects": np.array([None]),
-        "records": np.zeros(2, "i4,f8"), "masked": np.ma.zeros(3), "error": OSError(), "shy": Shy(),
-        "list of mine": type("List", (list,), {})(), "path": Path(), "knot": knot, "deep": deep, "iterator": iter([]),
-    }  # fmt: skip
+        "function": lambda: 0,
+        "generator": (_ for _ in [0]),
+        "set": {1, 2},
+        "class": Own,
+        "module": np,
+        "local": Local(),
+        "lock": threading.Lock(),
+        "method": [].append,
+        "objects": np.array([None]),
+        "records": np.zeros(2, "i4,f8"),
+        "masked": np.ma.zeros(3),
+        "error": OSError(),
+        "shy": Shy(),
+        "list of mine": type("List", (list,), {})(),
+        "path": Path(),
+        "knot": knot,
+        "deep": deep,
+        "iterator": iter([]),
+    }
 
 
 @pytest.mark.parametrize("name", odd())
@@ -284,9 +310,18 @@ def changed(about: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 DAMAGES = [
-    "renamed", "lost object", "lost thing", "unknown class", "unknown module", "foreign module", "no class",
-    "short record", "too long", "no block", "empty",
-]  # fmt: skip
+    "renamed",
+    "lost object",
+    "lost thing",
+    "unknown class",
+    "unknown module",
+    "foreign module",
+    "no class",
+    "short record",
+    "too long",
+    "no block",
+    "empty",
+]
 
 
 @pytest.mark.parametrize("what", DAMAGES)

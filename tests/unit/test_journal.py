@@ -61,9 +61,25 @@ OUTCOME = st.builds(Outcome, PAGE, st.sampled_from(KINDS), IDS, st.text(st.chara
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TIME = st.floats(0, 1e11)
 VISIT = st.builds(
-    Visit, PAGE, st.sampled_from(KINDS), IDS, TEXT, st.integers(-1, PAGES - 1), st.integers(0, 999), TIME, TIME,
-    st.binary(max_size=20), TEXT, TEXT, IDS, IDS, TEXT, TEXT, st.none() | PLACE, st.integers(0, 2**40),
-).filter(lambda visit: visit.kind != "redirected" or visit.target >= 0)  # fmt: skip
+    Visit,
+    PAGE,
+    st.sampled_from(KINDS),
+    IDS,
+    TEXT,
+    st.integers(-1, PAGES - 1),
+    st.integers(0, 999),
+    TIME,
+    TIME,
+    st.binary(max_size=20),
+    TEXT,
+    TEXT,
+    IDS,
+    IDS,
+    TEXT,
+    TEXT,
+    st.none() | PLACE,
+    st.integers(0, 2**40),
+).filter(lambda visit: visit.kind != "redirected" or visit.target >= 0)
 
 
 @pytest.fixture
@@ -340,7 +356,7 @@ def test_other_versions_are_refused(journal: Journal, key: str, value: str, said
 def test_a_deleted_host_leaves_a_journal_that_replays(journal: Journal) -> None:
     secret = "unlikely-words"  # noqa: S105
     place = Place("00000.warc.gz", 10, 20)
-    told: list[Outcome] = [
+    result: list[Outcome] = [
         Visit(0, "fetched", ids(1, 2), title="kept", warc=place),
         Visit(
             1,
@@ -357,11 +373,11 @@ def test_a_deleted_host_leaves_a_journal_that_replays(journal: Journal) -> None:
         Visit(1, "gone", status=404),
     ]
     robots = [RobotsFile(f"https://{host}.example", 1.0, 2.0, 200, secret.encode()) for host in "ab"]
-    journal.commit(told, URLS[:6], robots=robots)
+    journal.commit(result, URLS[:6], robots=robots)
     before = journal.identity
     journal.delete_host("a.example", [1, 5])
     gone = [Outcome(page, "blocked", reason="deleted") for page in (1, 1, 5)]
-    assert list(journal.visits()) == [told[0], gone[0], *told[2:4], gone[1], gone[2]]
+    assert list(journal.visits()) == [result[0], gone[0], *result[2:4], gone[1], gone[2]]
     assert journal.visits().__next__().warc == place
     assert journal.last_visit(1) == Visit(1, "blocked", reason="deleted")
     assert journal.robots("https://a.example") is None

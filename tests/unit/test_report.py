@@ -72,11 +72,20 @@ def test_numbers_in_words() -> None:
     assert [numbers.counted(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
     assert [numbers.amount(n) for n in (7, 9_999, 25_300_000, 812e9)] == ["7", "9,999", "25.3 M", "812 G"]
     assert [numbers.percent(s) for s in (1, 0.0202, 0.00041, 0, 1e-9)] == [
-        "100 %", "2.02 %", "0.0410 %", "0 %", "1.00e-07 %",
-    ]  # fmt: skip
+        "100 %",
+        "2.02 %",
+        "0.0410 %",
+        "0 %",
+        "1.00e-07 %",
+    ]
     assert [numbers.duration(s) for s in (0, 0.34, 1.2, 75, 252, 7500)] == [
-        "0 s", "340 ms", "1.2 s", "75 s", "4 min", "2 h 5 min",
-    ]  # fmt: skip
+        "0 s",
+        "340 ms",
+        "1.2 s",
+        "75 s",
+        "4 min",
+        "2 h 5 min",
+    ]
     assert [numbers.size(b) for b in (12, 1500, 38_000_000)] == ["12 bytes", "1.5 kB", "38 MB"]
 
 
@@ -235,8 +244,11 @@ def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_pa
     table = parquet.read_table(write_ranks_file(graph, ranking, tmp_path / "ranks.parquet"))
     assert table.column_names == ["page", "share", "name"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "ranks.csv", "ranks.csv.gz", "ranks.npy", "ranks.parquet",
-    ]  # fmt: skip
+        "ranks.csv",
+        "ranks.csv.gz",
+        "ranks.npy",
+        "ranks.parquet",
+    ]
 
 
 def test_common_crawl_ranks_start_a_graph_that_has_changed(tmp_path: Path) -> None:

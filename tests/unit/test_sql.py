@@ -54,20 +54,32 @@ def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
     with sv.open(survey) as opened:
         kinds = dict(opened.sql("select url, kind from pages").rows)
         assert kinds == {
-            HOME: "fetched", f"{HOME}library/": "fetched", f"{HOME}news/": "fetched", f"{HOME}library/deep": "fetched",
-            f"{HOME}old": "redirected", f"{HOME}gone": "gone", f"{HOME}private/x": "blocked",
-            f"{HOME}paper.pdf": "out of scope", f"{HOME}login": "out of scope", "https://b.example/": "out of scope",
-        }  # fmt: skip
+            HOME: "fetched",
+            f"{HOME}library/": "fetched",
+            f"{HOME}news/": "fetched",
+            f"{HOME}library/deep": "fetched",
+            f"{HOME}old": "redirected",
+            f"{HOME}gone": "gone",
+            f"{HOME}private/x": "blocked",
+            f"{HOME}paper.pdf": "out of scope",
+            f"{HOME}login": "out of scope",
+            "https://b.example/": "out of scope",
+        }
         why = dict(opened.sql("select url, reason from pages where kind = 'out of scope'").rows)
         assert why == {
-            f"{HOME}paper.pdf": "file type pdf", f"{HOME}login": "only nofollow links lead here",
+            f"{HOME}paper.pdf": "file type pdf",
+            f"{HOME}login": "only nofollow links lead here",
             "https://b.example/": "other host",
-        }  # fmt: skip
+        }
         depths = dict(opened.sql("select url, depth from pages where depth is not null").rows)
         assert depths == {
-            HOME: 0, f"{HOME}library/": 1, f"{HOME}news/": 1, f"{HOME}gone": 1, f"{HOME}private/x": 1,
+            HOME: 0,
+            f"{HOME}library/": 1,
+            f"{HOME}news/": 1,
+            f"{HOME}gone": 1,
+            f"{HOME}private/x": 1,
             f"{HOME}library/deep": 2,
-        }  # fmt: skip
+        }
         ranks = opened.sql("select url, share from pages join ranks using (page) order by position").rows
         assert ranks == [(row["url"], row["share"]) for row in opened.top(100)]
         ((pages, fetched, share),) = opened.sql("select pages, fetched, share from hosts where host = 'a.example'").rows
@@ -213,8 +225,8 @@ def test_command(survey: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     shown = Said(capsys, "sql", str(survey), query, "-n", "2")
     assert shown.out.count("\n") == 3
     assert "These are the first 2 rows" in shown.err
-    told = Said(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
-    assert (told["columns"], len(told["rows"])) == (["url", "position"], 6)
+    fields = Said(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
+    assert (fields["columns"], len(fields["rows"])) == (["url", "position"], 6)
     csv = Said(capsys, "sql", str(survey), query, "--csv")
     assert csv.out.splitlines()[:2] == ["url,position", f"{HOME},1"]
     assert Said(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "The result is empty.\n"

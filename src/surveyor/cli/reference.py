@@ -1,6 +1,6 @@
-"""Write the reference pages of commands, settings and addresses: `python -m surveyor.cli.reference`.
+"""Generate the reference pages of commands, settings and addresses: `python -m surveyor.cli.reference`.
 
-A test fails when a file and what it describes differ.
+A test fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ FOLDER = Path("docs/reference")
 HEAD = """\
 # Commands
 
-Made from `surveyor COMMAND --help` by `python -m surveyor.cli.reference`.
+Generated from `surveyor COMMAND --help` by `python -m surveyor.cli.reference`.
 
 Results go to stdout; progress, warnings and suggestions go to stderr. On a terminal progress is a bar;
-elsewhere it is a line every ten seconds. `--quiet` leaves the data asked for, warnings and errors.
+elsewhere it is a line every ten seconds. With `--quiet` only results, warnings and errors are printed.
 
-One rule holds for the exit code of every command: 0 if what was asked for was done. A command with a goal returns 0 if
-any rule of the goal was met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for another reason.
+The exit code is 0 if the command did what was requested. A command with a goal returns 0 if any rule of the goal was
+met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for another reason.
 
 | exit code | meaning |
 |--:|---|
-| 0 | done; of a command with a goal: the goal was reached by one of its rules |
-| 1 | a bug in surveyor (or `doctor` found something wrong) |
-| 2 | wrong usage, or an input that cannot be read |
-| 3 | ended without reaching the goal; what was found is printed and kept |
-| 4 | a survey that does not exist; a graph or survey that is damaged, locked or written by a newer version |
+| 0 | done; for a command with a goal: one of its rules was met |
+| 1 | a bug in surveyor, or a failed check of `doctor` |
+| 2 | wrong usage or unreadable input |
+| 3 | ended without reaching the goal; the results so far are printed and saved |
+| 4 | a missing survey; a damaged, locked or newer graph or survey |
 | 5 | nothing could be fetched |
-| 130, 143 | interrupted by Ctrl-C or SIGTERM; what was crawled is saved |
+| 130, 143 | interrupted by Ctrl-C or SIGTERM; the crawl is saved |
 
-| command | its goal | exit code 3 |
+| command | goal | exit code 3 |
 |---|---|---|
 | `crawl` | `--until` | no page is left before the goal, though all of the site was fetched; too much is blocked |
 | `sample` | `--until` | a limit was reached first, the walks ended, or a statistic could not be estimated |
@@ -56,22 +56,23 @@ and `command`.
 | `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
 | `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
-| `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, and what it began with |
-| `pages` | `crawl`, `demo` | the best pages: `url`, `share`, `score`, `in_links`, `read` (and `true_share`) |
+| `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, random seed, seed URLs |
+| `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | reached, unreachable, exhausted, fruitless or interrupted; whether reached |
-| `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings that hold |
+| `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings in effect |
+| `links_by_scope` | `status --by-scope` | each: `where` (in scope, or the reason), `links`, `mass` |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
-| `report`, `bytes`, `plots` | `report` | where the file is, its size, whether it has plots |
+| `report`, `bytes`, `plots` | `report` | path of the file, its size, whether it has plots |
 | `settings` | `config show` | a list; each has `setting`, `value` (secrets are `***`), `origin` |
-| `user_agent`, `files` | `config show` | what sites see (empty without a contact); files looked at: `path`, `state` |
+| `user_agent`, `files` | `config show` | the User-Agent (empty without a contact); files checked: `path`, `state` |
 | `settings` | `config list` | a list; each has `setting`, `kind`, `default`, `flag`, `variable`, `example`, `meaning` |
-| `path`, `settings` | `init` | the file written, and what it sets |
-| `true_coverage`, `inside`, `killed_after` | `demo` | the truth, whether it lies between the bounds |
-| `graph` | `graph`, `rank`, `top`, `explain`, `simulate` | the graph; in rankings and races an object of `path`, |
+| `path`, `settings` | `init` | the file written, and its settings |
+| `true_coverage`, `inside`, `killed_after` | `demo` | the ground truth, whether it is between the bounds |
+| `graph` | `graph`, `rank`, `top`, `explain`, `simulate` | the graph; in some commands an object of `path`, |
 | | | `pages`, `links` |
-| `source` | `graph convert` | what was read |
-| `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and how long it took |
-| `named`, `provenance` | `graph build`, `graph info` | whether pages have names; where the graph came from |
+| `source` | `graph convert` | the input |
+| `pages`, `links`, `seconds` | `graph build`, `graph convert` | counts, and the time |
+| `named`, `provenance` | `graph build`, `graph info` | whether pages have names; the source of the graph |
 | `pages_without_out_links`, `pages_without_in_links` | `graph info` | counts |
 | `mean_links`, `max_links`, `max_in_links` | `graph info` | of one page |
 | `bytes`, `verified` | `graph info` | size on disk; whether checksums were compared |
@@ -82,17 +83,17 @@ and `command`.
 | `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
 | | | `in_links`, `out_links`, `name` (of a survey, also as `url`) |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
-| `engine`, `columns`, `rows`, `seconds` | `sql` | what answered, and all rows; without a query `tables` |
-| `files` | `export` | what was written: `path`, `bytes` |
+| `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
+| `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
-| `differing`, `margin` | `diff` | settings that make the two measure different things; how far shares can be wrong |
-| `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | how alike the ranks are; of so many `best` pages |
-| `counts`, `changes` | `diff` | by kind: how many, and the pages (`url`, `old_share`, `new_share`, `old_position`, |
+| `differing`, `margin` | `diff` | settings that differ, so that different things are measured; error bound |
+| `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings, over the `best` pages |
+| `counts`, `changes` | `diff` | by kind: number and pages (`url`, `old_share`, `new_share`, `old_position`, |
 | | | `new_position`) |
-| `url`, `final`, `robots`, `hops` | `try` | what was asked for, and where it led |
-| `kind`, `reason`, `again`, `fetched` | `try` | what a crawl would make of it |
-| `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `wishes` | `try` | the page |
-| `scope`, `links`, `link_counts` | `try` | what would belong; each link: `url`, `where`, `why` |
+| `url`, `final`, `robots`, `hops` | `try` | the requested URL, its redirects and the final URL |
+| `kind`, `reason`, `again`, `fetched` | `try` | outcome in a crawl |
+| `content_type`, `size`, `title`, `language`, `charset`, `canonical`, `directives` | `try` | the page |
+| `scope`, `links`, `link_counts` | `try` | the scope; each link: `url`, `where`, `why` |
 | `url_status` | `explain` of a survey | `kind`, `reason`, `rule`, `target`, `mass`, `queue_position`, … |
 | `explanation` | `explain` | an object; all fractions are of the score of the page: |
 | – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
@@ -174,27 +175,28 @@ and `command`.
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It
 compares pages of one graph only.
 
-Compiled kernels are kept in `$XDG_CACHE_HOME/surveyor` (`~/.cache/surveyor`), or in `NUMBA_CACHE_DIR`.
+Compiled kernels are cached in `$XDG_CACHE_HOME/surveyor` (`~/.cache/surveyor`), or in `NUMBA_CACHE_DIR`.
 """
 
 
 SETTINGS = """\
 # Settings of a crawl
 
-Made from the settings by `python -m surveyor.cli.reference`. The same word is an option (`--max-bytes`), a key of
+Generated from the settings by `python -m surveyor.cli.reference`. The same name is an option (`--max-bytes`), a key of
 `surveyor.toml` or of `[tool.surveyor]` in `pyproject.toml` (`max_bytes`), a variable (`SURVEYOR_MAX_BYTES`) and an
-argument of `sv.crawl`. `surveyor config show` tells what holds where, `surveyor init` writes a file. What comes
-later counts: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file, variables, options. A
-name that is not below is an error. `headers`, `auth` and `permission` are tables and stand in files only; they and
-`proxy` and `ca_file` are not kept in the survey, but for `permission`. `seeds` are what `surveyor crawl` starts from
-if it is given no URL.
+argument of `sv.crawl`. `surveyor config show` prints all values and their origins, `surveyor init` writes a file. Later
+sources override earlier ones: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file,
+variables, options. Unknown names are errors. `headers`, `auth` and `permission` are tables and can only be set in
+files; `headers`, `auth`, `proxy` and `ca_file` are not stored in the survey. `surveyor crawl` without a URL starts
+from `seeds`.
 
-The project's file may have come with the folder. What widens access counts in it only after `surveyor config trust`,
-which records the real path of the file in `~/.config/surveyor/trusted`: `allow`, `permission`, `contact`, `proxy`,
+The project's file may come with a downloaded folder. Settings that widen access are used only after
+`surveyor config trust`, which records the real path of the file in `~/.config/surveyor/trusted`:
+`allow`, `permission`, `contact`, `proxy`,
 `ca_file`, `headers`, `auth`, budgets in files, a `strategy` of the form `module:Class`; `delay`, `domain_delay` and
 `backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and `max_fruitless` above
-it. `surveyor init` trusts the file it writes. All other settings and values count without, and `surveyor config show`
-prints the origin of each value. A survey that is resumed has rules of its own
+it. `surveyor init` trusts the file it writes. All other settings and values need no trust, and `surveyor config show`
+prints the origin of each value. A resumed survey has its own rules
 ([surveys from elsewhere](surveys.md#from-elsewhere)).
 
 | setting | default | example | meaning |
@@ -206,9 +208,9 @@ def settings_reference() -> str:
     """Return the page of settings."""
     rows = []
     for name, field in FIELDS.items():
-        usual = "" if isinstance(field.default, type(MISSING)) or field.default in (None, "", ()) else field.default
+        default = "" if isinstance(field.default, type(MISSING)) or field.default in (None, "", ()) else field.default
         example = str(field.metadata["example"]).replace("|", "\\|")
-        rows.append(f"| `{name}` | {usual} | `{example}` | {field.metadata['help']} |")
+        rows.append(f"| `{name}` | {default} | `{example}` | {field.metadata['help']} |")
     return SETTINGS + "\n".join(rows) + "\n"
 
 

@@ -333,8 +333,11 @@ class Journal:
         with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run(f"UPDATE visits SET kind = 'blocked', reason = 'deleted', {BLANK} WHERE page = ?", each)
-            run("INSERT INTO visits(page, kind, reason) SELECT ?1, 'blocked', 'deleted' WHERE NOT EXISTS "
-                "(SELECT 1 FROM visits WHERE page = ?1)", each)  # fmt: skip
+            run(
+                "INSERT INTO visits(page, kind, reason) SELECT ?1, 'blocked', 'deleted' WHERE NOT EXISTS "
+                "(SELECT 1 FROM visits WHERE page = ?1)",
+                each,
+            )
             run("DELETE FROM robots WHERE origin = ?", origins)
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
             visit = ask(self._connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
@@ -423,10 +426,24 @@ class Journal:
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
             title, language, file, offset, length, size = row[13:]
             yield Visit(
-                page, kind, links, reason or "", -1 if target is None else target,
-                status or 0, at or 0.0, seconds or 0.0, digest or b"", etag or "", changed or "", outside, nofollow,
-                title or "", language or "", None if file is None else Place(file, offset, length), size or 0,
-            )  # fmt: skip
+                page,
+                kind,
+                links,
+                reason or "",
+                -1 if target is None else target,
+                status or 0,
+                at or 0.0,
+                seconds or 0.0,
+                digest or b"",
+                etag or "",
+                changed or "",
+                outside,
+                nofollow,
+                title or "",
+                language or "",
+                None if file is None else Place(file, offset, length),
+                size or 0,
+            )
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
         """Refuse visits (page, kind, reason, target) and links that cannot have been committed."""
@@ -454,13 +471,26 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
     lists = (pack([getattr(visit, name) for visit in visits]) for name in ("links", "out_of_scope", "nofollow"))
     return [
         (
-            int(visit.page), visit.kind, _text(visit.reason), None if visit.target < 0 else int(visit.target), links,
-            visit.status or None, _real(visit.fetched_at), _real(visit.seconds), visit.hash or None,
-            _text(visit.etag), _text(visit.last_modified), outside, nofollow, _text(visit.title),
-            _text(visit.language), *(visit.warc or (None, None, None)), visit.size or None,
+            int(visit.page),
+            visit.kind,
+            _text(visit.reason),
+            None if visit.target < 0 else int(visit.target),
+            links,
+            visit.status or None,
+            _real(visit.fetched_at),
+            _real(visit.seconds),
+            visit.hash or None,
+            _text(visit.etag),
+            _text(visit.last_modified),
+            outside,
+            nofollow,
+            _text(visit.title),
+            _text(visit.language),
+            *(visit.warc or (None, None, None)),
+            visit.size or None,
         )
         for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _real(number: float) -> float | None:

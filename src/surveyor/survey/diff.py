@@ -34,9 +34,19 @@ if TYPE_CHECKING:
 MEASURED = (*SCOPE, "damping")  # settings that change what is measured
 BEST = 100  # pages whose overlap and order are compared
 KINDS = (
-    "new", "first seen", "gone", "redirected", "blocked", "unlinked", "not seen", "risen", "fallen",
-    "perhaps risen", "perhaps fallen", "changed",
-)  # fmt: skip
+    "new",
+    "first seen",
+    "gone",
+    "redirected",
+    "blocked",
+    "unlinked",
+    "not seen",
+    "risen",
+    "fallen",
+    "perhaps risen",
+    "perhaps fallen",
+    "changed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,15 @@ class Difference:
         """Return all fields as a dict, with at most `count` pages of each kind."""
         return {
             "differing": {name: list(values) for name, values in self.differing.items()},
-            "margin": self.margin, "pages_in_both": self.both, "best": self.best, "overlap": self.overlap,
-            "kendall": self.kendall, "l1": self.l1,
+            "margin": self.margin,
+            "pages_in_both": self.both,
+            "best": self.best,
+            "overlap": self.overlap,
+            "kendall": self.kendall,
+            "l1": self.l1,
             "counts": {kind: len(found) for kind, found in self.changes.items()},
             "changes": {kind: [one.to_dict() for one in found[:count]] for kind, found in self.changes.items()},
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(found):,} {kind}" for kind, found in self.changes.items() if found)

@@ -40,23 +40,37 @@ STATUSES = (
 )  # status by number, as in kernels/mass.py
 NOFOLLOW = "only nofollow links lead here"
 PAGES: Columns = {
-    "page": "int32", "url": "string", "host": "string", "domain": "string", **VISIT,
-    "depth": "int32", "in_links": "int64", "out_links": "int64",
-}  # fmt: skip
+    "page": "int32",
+    "url": "string",
+    "host": "string",
+    "domain": "string",
+    **VISIT,
+    "depth": "int32",
+    "in_links": "int64",
+    "out_links": "int64",
+}
 RANKS: Columns = {"page": "int32", "share": "float64", "score": "float64", "position": "int64"}
 TABLES: dict[str, Columns] = {
     "pages": PAGES,
     "links": {"source": "int32", "target": "int32", "kind": "string", "in_scope": "int32"},
     "ranks": RANKS,
     "hosts": {
-        "host": "string", "domain": "string", "pages": "int64", "fetched": "int64", "queued": "int64",
-        "blocked": "int64", "gone": "int64", "redirected": "int64", "out_of_scope": "int64", "share": "float64",
+        "host": "string",
+        "domain": "string",
+        "pages": "int64",
+        "fetched": "int64",
+        "queued": "int64",
+        "blocked": "int64",
+        "gone": "int64",
+        "redirected": "int64",
+        "out_of_scope": "int64",
+        "share": "float64",
         "bytes": "int64",
     },
     "visits": VISITS,
     "robots": {"origin": "string", "status": "int32", "fetched_at": "timestamp", "body": "string"},
     "events": {"event": "int64", "visit": "int64", "happened_at": "timestamp", "kind": "string", "detail": "string"},
-}  # fmt: skip
+}
 
 
 class Tables:
