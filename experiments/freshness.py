@@ -1,24 +1,24 @@
-"""Simulate re-visits to pages that change, with change rates known and with rates learnt on the way.
+"""Simulate revisits of changing pages, with known change rates and with rates learnt during the run.
 
     python -m experiments.freshness
 
-Pages of Zipf importance change by Poisson processes, their rates spread log-normally over four orders of
-magnitude; all have been read once at the start. What is measured is the share of importance that is fresh,
-beside the optimum Σ μ ρ/(ρ + λ) computed with the true rates. Policies share one number of visits per time:
+Pages of Zipf importance change by Poisson processes, with log-normal rates over four orders of magnitude; all have been
+fetched once at the start. The measure is the share of importance that is fresh, compared with the optimum Σ μ ρ/(ρ + λ)
+computed with the true rates. All policies have the same number of visits per unit of time:
 
 - *optimal*: the closed form of `revisits.optimal_rates`, with the true change rates;
-- *learnt*: the same with rates estimated from its own visits. It begins knowing nothing: a typical rate is
-  guessed, plans are made anew at equal times, and each plan leaves part of the visits (`EXPLORE`) to all
-  pages alike, because a page never read again is never found to be slower than thought. Estimates lean on
-  the typical rate, which weighs one visit and is itself learnt, as the geometric mean of those found;
+- *learnt*: the same with rates estimated from its own visits. It starts with a guessed typical rate and replans at equal
+  times; each plan gives a share of the visits (`EXPLORE`) to all pages uniformly, because a page that is never fetched
+  again is never found to be slower than assumed. Estimates are shrunk towards the typical rate, which has the weight of
+  one visit and is itself learnt, as the geometric mean of the estimates;
 - *uniform*; *by importance*: rates proportional to it; *by change*: proportional to the change rate.
 
-Visits of one page are spaced at random (exponentially: what the formula is about), or regularly, at due
-times 1/ρ after the last one with a random phase at the start. Regular spacing is at least as fresh,
-(ρ/λ)(1 - e^(-λ/ρ)) instead of ρ/(ρ + λ), so random spacing is the stricter test of learning.
+The visits of a page have random intervals (exponential, as the formula assumes), or regular ones, due 1/ρ after the last
+visit with a random phase at the start. Regular intervals are at least as fresh, (ρ/λ)(1 - e^(-λ/ρ)) instead of
+ρ/(ρ + λ), so random intervals are the stricter test of learning.
 
-A Poisson process has no memory, so one exponential draw per visit, when the page will first change, is
-an exact simulation: all visits up to the next plan are drawn at once.
+A Poisson process is memoryless, so one exponential draw per visit, the time of the next change, is an exact simulation:
+all visits up to the next plan are drawn at once.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.crawler.revisits import change_rates as estimate_rates
 from surveyor.crawler.revisits import due_times, freshness, optimal_rates
 
-EXPLORE = 0.1  # part of the visits that goes to all pages alike while rates are learnt
-PRIOR_VISITS = 1.0  # what the typical rate weighs
-PLANS = 20  # times at which learnt rates become a new plan
+EXPLORE = 0.1  # share of the visits that is uniform over all pages while rates are learnt
+PRIOR_VISITS = 1.0  # weight of the typical rate
+PLANS = 20  # number of plans from learnt rates
 
 Spacing = Literal["random", "regular"]
 SPACINGS: tuple[Spacing, ...] = ("random", "regular")
@@ -47,7 +47,7 @@ SPACINGS: tuple[Spacing, ...] = ("random", "regular")
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visits to pages: the time since the one before, and whether the page had changed."""
+    """Visits to pages: the time since the previous one, and whether the page had changed."""
 
     page: IntArray
     interval: FloatArray
@@ -59,10 +59,10 @@ Planner = Callable[[list[Visits]], FloatArray]  # the visits so far -> re-visit 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What one run measured; its scatter is seen by running again."""
+    """The measurements of one run."""
 
     fresh: float  # share of importance, over the second half of the time
-    at_first: float  # the same over the first half, in which rates are learnt and all pages begin fresh
+    at_first: float  # the same over the first half, in which rates are learnt and all pages start fresh
     visits: float  # per unit of time
 
 
@@ -76,7 +76,7 @@ def simulate_freshness(
     rng: int | np.random.Generator,
     spacing: Spacing = "random",
 ) -> Simulated:
-    """Re-visit pages by the optimal plan, with their true change rates or with rates learnt on the way."""
+    """Revisit pages by the optimal plan, with true or learnt change rates."""
     weight, change = np.asarray(importance, np.float64), np.asarray(change_rates, np.float64)
     plan = _fixed(optimal_rates(weight, change, total)) if known_rates else _Learner(weight, total)
     return simulate(plan, weight, change, horizon=horizon, rng=rng, spacing=spacing)
@@ -91,7 +91,7 @@ def simulate(
     rng: int | np.random.Generator,
     spacing: Spacing = "random",
 ) -> Simulated:
-    """Re-visit pages as a planner says, which is asked again at equal times with all visits so far."""
+    """Revisit pages by a planner, which is called at equal times with all visits so far."""
     rng = np.random.default_rng(rng)
     pages = importance.size
     last = np.zeros(pages)
@@ -126,7 +126,7 @@ class _Learner:
 
     def __init__(self, importance: FloatArray, total: float) -> None:
         self.importance, self.total = importance, total
-        self.typical = total / importance.size  # as often as a page can be read
+        self.typical = total / importance.size  # the mean visit rate
 
     def __call__(self, seen: list[Visits]) -> FloatArray:
         pages = self.importance.size
@@ -151,14 +151,14 @@ def _lives(change_rates: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _at_random(rates: FloatArray, begin: float, end: float, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Draw the visits of a while, each page's in order of time."""
+    """Draw the visits of an interval, ordered by page and time."""
     page = np.repeat(np.arange(rates.size), rng.poisson(rates * (end - begin)))
     time = rng.uniform(begin, end, page.size)
     return page, time[np.lexsort((time, page))]
 
 
 def _when_due(due: FloatArray, rates: FloatArray, begin: float, end: float) -> tuple[IntArray, FloatArray]:
-    """List the visits of a while, each page's in order of time; what is overdue is read at once."""
+    """List the visits of an interval, ordered by page and time; overdue pages are fetched immediately."""
     due = np.maximum(due, begin)
     counts = np.zeros(rates.size, np.int64)
     soon = due < end
@@ -169,13 +169,13 @@ def _when_due(due: FloatArray, rates: FloatArray, begin: float, end: float) -> t
 
 
 def changing_pages(pages: int, rng: int | np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Make up importance (Zipf, exponent 0.8, sum 1) and change rates (log-normal, median 1, σ 1.5)."""
+    """Generate importance (Zipf, exponent 0.8, sum 1) and change rates (log-normal, median 1, σ 1.5)."""
     weight = np.arange(1, pages + 1) ** -0.8
     return weight / weight.sum(), np.random.default_rng(rng).lognormal(0, 1.5, pages)
 
 
 def table(pages: int, visits: float, horizon: float, runs: int, rng: int) -> Iterator[str]:
-    """Yield the lines of a Markdown table: each policy's freshness as a share of the optimum, ± standard error."""
+    """Yield the lines of a Markdown table: the freshness of each policy relative to the optimum, ± standard error."""
     weight, change = changing_pages(pages, rng)
     total = visits * pages
     best = optimal_rates(weight, change, total)
@@ -223,7 +223,7 @@ def _mean(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Print a table for each amount of visits."""
+    """Print a table for each number of visits."""
     parser = argparse.ArgumentParser(description="Compare re-visit policies on pages that change.")
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--visits", type=float, nargs="+", default=[0.3, 1.0], help="per page and unit of time")

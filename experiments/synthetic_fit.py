@@ -1,10 +1,10 @@
-"""Compare the synthetic webs with real graphs, measure by measure.
+"""Compare the shape of synthetic webs with real graphs.
 
     python -m experiments.synthetic_fit --data DIR
 
-DIR is a folder of real graphs, each in a folder of its own: `cnr-2000` (BVGraph), `debian-docs` (CSR arrays
-and a page list with sites), `hollins` (edges), `walk-domains` and `cc2024-labelled` (domain graphs). What is
-missing is skipped with a message. The output is a Markdown table.
+DIR is a folder of real graphs, each in its own folder: `cnr-2000` (BVGraph), `debian-docs` (CSR arrays
+and a page list with sites), `hollins` (edges), `walk-domains` and `cc2024-labelled` (domain graphs). Missing
+graphs are skipped with a message. The output is a Markdown table.
 
 Exponents are the maximum-likelihood estimate of a discrete power law over degrees of at least 10,
 1 + n / Σ ln(k / 9.5) (Clauset, Shalizi and Newman 2009, eq. 3.7): one estimator and one cut-off for all
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import IntArray
 
-TAIL = 10  # degrees from here on make the exponent
+TAIL = 10  # smallest degree of the fitted tail
 NEAR = 1000  # ids closer than this are near
 SITE = (5_000, 7_000)  # pages of the single sites that the `site` preset is compared with
 DAMPING = 0.85
 LARGEST = 2_000_000  # pages; presets that have more are measured at this size
-CHANGE = 1e-9  # sweeps are counted until the scores change by less than this in all
+CHANGE = 1e-9  # L1 change of the scores that ends the count of sweeps
 
 Measures = dict[str, float | None]
 COLUMNS = {
@@ -107,7 +107,7 @@ def convergence(graph: Graph) -> tuple[int, float]:
 
 
 def real_graphs(data: Path) -> Iterator[tuple[str, Graph, IntArray | None]]:
-    """Yield the name, the graph and the sites of each real graph found; say what is missing."""
+    """Yield name, graph and sites of each real graph; report missing ones."""
     readers: dict[str, Callable[[Path], Iterator[tuple[str, Graph, IntArray | None]]]] = {
         "cnr-2000": _cnr,
         "debian-docs": _debian,
@@ -164,7 +164,7 @@ def _common_crawl(folder: Path) -> Iterator[tuple[str, Graph, IntArray | None]]:
 
 
 def synthetic_graphs() -> Iterator[tuple[str, Graph, IntArray | None]]:
-    """Yield the presets as they are, and R-MAT as the opposite of a web."""
+    """Yield the presets unchanged, and R-MAT as a graph without locality."""
     for name, shape in PRESETS.items():
         web = synthetic_web(replace(shape, pages=min(shape.pages, LARGEST)), names=False)
         yield f"**{name}**", web.graph, None if shape.smallest_site == shape.largest_site else web.site

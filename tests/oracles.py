@@ -52,7 +52,7 @@ def chance_to_stop(graph: Graph, damping: float, target: int) -> Array:
 
 
 def merged_links(links: Mapping[int, Sequence[int]], stands_for: Sequence[int]) -> Array:
-    """Count the links from page to page when aliases are merged: repeats, and links to itself, stay."""
+    """Count the links between pages with redirects merged; duplicates and self-links stay."""
     counts = np.zeros((len(stands_for), len(stands_for)))
     for page, targets in links.items():
         for target in targets:
