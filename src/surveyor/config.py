@@ -1,16 +1,16 @@
-"""The settings of a crawl, and where each of them came from.
+"""The settings of a crawl, and the origin of each value.
 
-One table, the fields of `Settings`, says what there is. Flags, variables, TOML keys and Python arguments have its
-names, and what it says of a value holds wherever the value comes from. A later place replaces an earlier one:
+The fields of `Settings` are the one source of names, kinds, ranges, defaults and help: flags, environment variables,
+TOML keys and Python arguments derive from them. A later place takes precedence over an earlier one:
 
     default             as in the table
-    the user's file     ~/.config/surveyor/config.toml, or where the platform keeps such files
+    the user's file     ~/.config/surveyor/config.toml, or the equivalent of the platform
     the project's file  surveyor.toml in the working folder, else [tool.surveyor] in pyproject.toml there
     a variable          SURVEYOR_DELAY=2; lists are split at white space and commas; an empty one counts as unset
     a flag              --delay 2
 
-It replaces all of a value: lists and tables are not joined. What is wrong is refused, even where a later place would
-replace it. `[headers]`, `[auth]` and `[permission]` are tables; a variable cannot hold one.
+It replaces the whole value: lists and tables are not merged (except `avoid`). An invalid value is rejected even if a
+later place replaces it. `[headers]`, `[auth]` and `[permission]` are tables; a variable cannot hold one.
 """
 
 from __future__ import annotations
@@ -33,19 +33,17 @@ from typing import Any, NamedTuple
 
 from surveyor.errors import UsageError
 
-LONGEST = 1_000_000  # bytes of a file of settings
+LONGEST = 1_000_000  # bytes of a settings file
 SURVEY_FILE = "survey.toml"  # makes a folder a survey; see `store.layout`
-HIDDEN = "***"  # stands for a secret
-OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are no settings: the graphs that the benchmarks read
+HIDDEN = "***"  # replaces a secret in output
+OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are not settings: the folder of benchmark graphs
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
 CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
-STRATEGIES = frozenset({  # that surveyor has; what else stands before a colon is a module
-    "breadth", "rankmass", "windowed", "opic", "adaptive", "tracking",
-    "cho", "outlinks", "random", "complement", "flow", "rounds",
-})  # fmt: skip
+BUILT_IN = "breadth rankmass windowed opic adaptive tracking cho outlinks random complement flow rounds"
+STRATEGIES = frozenset(BUILT_IN.split())  # any other name before a colon is a module
 
-Limit = tuple[str, Callable[[Any], object]]  # what values, of tables too, must be besides: in words, and as a test
+Limit = tuple[str, Callable[[Any], object]]  # range of a value (or of each value of a table): text and test
 ANY: Limit = ("", lambda _: True)
 NATURAL: Limit = ("at least 0", lambda number: number is None or number >= 0)
 RANDOM: Limit = ("from 0 to 2**64 - 1", lambda number: number is None or 0 <= number < 1 << 64)
@@ -54,13 +52,13 @@ SHARE: Limit = ("above 0 and below 1", lambda number: 0 < number < 1)
 SCOPE: Limit = ("host, domain, prefix or any", ("", "host", "domain", "prefix", "any").__contains__)
 PROXY: Limit = ("a URL of http or https", lambda text: not text or re.match("https?://.", text))
 CALLER: Limit = ("an e-mail address or a URL", lambda text: not text or CONTACT.fullmatch(text))
-HEADER: Limit = (f"a value, not the {HIDDEN} that stands for one", lambda text: text != HIDDEN)
+HEADER: Limit = (f"a value, not the {HIDDEN} that replaces it in output", lambda text: text != HIDDEN)
 LOGIN: Limit = ("user:password", lambda text: ":" in text)
 REASON: Limit = ("a reason", str.strip)
 
 
 class Kind(NamedTuple):
-    """A kind of value: in words, how one is accepted or refused, and how one is made of the text of a variable."""
+    """A kind of value: its description, its validation, and the parser of an environment variable."""
 
     what: str
     accept: Callable[[Any], Any]
@@ -69,14 +67,14 @@ class Kind(NamedTuple):
     def __call__(self, about: str, default: Any, limit: Limit, example: str, *, secret: bool = False) -> Any:
         """Describe a setting of this kind."""
         facts = {"help": about, "kind": self, "limit": limit, "example": example, "secret": secret}
-        if isinstance(default, dict):  # a dict has no hash, so it takes no part in that of the settings
+        if isinstance(default, dict):  # a dict is not hashable
             return field(default_factory=dict, hash=False, metadata=facts)
         return field(default=default, metadata=facts)
 
 
 def _only(value: Any, kind: type | tuple[type, ...], test: Callable[[Any], object] = lambda _: True) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool) or not test(value):
-        raise TypeError  # for True as well, which Python takes for a number
+        raise TypeError  # also for True, which is an int in Python
     return value
 
 
@@ -94,7 +92,7 @@ def _list(value: Any) -> tuple[str, ...]:
 
 
 def _table(value: Any) -> dict[str, str]:
-    """Accept text by name; TOML takes `example.org = …` for {"example": {"org": …}}, and it is not meant so."""
+    """Return text by name; TOML parses `example.org = …` as {"example": {"org": …}}, which is flattened."""
     flat: dict[str, str] = {}
     for key, item in _only(value, Mapping).items():
         inner = {f".{rest}": text for rest, text in _table(item).items()} if isinstance(item, Mapping) else {"": item}
@@ -104,7 +102,7 @@ def _table(value: Any) -> dict[str, str]:
 
 TEXT = Kind("text", lambda value: _only(value, str))
 FILE = Kind("the name of a file", lambda value: os.path.expanduser(_only(os.fspath(value), str)))  # noqa: PTH111
-RULES = Kind("text, or a list of text", lambda value: ", ".join(_list(value)))  # a comma means: whichever comes first
+RULES = Kind("text, or a list of text", lambda value: ", ".join(_list(value)))  # a comma means "or"
 LIST = Kind("a list of text", _list, lambda text: re.split(r"[\s,]+", text.strip(" \t\r\n,")))
 TABLE = Kind("a table of text", _table, None)
 BUDGET = Kind("text, or a number of pages", lambda value: str(value) if type(value) is int else _only(value, str))
@@ -118,55 +116,63 @@ AMOUNT = Kind("a whole number, or text such as '10MB'", _amount)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
-    """What a crawl goes by.
+    """The settings of a crawl.
 
     >>> Settings(delay=2, auth={"example.org": "ana:secret"})
     Settings(delay=2.0, auth={'example.org': '***'})
     """
 
-    seeds: tuple[str, ...] = LIST("Pages to start from, if none are named.", (), ANY, "https://docs.example.org/")
-    until: str = RULES("When to stop; of several rules, whichever comes first.", "coverage=0.95", ANY, "pages=5000")
-    strategy: str = TEXT("In which order to read.", "rankmass", ANY, "rankmass")
-    scope: str = TEXT("What belongs: host, domain, prefix or any; by the seeds if empty.", "", SCOPE, "host")
-    include: tuple[str, ...] = LIST("Patterns of which a URL must match one.", (), ANY, "example.org/docs/*")
-    exclude: tuple[str, ...] = LIST("Patterns of which a URL must match none.", (), ANY, "*/print/*")
-    depth: int | None = PERHAPS("Links from the nearest seed, at most.", None, NATURAL, "5")
+    seeds: tuple[str, ...] = LIST("Seed URLs, if none are given.", (), ANY, "https://docs.example.org/")
+    until: str = RULES("When to stop; with several rules, the first that is met.", "coverage=0.95", ANY, "pages=5000")
+    strategy: str = TEXT("Crawl order: a strategy, or module:Class.", "rankmass", ANY, "rankmass")
+    scope: str = TEXT("Scope: host, domain, prefix or any; by the seeds if empty.", "", SCOPE, "host")
+    include: tuple[str, ...] = LIST("Patterns; a URL must match at least one.", (), ANY, "example.org/docs/*")
+    exclude: tuple[str, ...] = LIST("Patterns; a URL must match none.", (), ANY, "*/print/*")
+    depth: int | None = PERHAPS("Maximum number of links from the nearest seed.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Pages of one domain, at most: a number, star by reputation, a file; all if empty.",
-        "", ANY, "star:10-10000@10000",
-    )  # fmt: skip
-    budget_file: str = FILE("Table of domains and the pages each may take; others by --budget.", "", ANY, "budgets.csv")
+        "Maximum pages per domain: a number, star (by reputation) or a file; no limit if empty.",
+        "",
+        ANY,
+        "star:10-10000@10000",
+    )
+    budget_file: str = FILE("CSV of domains and page budgets; --budget for all others.", "", ANY, "budgets.csv")
     damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
-    delay: float = SECONDS("Seconds between two requests to a host, at least.", 1.0, NATURAL, "1.5")
-    domain_delay: float = SECONDS("Seconds between two requests to a domain, if --delay is longer.", 0.25, NATURAL, "1")
+    delay: float = SECONDS("Minimum seconds between two requests to a host.", 1.0, NATURAL, "1.5")
+    domain_delay: float = SECONDS(
+        "Minimum seconds between two requests to a domain, if --delay is longer.", 0.25, NATURAL, "1"
+    )
     max_delay: float = SECONDS(
-        "Longest Crawl-delay to keep to; hosts that ask for more are left out.", 60.0, NATURAL, "600"
+        "Maximum Crawl-delay in seconds; hosts with a longer one are excluded.", 60.0, NATURAL, "600"
     )
     max_wait: float = SECONDS(
-        "Longest Retry-After to wait for; hosts that ask for more are left out.", 3600.0, NATURAL, "7200"
+        "Maximum Retry-After in seconds; hosts with a longer one are excluded.", 3600.0, NATURAL, "7200"
     )
-    avoid: tuple[str, ...] = LIST("Hosts and domains that are never asked.", (), ANY, "example.org")
-    backoff: float = SECONDS("Seconds until a page that failed is tried again; longer each time.", 10.0, NATURAL, "10")
+    avoid: tuple[str, ...] = LIST("Hosts and domains that are never requested.", (), ANY, "example.org")
+    backoff: float = SECONDS(
+        "Seconds before the first retry of a failed page; four times longer each time.", 10.0, NATURAL, "10"
+    )
     patient: bool = SWITCH(
-        "Wait for the last retries, however long they take.", limit=ANY, default=False, example="false"
+        "Wait for all pending retries, however long they take.", limit=ANY, default=False, example="false"
     )
     max_fruitless: int = WHOLE(
-        "Requests in a row that fetch no page, after which a crawl ends; 0: never.", 1000, NATURAL, "1000"
+        "Consecutive requests without a page after which a crawl ends; 0: never.", 1000, NATURAL, "1000"
     )
-    concurrency: int = WHOLE("Requests under way at once, at most.", 32, POSITIVE, "32")
-    contact: str = TEXT("E-mail address or URL by which sites can reach you.", "", CALLER, "me@example.org")
-    allow: tuple[str, ...] = LIST("Hosts that may lie in a private network.", (), ANY, "wiki.internal")
-    archive: bool = SWITCH("Keep what servers answer.", limit=ANY, default=True, example="true")
+    concurrency: int = WHOLE("Maximum number of concurrent requests.", 32, POSITIVE, "32")
+    contact: str = TEXT(
+        "E-mail address or URL sent with every request, so that sites can reach you.", "", CALLER, "me@example.org"
+    )
+    allow: tuple[str, ...] = LIST("Hosts that may be in a private network.", (), ANY, "wiki.internal")
+    archive: bool = SWITCH("Store responses in WARC files.", limit=ANY, default=True, example="true")
     follow_nofollow: bool = SWITCH("Follow links marked nofollow.", limit=ANY, default=False, example="false")
-    timeout: float = SECONDS("Seconds that a page may take.", 60.0, POSITIVE, "60")
-    max_bytes: int = AMOUNT("Bytes that a page may take.", 10_000_000, POSITIVE, "10MB")
-    proxy: str = TEXT("Proxy to send requests through.", "", PROXY, "http://proxy.example.org:3128", secret=True)
-    ca_file: str = FILE("Certificates to trust besides the system's.", "", ANY, "company.pem")
-    headers: Mapping[str, str] = TABLE("Headers to send as well.", {}, HEADER, 'Accept-Language = "de"', secret=True)
+    timeout: float = SECONDS("Maximum seconds for one page.", 60.0, POSITIVE, "60")
+    max_bytes: int = AMOUNT("Maximum bytes of one page.", 10_000_000, POSITIVE, "10MB")
+    proxy: str = TEXT("Proxy for all requests.", "", PROXY, "http://proxy.example.org:3128", secret=True)
+    ca_file: str = FILE("Additional certificates to trust (PEM).", "", ANY, "company.pem")
+    headers: Mapping[str, str] = TABLE("Additional request headers.", {}, HEADER, 'Accept-Language = "de"', secret=True)
     auth: Mapping[str, str] = TABLE("Logins, by host.", {}, LOGIN, '"example.org" = "user:password"', secret=True)
-    rng: int | None = PERHAPS("Seed of all chance; drawn if there is none.", None, RANDOM, "7")
+    rng: int | None = PERHAPS("Random seed; drawn and recorded if unset.", None, RANDOM, "7")
     permission: Mapping[str, str] = TABLE(
-        "Hosts of yours that may be read whole, and why.", {}, REASON, '"example.org" = "my own site"'
+        "Your own hosts whose robots.txt is not applied, with the reason.", {}, REASON, '"example.org" = "my own site"'
     )
 
     def __post_init__(self) -> None:
@@ -174,7 +180,7 @@ class Settings:
             object.__setattr__(self, one.name, _checked(one, getattr(self, one.name), one.name))
 
     def shown(self) -> dict[str, Any]:
-        """Return all values by name, with *** for secrets: to be read, not to make settings of again."""
+        """Return all values by name, with *** in place of secrets."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         for name in (one.name for one in fields(self) if one.metadata["secret"]):
             url = isinstance(value := values[name], str)
@@ -182,11 +188,11 @@ class Settings:
         return values
 
     def __repr__(self) -> str:
-        told, usual = self.shown(), Settings().shown()
-        return f"Settings({', '.join(f'{name}={told[name]!r}' for name in told if told[name] != usual[name])})"
+        values, defaults = self.shown(), Settings().shown()
+        return f"Settings({', '.join(f'{name}={v!r}' for name, v in values.items() if v != defaults[name])})"
 
 
-ADDED = frozenset({"avoid"})  # each place adds to the others: nobody is asked who asked not to be
+ADDED = frozenset({"avoid"})  # merged over all places, so that no file can remove a host
 FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
 
 
@@ -198,8 +204,8 @@ def _not_higher(name: str) -> Callable[[Any], bool]:
     return lambda value: value <= FIELDS[name].default
 
 
-NO_FILE = re.compile(r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*)\s*", re.IGNORECASE)  # what a budget may be besides
-LOWER = ("delay", "domain_delay", "backoff")  # wide if lower than usual
+NO_FILE = re.compile(r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*)\s*", re.IGNORECASE)  # budgets that name no file
+LOWER = ("delay", "domain_delay", "backoff")  # wide if lower than the default
 NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen access, and when they do not
     **{name: _not_lower(name) for name in LOWER},
     **{name: _not_higher(name) for name in ("max_delay", "max_wait", "timeout", "max_bytes", "concurrency")},
@@ -207,7 +213,7 @@ NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen a
     **{name: lambda value: not value for name in ("allow", "permission", "contact", "budget_file")},
     "budget": NO_FILE.fullmatch,
 }
-SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not kept in the folder of a survey
+SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not stored in a survey
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}
 FLAGS = {"--" + name.replace("_", "-"): one for name, one in FIELDS.items()}
 
@@ -215,7 +221,7 @@ FLAGS = {"--" + name.replace("_", "-"): one for name, one in FIELDS.items()}
 def load(
     flags: Mapping[str, object] | None = None, *, folder: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> tuple[Settings, dict[str, str]]:
-    """Return the settings that hold in a folder, and the origin of each; `flags` are those given, and no others.
+    """Return the settings in a folder and the origin of each; `flags` holds only those that were given.
 
     >>> settings, origins = load({"depth": 3}, folder=Path("nowhere"), environ={"XDG_CONFIG_HOME": "/nowhere"})
     >>> settings.depth, origins["depth"], origins["delay"]
@@ -246,24 +252,26 @@ def load(
 
 
 def user_file(environ: Mapping[str, str] | None = None) -> Path:
-    """Return where the user's own settings are, or would be."""
+    """Return the path of the user's settings file, which may not exist."""
     return _user_file(environ)[0]
 
 
 def save_contact(contact: str, environ: Mapping[str, str] | None = None) -> Path:
-    """Keep a contact in the user's file, whose other lines stay as they are; return the file."""
+    """Store a contact in the user's settings file without changing its other lines; return the file."""
     _checked(FIELDS["contact"], contact, "contact")
     path, name = _user_file(environ)
     if not path.is_absolute():
-        raise UsageError("there is no home folder to keep the contact in", hint="set HOME, or SURVEYOR_CONTACT instead")
+        raise UsageError(
+            "the contact cannot be saved: there is no home folder", hint="set HOME, or SURVEYOR_CONTACT instead"
+        )
     _write(path, _with_contact(_read(path, name) or "", contact, name), name)
     return path
 
 
 def _checked(one: Field[Any], given: Any, label: str, *, variable: bool = False) -> Any:
-    """Return a value as its setting has it, or say what is wrong, without telling secrets."""
+    """Return the validated value of a setting; messages contain no secrets."""
     kind, (limit, holds), hint = one.metadata["kind"], one.metadata["limit"], f"such as {one.metadata['example']}"
-    but = "" if one.metadata["secret"] else ", not {!r}"
+    but = "" if one.metadata["secret"] else ", got {!r}"
     if variable and kind.parse is None:
         raise UsageError(f"{label}: a variable cannot hold a table", hint=f"write [{one.name}] in surveyor.toml")
     try:
@@ -282,19 +290,19 @@ def _known(name: str, known: Mapping[str, Field[Any]], file: str) -> Field[Any]:
         return known[name]
     alike = {one.lower(): one for one in known}
     near = get_close_matches(name.lower(), alike, 1)
-    hint = f"did you mean {alike[near[0]]}?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"{file}{file and ': '}no setting {name!r}", hint=hint)
+    hint = f"did you mean {alike[near[0]]}?" if near else f"known settings: {', '.join(known)}"
+    raise UsageError(f"{file}{file and ': '}unknown setting {name!r}", hint=hint)
 
 
 def _user_file(environ: Mapping[str, str] | None) -> tuple[Path, str]:
-    """Return the user's file, and its name with ~ for his home."""
+    """Return the user's file, and its name with ~ for the home folder."""
     folder, home = user_folder(environ)
     path = folder / "config.toml"
     return path, f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def names_code(strategy: object) -> bool:
-    """Return whether a strategy is a class to be imported, `module:Class`, not one that surveyor has.
+    """Return whether a strategy is a class to be imported, `module:Class`, not a built-in one.
 
     >>> names_code("opic:random"), names_code("newest:NewestFirst")
     (False, True)
@@ -304,7 +312,7 @@ def names_code(strategy: object) -> bool:
 
 
 def _check_trust(path: Path, name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Refuse what a project's file may say only if the user trusts it, as it may have come with the folder."""
+    """Reject settings of a project file that need trust, as the file may have come with the folder."""
     code = ["strategy"] if names_code(table.get("strategy")) else []
     known = {key: _checked(FIELDS[key], value, key) for key, value in table.items()}
     secret = (key for key in known if key in SECRETS and known[key])
@@ -312,35 +320,35 @@ def _check_trust(path: Path, name: str, table: Mapping[str, Any], environ: Mappi
     needing = [*code, *secret, *wide]
     if needing and not is_trusted(path, environ):
         raise UsageError(
-            f"{name}: {_wide(needing[0])} counts only in a file that you trust, as it may have come from elsewhere",
+            f"{name}: {_wide(needing[0])} applies only in a trusted file, as the file may come from elsewhere",
             hint="read the file; if it is yours, run `surveyor config trust`",
         )
 
 
 def _wide(name: str) -> str:
-    """Name a setting with the values of it that need trust."""
-    usual = FIELDS[name].default
-    if isinstance(usual, bool) or not isinstance(usual, int | float):
+    """Return a setting with its values that need trust."""
+    default = FIELDS[name].default
+    if isinstance(default, bool) or not isinstance(default, int | float):
         return name
     if name == "max_fruitless":
-        return f"{name} of 0 or above {usual:,}"
-    return f"{name} {'below' if name in LOWER else 'above'} {usual:,g}"
+        return f"{name} of 0 or above {default:,}"
+    return f"{name} {'below' if name in LOWER else 'above'} {default:,g}"
 
 
 def project_file(folder: Path) -> tuple[str, dict[str, Any]]:
-    """Return the name of the project's file and what it sets."""
+    """Return the name of the project file and its settings."""
     if (text := _read(folder / (name := "surveyor.toml"), name)) is not None:
         return name, _parsed(text, name)
     text = _read(folder / (name := "pyproject.toml"), name) or ""
-    tools = _parsed(text, name).get("tool", {}) if "surveyor" in text else {}  # else it is none of ours
+    tools = _parsed(text, name).get("tool", {}) if "surveyor" in text else {}  # else it has no settings
     table = tools.get("surveyor", {}) if isinstance(tools, dict) else {}
     if not isinstance(table, dict):
-        raise UsageError(f"{name}: tool.surveyor must be a table, not {table!r}", hint="write [tool.surveyor]")
+        raise UsageError(f"{name}: tool.surveyor must be a table, got {table!r}", hint="write [tool.surveyor]")
     return name, table
 
 
 def mentions(path: Path, word: bytes) -> bool:
-    """Return whether a plain file, as far as one of settings may reach, holds a word."""
+    """Return whether a regular file has a word within the size limit of settings files."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -348,26 +356,26 @@ def mentions(path: Path, word: bytes) -> bool:
 
 
 def _read(path: Path, name: str) -> str | None:
-    """Return the text of a file, None if there is no such file.
+    """Return the text of a file, None if it does not exist.
 
-    The file of a project may have come with its folder: a pipe would never end, nor would a device.
+    A project file may have come with its folder, so pipes and devices, which never end, are rejected.
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UsageError(f"{name} cannot be read: it is not a plain file", hint="put a text file there")
+                raise UsageError(f"{name} cannot be read: it is not a regular file", hint="replace it by a text file")
             data = file.read(LONGEST + 1)
         if len(data) > LONGEST:
             raise UsageError(
-                f"{name} cannot be read: it is larger than {LONGEST:,} bytes", hint="settings need a few lines"
+                f"{name} cannot be read: it is larger than {LONGEST:,} bytes", hint="check that it is a settings file"
             )
         return data.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{name} cannot be read: {why}", hint="it must be UTF-8 text that you may read") from error
+        raise UsageError(f"{name} cannot be read: {why}", hint="it must be readable UTF-8 text") from error
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
@@ -378,20 +386,20 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _with_contact(text: str, contact: str, name: str) -> str:
-    """Put a contact into the text of a file; TOML itself judges whether the right line was changed."""
-    told, quoted = _parsed(text, name), json.dumps(contact)
-    if "contact" not in told:  # at the top, for what follows a table's head belongs to the table
+    """Set the contact in the text of a file; the parsed result is compared, to be sure that the right line changed."""
+    before, quoted = _parsed(text, name), json.dumps(contact)
+    if "contact" not in before:  # at the top, as later lines may belong to a table
         return f"contact = {quoted}" + ("\r\n" if "\r\n" in text else "\n") + text
     for found in CONTACT_LINE.finditer(text):
         changed = text[: found.start(1)] + quoted + text[found.end(1) :]
         with suppress(UsageError):
-            if _parsed(changed, name) == {**told, "contact": contact}:
+            if _parsed(changed, name) == {**before, "contact": contact}:
                 return changed
-    raise UsageError(f"{name}: contact is not on a line of its own", hint=f"write contact = {quoted} there yourself")
+    raise UsageError(f"{name}: contact is not on a separate line", hint=f"set contact = {quoted} in an editor")
 
 
 def _write(path: Path, text: str, name: str) -> None:
-    """Replace a file, at once or not at all; where it is a link, the file that it leads to."""
+    """Replace a file atomically; for a symbolic link, its target."""
     target = Path(os.path.realpath(path))
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -407,26 +415,26 @@ def _write(path: Path, text: str, name: str) -> None:
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> tuple[Path, Path]:
-    """Return the folder of the user's own files, and the home folder."""
+    """Return the folder of the user's configuration, and the home folder."""
     environ = os.environ if environ is None else environ
     windows, mac = sys.platform == "win32", sys.platform == "darwin"
     home = Path(environ.get("USERPROFILE" if windows else "HOME") or os.path.expanduser("~"))  # noqa: PTH111
-    customary = ("AppData", "Roaming") if windows else ("Library", "Application Support") if mac else (".config",)
+    default = ("AppData", "Roaming") if windows else ("Library", "Application Support") if mac else (".config",)
     named = [Path(environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "APPDATA")[: 1 + windows]]
-    absolute = [base for base in named if base.is_absolute()]  # others are to be ignored, says the XDG standard
-    return (absolute[0] if absolute else home.joinpath(*customary)) / "surveyor", home
+    absolute = [base for base in named if base.is_absolute()]  # the XDG standard ignores relative paths
+    return (absolute[0] if absolute else home.joinpath(*default)) / "surveyor", home
 
 
 def is_trusted(file: Path, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether the user has trusted a project file: `trusted` beside config.toml lists their real paths."""
+    """Return whether the user has trusted a project file: `trusted` next to config.toml lists their real paths."""
     return os.path.realpath(file) in _trusted(environ)
 
 
 def trust_file(file: Path, environ: Mapping[str, str] | None = None) -> Path:
-    """Trust a project file from now on; return the list in which it is recorded."""
+    """Trust a project file; return the list in which it is recorded."""
     path, real = user_folder(environ)[0] / "trusted", os.path.realpath(file)
     if "\n" in real:
-        raise UsageError(f"{file} has a line end in its path", hint="rename the folder")
+        raise UsageError(f"{file} has a newline in its path", hint="rename the folder")
     known = _trusted(environ)
     if real not in known:
         try:
@@ -444,9 +452,9 @@ def _trusted(environ: Mapping[str, str] | None) -> list[str]:
 
 
 def read_user_file(path: Path) -> bytes | None:
-    """Return what a small file of the user holds; None if it is not there, or is no file."""
+    """Return the content of a small user file; None if it is missing or not a regular file."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             return None
         with path.open("rb") as file:
             return file.read(LONGEST)
@@ -455,5 +463,5 @@ def read_user_file(path: Path) -> bytes | None:
 
 
 def make_user_folder(folder: Path) -> None:
-    """Make the folder of the user's own files, which others cannot read."""
+    """Create the folder of the user's configuration, readable by the user only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -216,7 +216,7 @@ def test_a_project_file_is_trusted_or_refused(text: str, name: str, tmp_path: Pa
     places.load()
     elsewhere = places.project.parent / "copy"
     shutil.copytree(places.project, elsewhere)
-    with pytest.raises(UsageError, match="only in a file that you trust"):
+    with pytest.raises(UsageError, match="only in a trusted file"):
         config.load(folder=elsewhere, environ=places.environ)
 
 

@@ -58,7 +58,7 @@ def test_every_setting_is_shown_with_its_origin(
     monkeypatch.setenv("SURVEYOR_DAMPING", "0.5")
     untrusted = Said(capsys, "config", "show")
     assert untrusted.code == 2
-    assert untrusted.err.startswith("surveyor.toml: proxy counts only in a file that you trust")
+    assert untrusted.err.startswith("surveyor.toml: proxy applies only in a trusted file")
     assert Said(capsys, "config", "trust").code == 0
     said = Said(capsys, "config", "show", "--depth", "3", "--json")
     told = said.json()
@@ -144,7 +144,7 @@ def test_what_goes_wrong_is_said(
 def test_a_typo_in_a_file_is_said_here_too(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("dealy = 2\n")
     said = Said(capsys, "config", "show")
-    assert (said.code, said.err) == (2, "surveyor.toml: no setting 'dealy'\n  hint: did you mean delay?\n")
+    assert (said.code, said.err) == (2, "surveyor.toml: unknown setting 'dealy'\n  hint: did you mean delay?\n")
 
 
 @pytest.mark.parametrize("name", sorted(GROUPS))
@@ -163,7 +163,7 @@ def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["max_bytes"] == {
         "setting": "max_bytes", "kind": "a whole number, or text such as '10MB'", "default": "10000000",
         "flag": "--max-bytes", "variable": "SURVEYOR_MAX_BYTES", "example": "10MB",
-        "meaning": "Bytes that a page may take.",
+        "meaning": "Maximum bytes of one page.",
     }  # fmt: skip
     assert (rows["auth"]["flag"], rows["auth"]["variable"]) == ("", "")
     table = list(csv.DictReader(io.StringIO(Said(capsys, "config", "list", "--csv").out)))
@@ -263,12 +263,12 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("delay = 5\n")
     said = Said(capsys, "init", "--seed", "a.org")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("surveyor.toml exists already\n  hint: --replace")
+    assert said.err.startswith("surveyor.toml already exists\n  hint: --replace")
     assert Path("surveyor.toml").read_text() == "delay = 5\n"
     Path("pyproject.toml").write_text("[tool.surveyor]\ndelay = 3\n")
     replaced = Said(capsys, "init", "--seed", "a.org", "--replace")
     assert replaced.code == 0
-    assert "! [tool.surveyor] in pyproject.toml is no longer read" in replaced.err
+    assert "! [tool.surveyor] in pyproject.toml is ignored from now on" in replaced.err
     assert "It names no contact yet" in replaced.err
     assert load()[0].seeds == ("https://a.org/",)
 

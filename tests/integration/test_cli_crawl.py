@@ -62,7 +62,7 @@ def test_ranks_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str])
     top = Said(capsys, "top", "b.survey", "-n", "3", "--json").json()
     assert len(top["pages"]) == 3
     assert top["coverage"]["at_least"] > 0
-    assert top["ranking"]["teleport"] == "given"
+    assert top["ranking"]["teleport"] == "custom"
     assert (
         Said(capsys, "rank", "b.survey", "--teleport", "uniform", "--json").json()["ranking"]["teleport"] == "uniform"
     )
@@ -215,7 +215,7 @@ def test_wrong_words_are_said_before_anything_is_made(
 def test_a_typo_in_the_settings_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "surveyor.toml").write_text("untill = 'coverage=0.9'\n")
     said = Said(capsys, "crawl", "https://a.example", "--contact", "me@example.org")
-    assert (said.code, said.err) == (2, "surveyor.toml: no setting 'untill'\n  hint: did you mean until?\n")
+    assert (said.code, said.err) == (2, "surveyor.toml: unknown setting 'untill'\n  hint: did you mean until?\n")
 
 
 def test_settings_from_files_and_variables(

@@ -47,7 +47,7 @@ def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(
         first.wait_for("contact (e-mail or URL): ")
         first.type("nobody\n")
         first.wait_for("contact (e-mail or URL): ", times=2)
-        assert "contact must be an e-mail address or a URL, not 'nobody'; such as me@example.org" in first.text
+        assert "contact must be an e-mail address or a URL, got 'nobody'; such as me@example.org" in first.text
         first.type("ana@uni.example\n")
         first.wait_for("next (")
         assert first.finish() == 0

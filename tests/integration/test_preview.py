@@ -149,7 +149,7 @@ def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path:
     polite = ["--proxy", f"http://127.0.0.1:{web.port}", "--contact", CONTACT, "--delay", "0.01"]
     said = Said(capsys, "try", web.seeds[0], *polite, "-n", "1")
     assert said.code == 0, said.err
-    assert "A crawl would read it." in said.out
+    assert "A crawl would fetch it." in said.out
     assert "in scope:" in said.out
     assert f"surveyor crawl {web.seeds[0]}" in said.err
     told = Said(capsys, "try", web.seeds[0], *polite, "--json").json()
@@ -157,7 +157,7 @@ def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path:
     assert sum(told["link_counts"].values()) == len(told["links"]) > 0
     gone = Said(capsys, "try", f"{web.seeds[0]}nothing", *polite)
     assert gone.code == 5
-    assert "take it to be gone: http 404" in gone.out
+    assert "record it as gone: http 404" in gone.out
     host = next(host for host in web.hosts if web.plan.robots_of(host).style == "rules")
     before = len(web.log)
     forbidden = Said(capsys, "try", f"http://{host}:{web.port}/private/1.html", *polite)

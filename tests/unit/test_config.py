@@ -140,7 +140,7 @@ def test_every_setting_has_one_line_of_help_and_an_example_that_is_accepted(name
 def test_scopes_are_those_there_are() -> None:
     words = [*get_args(scope.Kind), ""]
     assert [Settings(scope=word).scope for word in words] == words
-    with pytest.raises(UsageError, match="scope must be host, domain, prefix or any, not 'hots'"):
+    with pytest.raises(UsageError, match="scope must be host, domain, prefix or any, got 'hots'"):
         Settings(scope="hots")
 
 

@@ -25,38 +25,38 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 @pytest.mark.parametrize(
     ("text", "problem", "hint"),
     [
-        ("untill = 'pages=5'", "no setting 'untill'", "did you mean until?"),
-        ("Delay = 2", "no setting 'Delay'", "did you mean delay?"),
-        ("follow-nofollow = true", "no setting 'follow-nofollow'", "did you mean follow_nofollow?"),
-        ("delay = 'fast'", "delay must be a number of seconds, not 'fast'", "such as 1.5"),
-        ("delay = true", "delay must be a number of seconds, not True", "such as 1.5"),
-        ("delay = nan", "delay must be a number of seconds, not nan", "such as 1.5"),
-        (f"delay = 1{400 * '0'}", f"delay must be a number of seconds, not 1{400 * '0'}", "such as 1.5"),
-        ("delay = -1", "delay must be at least 0, not -1", "such as 1.5"),
-        ("damping = 1", "damping must be above 0 and below 1, not 1", "such as 0.85"),
-        ("damping = 'x'", "damping must be a number, not 'x'", "such as 0.85"),
-        ("timeout = 0", "timeout must be above 0, not 0", "such as 60"),
-        ("concurrency = 0", "concurrency must be above 0, not 0", "such as 32"),
-        ("concurrency = 1.5", "concurrency must be a whole number, not 1.5", "such as 32"),
-        ("depth = -1", "depth must be at least 0, not -1", "such as 5"),
-        ("depth = 'deep'", "depth must be a whole number, not 'deep'", "such as 5"),
-        ("rng = -7", "rng must be from 0 to 2**64 - 1, not -7", "such as 7"),
-        ("max_bytes = 'big'", "max_bytes must be a whole number, or text such as '10MB', not 'big'", "such as 10MB"),
-        ("max_bytes = '0MB'", "max_bytes must be above 0, not '0MB'", "such as 10MB"),
-        ("archive = 'no'", "archive must be true or false, not 'no'", "such as true"),
-        ("until = 5", "until must be text, or a list of text, not 5", "such as pages=5000"),
-        ("until = ''", "until must be text, or a list of text, not ''", "such as pages=5000"),
-        ("strategy = ['opic']", "strategy must be text, not ['opic']", "such as rankmass"),
-        ("include = [3]", "include must be a list of text, not [3]", "such as example.org/docs/*"),
-        ("exclude = ['']", "exclude must be a list of text, not ['']", "such as */print/*"),
-        ("ca_file = 3", "ca_file must be the name of a file, not 3", "such as company.pem"),
-        ("scope = 'web'", "scope must be host, domain, prefix or any, not 'web'", "such as host"),
-        ("contact = 'me'", "contact must be an e-mail address or a URL, not 'me'", "such as me@example.org"),
+        ("untill = 'pages=5'", "unknown setting 'untill'", "did you mean until?"),
+        ("Delay = 2", "unknown setting 'Delay'", "did you mean delay?"),
+        ("follow-nofollow = true", "unknown setting 'follow-nofollow'", "did you mean follow_nofollow?"),
+        ("delay = 'fast'", "delay must be a number of seconds, got 'fast'", "such as 1.5"),
+        ("delay = true", "delay must be a number of seconds, got True", "such as 1.5"),
+        ("delay = nan", "delay must be a number of seconds, got nan", "such as 1.5"),
+        (f"delay = 1{400 * '0'}", f"delay must be a number of seconds, got 1{400 * '0'}", "such as 1.5"),
+        ("delay = -1", "delay must be at least 0, got -1", "such as 1.5"),
+        ("damping = 1", "damping must be above 0 and below 1, got 1", "such as 0.85"),
+        ("damping = 'x'", "damping must be a number, got 'x'", "such as 0.85"),
+        ("timeout = 0", "timeout must be above 0, got 0", "such as 60"),
+        ("concurrency = 0", "concurrency must be above 0, got 0", "such as 32"),
+        ("concurrency = 1.5", "concurrency must be a whole number, got 1.5", "such as 32"),
+        ("depth = -1", "depth must be at least 0, got -1", "such as 5"),
+        ("depth = 'deep'", "depth must be a whole number, got 'deep'", "such as 5"),
+        ("rng = -7", "rng must be from 0 to 2**64 - 1, got -7", "such as 7"),
+        ("max_bytes = 'big'", "max_bytes must be a whole number, or text such as '10MB', got 'big'", "such as 10MB"),
+        ("max_bytes = '0MB'", "max_bytes must be above 0, got '0MB'", "such as 10MB"),
+        ("archive = 'no'", "archive must be true or false, got 'no'", "such as true"),
+        ("until = 5", "until must be text, or a list of text, got 5", "such as pages=5000"),
+        ("until = ''", "until must be text, or a list of text, got ''", "such as pages=5000"),
+        ("strategy = ['opic']", "strategy must be text, got ['opic']", "such as rankmass"),
+        ("include = [3]", "include must be a list of text, got [3]", "such as example.org/docs/*"),
+        ("exclude = ['']", "exclude must be a list of text, got ['']", "such as */print/*"),
+        ("ca_file = 3", "ca_file must be the name of a file, got 3", "such as company.pem"),
+        ("scope = 'web'", "scope must be host, domain, prefix or any, got 'web'", "such as host"),
+        ("contact = 'me'", "contact must be an e-mail address or a URL, got 'me'", "such as me@example.org"),
         ("proxy = 'u:secret@p'", "proxy must be a URL of http or https", "such as http://proxy.example.org:3128"),
         ("headers = 'Cookie: secret'", "headers must be a table of text", 'such as Accept-Language = "de"'),
         (
             "[headers]\nCookie = '***'",
-            "headers of Cookie must be a value, not the *** that stands for one",
+            "headers of Cookie must be a value, not the *** that replaces it in output",
             'such as Accept-Language = "de"',
         ),
         ("auth = 'secret'", "auth must be a table of text", 'such as "example.org" = "user:password"'),
@@ -67,12 +67,12 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
         ),
         (
             "[permission]\n'a.org' = ' '",
-            "permission of a.org must be a reason, not ' '",
+            "permission of a.org must be a reason, got ' '",
             'such as "example.org" = "my own site"',
         ),
         (
             "[permission]\na.org = 3",
-            "permission must be a table of text, not {'a': {'org': 3}}",
+            "permission must be a table of text, got {'a': {'org': 3}}",
             'such as "example.org" = "my own site"',
         ),
     ],
@@ -91,14 +91,14 @@ def test_what_is_wrong_in_a_file_is_said_in_one_sentence(
 @pytest.mark.parametrize(
     ("variable", "text", "problem", "hint"),
     [
-        ("SURVEYOR_DELAI", "2", "no setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
-        ("SURVEYOR_delay", "2", "no setting 'SURVEYOR_delay'", "did you mean SURVEYOR_DELAY?"),
-        ("SURVEYOR_DELAI", "", "no setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
-        ("SURVEYOR_DELAY", "fast", "SURVEYOR_DELAY must be a number of seconds, not 'fast'", "such as 1.5"),
-        ("SURVEYOR_DELAY", "inf", "SURVEYOR_DELAY must be a number of seconds, not 'inf'", "such as 1.5"),
-        ("SURVEYOR_DELAY", "-1", "SURVEYOR_DELAY must be at least 0, not '-1'", "such as 1.5"),
-        ("SURVEYOR_DEPTH", "2.5", "SURVEYOR_DEPTH must be a whole number, not '2.5'", "such as 5"),
-        ("SURVEYOR_ARCHIVE", "maybe", "SURVEYOR_ARCHIVE must be true or false, not 'maybe'", "such as true"),
+        ("SURVEYOR_DELAI", "2", "unknown setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
+        ("SURVEYOR_delay", "2", "unknown setting 'SURVEYOR_delay'", "did you mean SURVEYOR_DELAY?"),
+        ("SURVEYOR_DELAI", "", "unknown setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
+        ("SURVEYOR_DELAY", "fast", "SURVEYOR_DELAY must be a number of seconds, got 'fast'", "such as 1.5"),
+        ("SURVEYOR_DELAY", "inf", "SURVEYOR_DELAY must be a number of seconds, got 'inf'", "such as 1.5"),
+        ("SURVEYOR_DELAY", "-1", "SURVEYOR_DELAY must be at least 0, got '-1'", "such as 1.5"),
+        ("SURVEYOR_DEPTH", "2.5", "SURVEYOR_DEPTH must be a whole number, got '2.5'", "such as 5"),
+        ("SURVEYOR_ARCHIVE", "maybe", "SURVEYOR_ARCHIVE must be true or false, got 'maybe'", "such as true"),
         ("SURVEYOR_PROXY", "secret", "SURVEYOR_PROXY must be a URL of http or https",
          "such as http://proxy.example.org:3128"),
         ("SURVEYOR_AUTH", "secret", "SURVEYOR_AUTH: a variable cannot hold a table", "write [auth] in surveyor.toml"),
@@ -112,18 +112,18 @@ def test_what_is_wrong_in_a_variable_is_said(variable: str, text: str, problem: 
 def test_a_name_that_is_like_no_other_is_answered_with_all_there_are(places: Places) -> None:
     places.write("surveyor.toml", "xyzzy = 1")
     problem, hint = places.problem()
-    assert problem == "surveyor.toml: no setting 'xyzzy'"
-    assert hint == f"there are {', '.join(FIELDS)}"
+    assert problem == "surveyor.toml: unknown setting 'xyzzy'"
+    assert hint == f"known settings: {', '.join(FIELDS)}"
 
 
 def test_what_is_wrong_in_a_flag_is_said(places: Places) -> None:
-    assert places.problem({"untill": "x"}) == ("no setting '--untill'", "did you mean --until?")
+    assert places.problem({"untill": "x"}) == ("unknown setting '--untill'", "did you mean --until?")
     assert places.problem({"max_bytes": "x"})[0].startswith("--max-bytes must be a whole number")
-    assert places.problem({"delay": None})[0] == "--delay must be a number of seconds, not None"
+    assert places.problem({"delay": None})[0] == "--delay must be a number of seconds, got None"
 
 
 def test_what_is_wrong_in_an_argument_is_said() -> None:
-    with pytest.raises(UsageError, match=r"^delay must be a number of seconds, not 'fast'\n  hint: such as 1\.5$"):
+    with pytest.raises(UsageError, match=r"^delay must be a number of seconds, got 'fast'\n  hint: such as 1\.5$"):
         Settings(delay="fast")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"^headers must be a table of text"):
         Settings(headers={1: "a"})  # type: ignore[dict-item]
@@ -159,7 +159,7 @@ def test_a_file_that_nests_too_deep_is_not_toml_either(places: Places) -> None:
 
 def test_a_table_of_tools_that_is_none(places: Places) -> None:
     places.write("pyproject.toml", "tool.surveyor = 3")
-    assert places.problem() == ("pyproject.toml: tool.surveyor must be a table, not 3", "write [tool.surveyor]")
+    assert places.problem() == ("pyproject.toml: tool.surveyor must be a table, got 3", "write [tool.surveyor]")
     places.write("pyproject.toml", "tool = 'surveyor'")
     assert places.load()[0] == Settings()
 
@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read(places: Places) -> None:
     path.mkdir()
     problem, hint = places.problem()
     assert problem.startswith("surveyor.toml cannot be read: ")
-    assert hint == "it must be UTF-8 text that you may read"
+    assert hint == "it must be readable UTF-8 text"
     path.rmdir()
     path.write_bytes(b"contact = '\xff'")
     assert places.problem()[0].startswith("surveyor.toml cannot be read: 'utf-8' codec can't decode byte 0xff")
@@ -287,9 +287,9 @@ def test_a_link_to_the_file_stays_one(places: Places, tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", ["contact = '''\na@b'''\n", "contact = 3\n"])
 def test_a_contact_in_a_form_of_its_own_is_left_alone(before: str, places: Places) -> None:
     places.write("user", before)
-    with pytest.raises(UsageError, match="contact is not on a line of its own") as caught:
+    with pytest.raises(UsageError, match="contact is not on a separate line") as caught:
         save_contact("ana@uni.example", places.environ)
-    assert caught.value.hint == 'write contact = "ana@uni.example" there yourself'
+    assert caught.value.hint == 'set contact = "ana@uni.example" in an editor'
     assert places.user.read_text() == before
 
 
@@ -305,7 +305,7 @@ def test_contacts_that_cannot_be_saved(places: Places, monkeypatch: pytest.Monke
     with pytest.raises(UsageError, match=f"^{USER} cannot be written: .*\n  hint: set SURVEYOR_CONTACT instead"):
         save_contact("ana@uni.example", places.environ)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(UsageError, match="there is no home folder to keep the contact in"):
+    with pytest.raises(UsageError, match="the contact cannot be saved: there is no home folder"):
         save_contact("ana@uni.example", {})
 
 

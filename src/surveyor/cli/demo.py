@@ -1,4 +1,4 @@
-"""`surveyor demo`: crawl a web on this machine, be killed, go on, and compare with the truth. No network is used."""
+"""`surveyor demo`: crawl a synthetic web on this machine, kill the crawl, resume it, compare with the ground truth."""
 
 from __future__ import annotations
 
@@ -31,16 +31,22 @@ CONTACT = "demo@example.org"
 
 
 @options.command("demo", table=True)
-@click.option("--out", type=click.Path(file_okay=False), default="surveyor-demo", show_default=True, metavar="DIR",
-              help="Folder for survey and report.")  # fmt: skip
-@click.option("--rng", type=options.Whole(0), default=7, show_default=True, help="Seed of the web.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    default="surveyor-demo",
+    show_default=True,
+    metavar="DIR",
+    help="Folder for survey and report.",
+)
+@click.option("--rng", type=options.Whole(0), default=7, show_default=True, help="Random seed of the web.")
 @click.option("--serve", is_flag=True, help="Only serve the web, for your own crawls, until Ctrl-C.")
 @click.option("--port", type=options.Whole(0), default=0, help="Port to serve it at.  [any]")
 def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
-    """Crawl a made-up web over HTTP on this machine: kill the crawl, go on, compare with the truth.
+    """Crawl a synthetic web over HTTP on this machine: kill the crawl, resume it, compare with the ground truth.
 
     The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and a
-    calendar without end. With --serve it is there for crawls of your own.
+    endless calendar. No request leaves this machine. With --serve you can crawl it yourself.
     """
     from surveyor.testing.web_plan import WebSettings
     from surveyor.testing.web_server import running
@@ -53,11 +59,11 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(path, ignore_errors=True)
     with running(settings) as web:
-        words = _words(web, path)
+        words = _arguments(web, path)
         output.info(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; nothing leaves this machine")
         output.info(f"$ surveyor {shlex.join(words)}")
         killed = _crawl_and_kill(words, path, quiet=output.quiet)
-        output.info(f"killed with kill -9 after {killed:,} pages. The same command goes on:")
+        output.info(f"killed with kill -9 after {killed:,} pages. The same command resumes:")
         code = _crawl(words, quiet=output.quiet)
         from surveyor.survey.survey import Survey
 
@@ -65,30 +71,38 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
             truth = _truth(web, survey)
             _show(output, survey, truth, killed)
             _write(output, survey, truth, folder / layout.REPORT, f"surveyor demo --rng {rng}")
-        output.next_steps({
-            "how much is there?": ["surveyor", str(path)],
+        steps = {
+            "how much is captured?": ["surveyor", str(path)],
             "why is it first?": ["surveyor", "explain", str(path), web.seeds[0]],
-            "what could not be read?": ["surveyor", "top", str(path), "--blocked"],
-            "a site of yours": ["surveyor", "https://docs.example.org", "--contact", "you@example.org"],
-        })  # fmt: skip
+            "what is blocked?": ["surveyor", "top", str(path), "--blocked"],
+            "your own site": ["surveyor", "https://docs.example.org", "--contact", "you@example.org"],
+        }
+        output.next_steps(steps)
     return code
 
 
-def _words(web: EmbeddedWeb, path: Path) -> list[str]:
-    """Return the command that crawls this web; its server is its own proxy, so no name has to be looked up."""
-    given = {"proxy": f"http://127.0.0.1:{web.port}", "scope": "any", "delay": "0", "backoff": "0.1",
-             "until": f"coverage={GOAL}", "contact": CONTACT, "out": str(path)}  # fmt: skip
-    return ["crawl", *web.seeds, *(word for name, value in given.items() for word in (f"--{name}", value))]
+def _arguments(web: EmbeddedWeb, path: Path) -> list[str]:
+    """Return the arguments that crawl this web; the server is its own proxy, so no host is looked up."""
+    flags = {
+        "proxy": f"http://127.0.0.1:{web.port}",
+        "scope": "any",
+        "delay": "0",
+        "backoff": "0.1",
+        "until": f"coverage={GOAL}",
+        "contact": CONTACT,
+        "out": str(path),
+    }
+    return ["crawl", *web.seeds, *(word for name, value in flags.items() for word in (f"--{name}", value))]
 
 
 def _start(words: list[str], *, quiet: bool) -> subprocess.Popen[bytes]:
-    told = "--quiet" if quiet else "--csv"  # which goes nowhere, and suggests no next steps: ours come later
-    command = [sys.executable, "-m", "surveyor", *words, told]
+    mode = "--quiet" if quiet else "--csv"  # stdout is discarded, and CSV prints no next steps
+    command = [sys.executable, "-m", "surveyor", *words, mode]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603  # our own command
 
 
 def _crawl_and_kill(words: list[str], path: Path, *, quiet: bool) -> int:
-    """Begin the crawl and kill it without warning in the middle; return the pages that were read."""
+    """Start the crawl and kill it in the middle; return the number of pages fetched."""
     from surveyor.store.journal import Journal
 
     crawl = _start(words, quiet=quiet)
@@ -118,7 +132,7 @@ def _crawl(words: list[str], *, quiet: bool) -> int:
 
 
 def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
-    """Return the true shares, and the true coverage after each page that was read."""
+    """Return the true shares, and the true coverage after each fetched page."""
     import numpy as np
 
     from surveyor.report.survey_html import Truth
@@ -146,27 +160,33 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
 
     rows = survey.top(TOP)
     coverage, true = survey.coverage, float(truth.covered[-1])
-    told = [{**row, "true_share": truth.shares.get(row["url"], 0.0)} for row in rows]
+    pages = [{**row, "true_share": truth.shares.get(row["url"], 0.0)} for row in rows]
     inside = coverage.at_least <= true + 1e-9 and true <= coverage.at_most + 1e-9
-    output.object("demo", {
-        "survey": str(survey.folder), "coverage": coverage.to_dict(), "true_coverage": true, "inside": inside,
-        "killed_after": killed, "pages_fetched": survey.pages_fetched, "pages": told,
-    })  # fmt: skip
+    fields = {
+        "survey": str(survey.folder),
+        "coverage": coverage.to_dict(),
+        "true_coverage": true,
+        "inside": inside,
+        "killed_after": killed,
+        "pages_fetched": survey.pages_fetched,
+        "pages": pages,
+    }
+    output.object("demo", fields)
     keys = ("score", "share", "true_share", "url")
-    cells = [(f"{row['score']:.0f}", percent(row["share"]), percent(row["true_share"]), row["url"]) for row in told]
-    records = [tuple(row[key] for key in keys) for row in told]
+    cells = [(f"{row['score']:.0f}", percent(row["share"]), percent(row["true_share"]), row["url"]) for row in pages]
+    records = [tuple(row[key] for key in keys) for row in pages]
     output.line()
     output.table(Table(("score", "share", "true share", "page"), cells, keys, records))
     output.line()
-    place = "inside" if inside else "OUTSIDE, which must not be"
-    output.line(f"captured {interval(coverage)}; in truth {percent(true)}: {place}")
-    output.line(f"{survey.pages_fetched:,} pages read of {survey.pages_known:,} known; the web behind them has no end")
+    verdict = "inside the bounds" if inside else "OUTSIDE the bounds, which is a bug"
+    output.line(f"captured {interval(coverage)}; true coverage {percent(true)}: {verdict}")
+    output.line(f"{survey.pages_fetched:,} pages fetched of {survey.pages_known:,} known; the web itself is endless")
 
 
 def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: str) -> None:
     from surveyor.report.survey_html import write_report
 
-    write_report(survey, path, title="A made-up web", command=command, truth=truth)
+    write_report(survey, path, title="A synthetic web", command=command, truth=truth)
     output.info(f"report written to {path}")
 
 
@@ -176,9 +196,9 @@ def _serve(output: Output, settings: object) -> int:
 
     def ready(web: EmbeddedWeb) -> None:
         output.object("demo", {"port": web.port, "seeds": web.seeds, "hosts": list(web.hosts)})
-        output.line(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; Ctrl-C ends it")
+        output.line(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; Ctrl-C stops it")
         output.line("crawl it from another terminal:")
-        output.line(f"  surveyor {shlex.join(_words(web, Path('web.survey')))}")
+        output.line(f"  surveyor {shlex.join(_arguments(web, Path('web.survey')))}")
         sys.stdout.flush()
 
     if isinstance(settings, WebSettings):

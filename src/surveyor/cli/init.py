@@ -1,4 +1,4 @@
-"""`surveyor init`: write a surveyor.toml that says what each of its lines means."""
+"""`surveyor init`: write a surveyor.toml with an explanation of every line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
 
-TEMPLATES: dict[str, tuple[str, dict[str, Any]]] = {  # what for, and what it sets
+TEMPLATES: dict[str, tuple[str, dict[str, Any]]] = {  # description, settings
     "site": ("one site: the hosts of the seeds", {"scope": "host", "until": ["coverage=0.95"]}),
     "folder": ("a part of a site: the folders of the seeds", {"scope": "prefix", "until": ["coverage=0.95"]}),
     "domain": ("all hosts of a domain", {"scope": "domain", "until": ["coverage=0.95", "pages=10000"]}),
-    "topic": ("whatever the seeds lead to", {"scope": "any", "until": ["coverage=0.8", "pages=5000"]}),
+    "topic": ("everything linked from the seeds", {"scope": "any", "until": ["coverage=0.8", "pages=5000"]}),
 }
 FILE = Path("surveyor.toml")
 
@@ -32,40 +32,45 @@ FILE = Path("surveyor.toml")
     + "\n".join(f"{name:<8} {about}" for name, (about, _) in TEMPLATES.items()),
 )
 @click.option("--template", type=click.Choice(tuple(TEMPLATES)), help="What to crawl; see below.  [site]")
-@click.option("--seed", "seeds", multiple=True, metavar="URL", help="Page to start from; may be repeated.")
-@click.option("--contact", metavar="TEXT", help="E-mail address or URL by which sites can reach you.")
-@click.option("--until", multiple=True, metavar="RULE", help="When to stop.  [by the template]")
+@click.option("--seed", "seeds", multiple=True, metavar="URL", help="Seed URL; may be repeated.")
+@click.option("--contact", metavar="TEXT", help="E-mail address or URL sent with every request.")
+@click.option(
+    "--until",
+    multiple=True,
+    metavar="RULE",
+    help="When to stop, such as coverage=0.95 or pages=5000.  [by the template]",
+)
 @click.option("--delay", type=float, metavar="X", help="Seconds between two requests to a host, at least.  [1]")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing; take what options and the template say.")
-@click.option("--replace", is_flag=True, help="Replace a surveyor.toml that is there.")
+@click.option("--yes", "-y", is_flag=True, help="Do not prompt; use the options and the template.")
+@click.option("--replace", is_flag=True, help="Replace an existing surveyor.toml.")
 def command(output: Output, *, template: str | None, yes: bool, replace: bool, **given: Any) -> int:
-    """Write surveyor.toml in this folder; on a terminal, ask for what no option says.
+    """Write surveyor.toml in this folder; on a terminal, prompt for missing values.
 
-    With it `surveyor crawl` needs no options. All other settings stand in it too, as comments with their defaults.
+    `surveyor crawl` then needs no options. All other settings are included as comments with their defaults.
     """
     from surveyor.errors import UsageError
 
     if FILE.exists() and not replace:
         raise UsageError(
-            f"{FILE} exists already", hint="--replace replaces it; `surveyor config show` tells what it says"
+            f"{FILE} already exists", hint="--replace replaces it; `surveyor config show` prints its values"
         )
-    asks = not yes and not output.quiet and output.mode == "text" and sys.stdin.isatty() and sys.stderr.isatty()
+    prompts = not yes and not output.quiet and output.mode == "text" and sys.stdin.isatty() and sys.stderr.isatty()
     values = {name: value for name, value in given.items() if value is not None and value != ()}
-    chosen = _asked(values, template) if asks else _filled(values, template or "site")
+    chosen = _prompted(values, template) if prompts else _filled(values, template or "site")
     write(chosen, replace=replace)
     output.object("init", {"path": str(FILE), "settings": chosen})
     output.line(f"{FILE} written")
     if _hides_pyproject():
-        output.warn("[tool.surveyor] in pyproject.toml is no longer read: surveyor.toml takes its place")
+        output.warn("[tool.surveyor] in pyproject.toml is ignored from now on: surveyor.toml takes precedence")
     missing = [name for name in ("seeds", "contact") if not chosen.get(name)]
     if missing and not (missing == ["contact"] and _known_contact()):
-        output.info(f"It names no {' and no '.join(missing)} yet; a crawl needs them.")
-    output.next_steps({"begin": ["surveyor", "crawl"], "what holds now": ["surveyor", "config", "show"]})
+        output.info(f"It has no {' and no '.join(missing)} yet; a crawl needs them.")
+    output.next_steps({"start": ["surveyor", "crawl"], "current settings": ["surveyor", "config", "show"]})
     return 0
 
 
 def write(values: Mapping[str, Any], *, replace: bool = False) -> None:
-    """Write the file, at once or not at all, and trust it: the user has just said what is in it."""
+    """Write the file atomically and trust it, as the user has just chosen its values."""
     from surveyor.config import trust_file
     from surveyor.errors import UsageError
     from surveyor.store.disk import write_atomically
@@ -78,21 +83,21 @@ def write(values: Mapping[str, Any], *, replace: bool = False) -> None:
             with FILE.open("x", encoding="utf-8") as file:
                 file.write(text)
     except FileExistsError:
-        raise UsageError(f"{FILE} exists already", hint="--replace replaces it") from None
-    with suppress(UsageError):  # without a home folder it is not trusted, and says so when that matters
+        raise UsageError(f"{FILE} already exists", hint="--replace replaces it") from None
+    with suppress(UsageError):  # without a home folder it stays untrusted, which a crawl reports if it matters
         trust_file(FILE)
 
 
 def as_toml(values: Mapping[str, Any]) -> str:
-    """Write settings with what each of them means, and all others as comments."""
+    """Return TOML of the settings with their descriptions, and of all others as comments."""
     from surveyor.config import FIELDS, TABLE
     from surveyor.store.manifest import toml
 
-    lines = ["# Settings of `surveyor crawl` in this folder. Flags and SURVEYOR_… variables replace what is here.", ""]
+    lines = ["# Settings of `surveyor crawl` in this folder. Flags and SURVEYOR_… variables take precedence.", ""]
     plain = [name for name in FIELDS if FIELDS[name].metadata["kind"] is not TABLE]
     for name in [name for name in plain if name in values]:
         lines += [f"# {FIELDS[name].metadata['help']}", toml({name: values[name]}).strip(), ""]
-    lines += ["# Everything below is as it is anyway, or an example; take away the # to change it.", ""]
+    lines += ["# Everything below is a default or an example; remove the # to change it.", ""]
     for name in [name for name in plain if name not in values]:
         lines += [f"# {FIELDS[name].metadata['help']}", f"# {toml({name: _example(name)}).strip()}", ""]
     for name in [name for name in FIELDS if name not in plain]:
@@ -102,7 +107,7 @@ def as_toml(values: Mapping[str, Any]) -> str:
 
 
 def _example(name: str) -> Any:
-    """Return the default of a setting, or where that is nothing, an example."""
+    """Return the default of a setting, or an example if the default is empty."""
     from surveyor.config import FIELDS, LIST
 
     field = FIELDS[name]
@@ -114,7 +119,7 @@ def _example(name: str) -> Any:
 
 
 def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
-    """Return the settings that options and a template make, checked as a crawl would check them."""
+    """Return the settings of a template and the options, validated as for a crawl."""
     from surveyor.config import Settings
     from surveyor.crawler.start import clean_seeds
     from surveyor.stopping import parse_rule
@@ -126,26 +131,26 @@ def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
     return {name: made[name] for name in ("seeds", "contact", "scope", "until", "delay") if name in made}
 
 
-def _asked(values: Mapping[str, Any], template: str | None) -> dict[str, Any]:
-    """Ask for what is not given; an answer that does not do is asked for again."""
+def _prompted(values: Mapping[str, Any], template: str | None) -> dict[str, Any]:
+    """Prompt for missing values; invalid input is prompted for again."""
     answers = dict(values)
     if template is None:
         for name, (about, _) in TEMPLATES.items():
             click.echo(f"  {name:<8} {about}", err=True)
         template = click.prompt("what to crawl", default="site", type=click.Choice(tuple(TEMPLATES)), err=True)
-    usual = TEMPLATES[template][1]
+    defaults = TEMPLATES[template][1]
     if "seeds" not in answers:
-        answers["seeds"] = _ask("pages to start from (URLs)", None, "seeds", str.split)
+        answers["seeds"] = _prompt("pages to start from (URLs)", None, "seeds", str.split)
     if "contact" not in answers and not _known_contact():
-        answers["contact"] = _ask("contact (e-mail or URL)", None, "contact", str.strip)
+        answers["contact"] = _prompt("contact (e-mail or URL)", None, "contact", str.strip)
     if "until" not in answers:
-        answers["until"] = _ask("until", ", ".join(usual["until"]), "until", _split)
+        answers["until"] = _prompt("until", ", ".join(defaults["until"]), "until", _split)
     if "delay" not in answers:
-        answers["delay"] = _ask("seconds between two requests to a host", "1", "delay", float)
+        answers["delay"] = _prompt("seconds between two requests to a host", "1", "delay", float)
     return _filled(answers, template)
 
 
-def _ask(question: str, default: str | None, name: str, read: Callable[[str], Any]) -> Any:
+def _prompt(question: str, default: str | None, name: str, read: Callable[[str], Any]) -> Any:
     from surveyor.errors import SurveyorError
 
     def check(text: str) -> Any:
@@ -166,7 +171,7 @@ def _split(text: str) -> Sequence[str]:
 
 
 def _known_contact() -> str:
-    """Return the contact that is known without the files of this folder: of those one is being replaced."""
+    """Return the contact that is set outside of this folder, whose file may be replaced."""
     from surveyor.config import load
 
     return load(folder=FILE)[0].contact  # there is no such folder

@@ -1,4 +1,4 @@
-"""`surveyor try`: one page as a crawl would see it."""
+"""`surveyor try`: preview one page as a crawl would see it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ if TYPE_CHECKING:
     from surveyor.crawler.preview import Preview
 
 NAMES = (
-    "contact", "scope", "include", "exclude", "depth", "delay", "allow", "follow_nofollow", "timeout", "max_bytes",
-    "proxy", "ca_file",
-)  # fmt: skip
+    "contact",
+    "scope",
+    "include",
+    "exclude",
+    "depth",
+    "delay",
+    "allow",
+    "follow_nofollow",
+    "timeout",
+    "max_bytes",
+    "proxy",
+    "ca_file",
+)
 
 
 @options.command("try", epilog="\b\nsurveyor try https://docs.example.org/library/ --contact me@example.org")
@@ -24,10 +34,10 @@ NAMES = (
 @options.top(5, "Links of each kind to list.")
 @settings.some_options(*NAMES)
 def command(output: Output, *, url: str, top: int, **given: Any) -> int:
-    """Look at the one page URL as a crawl would: robots.txt, redirects, what it is, which links would be followed.
+    """Preview the page URL as a crawl would see it: robots.txt, redirects, status, type, links.
 
-    There is no crawl, and nothing is saved. robots.txt is asked for first and obeyed, and the delay is kept. The exit
-    code is 5 if the page could not be fetched. Settings may also stand in surveyor.toml or in SURVEYOR_… variables.
+    Nothing is saved. robots.txt is fetched first and obeyed, and the delay is kept. The exit code is 5 if the page
+    could not be fetched. Settings can also be set in surveyor.toml or in SURVEYOR_… variables.
     """
     from surveyor.config import load
     from surveyor.crawler.preview import fetch_preview
@@ -62,12 +72,12 @@ def show_links(output: Output, found: Preview, number: int) -> None:
 
 
 def advise(output: Output, found: Preview) -> None:
-    """Suggest what to do next."""
+    """Print the next steps."""
     target = found.hops[-1].target if found.hops else None
     if found.fetched:
         output.next_steps({"crawl from here": ["surveyor", "crawl", found.final, *given_options(FETCHING)]})
     elif target is not None:
-        output.next_steps({"look at where it leads": ["surveyor", "try", target, *given_options(FETCHING)]})
+        output.next_steps({"its redirect target": ["surveyor", "try", target, *given_options(FETCHING)]})
     elif not found.hops or found.hops[-1].status is None:
         from surveyor.survey.crawl import advice
 

@@ -1,4 +1,4 @@
-"""Where all importance is, in words and bars: the display of a crawl, and what is said about a survey."""
+"""Text and bars of the five mass accounts and of the coverage interval."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bar(share: float, width: int = WIDTH) -> str:
 
 
 def known_bar(at_least: float, at_most: float, width: int = WIDTH) -> str:
-    """Draw what is certain, and in grey what is possible.
+    """Draw the lower bound, and in grey up to the upper bound.
 
     >>> known_bar(0.5, 0.8, 10), known_bar(0.25, 1.0, 2)
     ('█████░░░  ', '▌░')
@@ -40,12 +40,12 @@ def known_bar(at_least: float, at_most: float, width: int = WIDTH) -> str:
 
 
 def interval(coverage: CoverageInterval) -> str:
-    """Say how much is captured, from both sides; bounds round outward."""
+    """Return the coverage bounds, rounded outward."""
     return f"{share_at_least(coverage.at_least)} at least, {share_at_most(coverage.at_most)} at most"
 
 
 def account_lines(coverage: CoverageInterval, notes: Mapping[str, str]) -> list[str]:
-    """Draw the five accounts; `notes` stand behind them."""
+    """Draw the five accounts, followed by `notes`."""
     lines = []
     for name in ("captured", "moving", "waiting", "blocked", "lost"):
         share = max(0.0, getattr(coverage, name))
@@ -55,7 +55,7 @@ def account_lines(coverage: CoverageInterval, notes: Mapping[str, str]) -> list[
 
 
 def kind_of(reason: str) -> str:
-    """Sort a reason for not reading a page into few kinds."""
+    """Return the category of a reason: robots, budget, deleted or errors."""
     if reason.startswith("robots"):
         return "robots"
     if reason in ("budget", "deleted"):
@@ -64,7 +64,7 @@ def kind_of(reason: str) -> str:
 
 
 def by_kind(masses: Mapping[str, float]) -> str:
-    """Say how much is blocked by what: robots 2.1 %, errors 0.6 %."""
+    """Return the blocked mass by category: robots 2.1 %, errors 0.6 %."""
     kinds: dict[str, float] = {}
     for reason, mass in masses.items():
         kinds[kind_of(reason)] = kinds.get(kind_of(reason), 0.0) + mass
