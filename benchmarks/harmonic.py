@@ -1,12 +1,12 @@
-"""Harmonic centrality: estimated by surveyor beside tools that estimate it, or work it out exactly.
+"""Harmonic centrality: surveyor compared with tools that estimate it or compute it exactly.
 
 `python -m benchmarks harmonic`
 
 A synthetic web of domains. No package that pip installs has HyperBall (NetworKit's sketch of the neighbourhood function
-takes undirected graphs only), so beside surveyor stand HyperBall as printed, written by hand in NumPy; NetworKit's
-search for the ten best, which is exact; and igraph, exact too, on a sample of domains, from which the time for all is
-worked out. NetworKit's sketch is timed on the same links taken both ways, and so is surveyor. Each tool runs in a
-process of its own; the errors are those of a sample of domains, whose truth is found by breadth-first search.
+takes undirected graphs only), so surveyor is compared with HyperBall as published, written in NumPy; NetworKit's
+exact search for the ten best; and igraph, exact too, on a sample of domains, from which the time for all is
+extrapolated. NetworKit's sketch is timed on the same links as an undirected graph, and so is surveyor. Each tool runs
+in a separate process; errors are over a sample of domains, with the ground truth from breadth-first search.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.targets import Verdict
 if TYPE_CHECKING:
     from surveyor import Graph
 
-SAMPLE = 32  # domains whose truth is worked out
+SAMPLE = 32  # domains with a ground truth
 REGISTERS = 64
 CHUNK = 1 << 18  # links whose counters are gathered at a time, by hand
 TIMEOUT = 300.0

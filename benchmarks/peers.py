@@ -3,7 +3,7 @@
 All solve the same problem: damping 0.85, uniform teleport, dangling pages lead everywhere. `rank` gets an
 accuracy, which each class turns into what its tool understands: a tolerance on the L1 change of a sweep
 (per node for those that multiply it by the number of nodes), or a number of sweeps.
-Tools without a fast reader of their own get text through pyarrow; `reader` says which was used.
+Tools without a fast reader of their own get text through pyarrow; `reader` names the one used.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Tool:
     name: ClassVar[str]
     reader: ClassVar[str] = "pyarrow"
     library: ClassVar[bool] = True  # a graph library, as opposed to a matrix library
-    turns_later: ClassVar[bool] = False  # every ranking begins by turning the links round, so a build is not complete
-    one_accuracy: ClassVar[bool] = False  # the accuracy of the tool cannot be set
+    turns_later: ClassVar[bool] = False  # every ranking starts with a transpose, so a build is not complete
+    one_accuracy: ClassVar[bool] = False  # the tool has no accuracy parameter
     most_links: ClassVar[int] = 1 << 40
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Tool:
         return np.asarray(answer, np.float64)
 
     def facts(self, answer: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Return what else the tool says about its answer."""
+        """Return what else the tool reports about its result."""
         return {}
 
 

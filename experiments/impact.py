@@ -1,4 +1,4 @@
-"""Impact of pages outside a community on it, given the ranks of all pages: the best order in which to read them.
+"""Impact of outside pages on a community, from the ranks of all pages: the best order in which to fetch them.
 
 The impact of page j outside the local pages L is the probability that a surfer is on j and follows a link into L:
 rank of j · links of j into L / links of j. Experiments use it to evaluate how pages were selected; a crawl cannot
@@ -26,7 +26,10 @@ def impact(graph: Graph, ranks: npt.ArrayLike, local: AnyIntArray | BoolArray) -
 
     scores = np.asarray(ranks, np.float64)
     if scores.shape != (graph.pages,):
-        raise UsageError(f"ranks of shape {scores.shape} for {graph.pages:,} pages", hint="give one rank per page")
+        raise UsageError(
+            f"ranks must have one value for each of {graph.pages:,} pages, got shape {scores.shape}",
+            hint="rank the whole graph first",
+        )
     if not np.isfinite(scores).all():
         raise UsageError("ranks must be finite", hint="rank the whole graph first")
     inside = marked(local, graph.pages)

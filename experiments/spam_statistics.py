@@ -16,7 +16,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.rank.spam import BadDomains, area_terms
+from surveyor.rank.bad_domains import BadDomains, area_terms
 from surveyor.report.line_plots import MARKS
 from surveyor.report.numbers import printable
 from surveyor.report.svg import INK, LINES, SIZE, figure
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DRAWS = 2_000
-
-
 DRAWN_AT_ONCE = 1 << 22  # random numbers held in memory at a time
-
-
+ROW_HEIGHT = 0.3  # inches, of a figure of positions
+STROKES = 60  # per factor e of the position: more cannot be distinguished
+NAME = 20  # characters of the name of a row
 Measure = Literal["count", "area"]
 
 
@@ -47,7 +46,7 @@ class Difference:
     worse: float  # share of draws in which it admits more
 
     @property
-    def sure(self) -> bool:
+    def significant(self) -> bool:
         """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
@@ -76,70 +75,74 @@ def compare_by_bootstrap(
     groups : a number per bad domain; those with the same number are drawn together.
     """
     if first < 1 or draws < 1:
-        raise UsageError(f"{draws} draws of the first {first} domains", hint="give 1 or more of both")
-    worth = [_worth(np.asarray(places, np.int64), first, measure) for _, places in (one, other)]
-    if worth[0].shape != worth[1].shape:
         raise UsageError(
-            f"places of {worth[0].size:,} and {worth[1].size:,} bad domains", hint="give the same domains in both"
+            f"first and draws must be at least 1, got {first} and {draws}", hint="the default is 2,000 draws"
         )
-    gaps = worth[0] - worth[1]
+    left, right = (_contributions(np.asarray(positions, np.int64), first, measure) for _, positions in (one, other))
+    if left.shape != right.shape:
+        raise UsageError(
+            f"one and other must have as many positions, got {left.size:,} and {right.size:,}",
+            hint="pass the same bad domains in both",
+        )
+    gaps = left - right
     if groups is not None:
         number = np.unique(np.asarray(groups), return_inverse=True)[1]
         if number.shape != gaps.shape:
-            raise UsageError(f"{number.size:,} groups for {gaps.size:,} bad domains", hint="give one group per domain")
+            raise UsageError(
+                f"groups must have one number for each of {gaps.size:,} bad domains, got {number.size:,}",
+                hint="domains with the same number are drawn together",
+            )
         gaps = np.bincount(number, gaps).astype(np.float64)
     sums = _drawn_sums(gaps, draws, np.random.default_rng(rng))
     low, high = np.quantile(sums, [0.025, 0.975], method="inverted_cdf")
     return Difference(
-        one[0], other[0], measure, float(gaps.sum()), float(low), float(high),
-        float(np.mean(sums < 0)), float(np.mean(sums > 0)),
-    )  # fmt: skip
+        one=one[0],
+        other=other[0],
+        measure=measure,
+        difference=float(gaps.sum()),
+        low=float(low),
+        high=float(high),
+        better=float(np.mean(sums < 0)),
+        worse=float(np.mean(sums > 0)),
+    )
 
 
-def _worth(places: IntArray, first: int, measure: Measure) -> FloatArray:
+def _contributions(positions: IntArray, first: int, measure: Measure) -> FloatArray:
     """Return the contribution of each bad domain to the count or to the area."""
-    return ((places <= first) if measure == "count" else area_terms(places, first)).astype(np.float64)
+    return ((positions <= first) if measure == "count" else area_terms(positions, first)).astype(np.float64)
 
 
 def _drawn_sums(gaps: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Draw as many gaps as there are, with replacement, `draws` times; return the sum of each draw."""
+    """Resample the gaps with replacement `draws` times; return the sum of each sample."""
     nonzero: BoolArray = gaps != 0
     if not nonzero.any():
         return np.zeros(draws)
     size = float(np.abs(gaps[nonzero]).mean())
     values, counts = np.unique(np.concatenate([gaps, [size, -size]]), return_counts=True)
-    total, chances = int(counts.sum()), counts / counts.sum()
+    total, probabilities = int(counts.sum()), counts / counts.sum()
     at_once = max(1, DRAWN_AT_ONCE // values.size)
     parts = [
-        rng.multinomial(total, chances, min(at_once, draws - start)) @ values for start in range(0, draws, at_once)
+        rng.multinomial(total, probabilities, min(at_once, draws - start)) @ values
+        for start in range(0, draws, at_once)
     ]
     return np.concatenate(parts)
 
 
-STEP = 0.3  # inches between the rows of a figure of places
-
-
-FINE = 60  # strokes in a stretch of a factor e: more are not told apart
-
-
-NAME = 20  # characters of the name of a row
-
-
-def places_plot(found: Sequence[BadDomains], first: int | None = None) -> str:
+def positions_plot(rankings: Sequence[BadDomains], first: int | None = None) -> str:
     """Draw a row for each ranking with a stroke at each bad domain, the first one marked and numbered."""
-    end = max((here.ranked for here in found), default=0) if first is None else first
+    end = max((bad.ranked for bad in rankings), default=0) if first is None else first
     end = max(end, 1)
 
     def draw(axes: Axes) -> None:
-        for row, here in enumerate(found):
+        for row, bad in enumerate(rankings):
             color = LINES[row % len(LINES)]
-            places = here.positions[here.positions <= end]
-            shown = places[np.unique((FINE * np.log(places)).astype(np.int64), return_index=True)[1]]
+            positions = bad.positions[bad.positions <= end]
+            shown = positions[np.unique((STROKES * np.log(positions)).astype(np.int64), return_index=True)[1]]
             axes.plot(shown, np.full(shown.size, row), "|", color=color, markersize=9, markeredgewidth=0.8)
-            if here.first is not None and here.first <= end:
-                axes.plot([here.first], [row], MARKS[row % len(MARKS)], color=color, markersize=5.5)
+            if bad.first is not None and bad.first <= end:
+                axes.plot([bad.first], [row], MARKS[row % len(MARKS)], color=color, markersize=5.5)
             axes.annotate(
-                _told(here.first, end),
+                _first_label(bad.first, end),
                 (1.01, row),
                 xycoords=("axes fraction", "data"),
                 va="center",
@@ -148,17 +151,17 @@ def places_plot(found: Sequence[BadDomains], first: int | None = None) -> str:
             )
         axes.set_xscale("log")
         axes.set_xlim(0.8, end * 1.3)
-        axes.set_ylim(len(found) - 0.4, -0.6)
-        axes.set_yticks(range(len(found)), [_short(here.name) for here in found])
+        axes.set_ylim(len(rankings) - 0.4, -0.6)
+        axes.set_yticks(range(len(rankings)), [_short(bad.name) for bad in rankings])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.set_xlabel("position of the bad domains; at the right that of the first")
         axes.grid(visible=False, axis="y")
 
     label = "positions of the bad domains in each ranking"
-    return figure(draw, label, label, (SIZE[0], 0.8 + STEP * max(len(found), 1)))
+    return figure(draw, label, label, (SIZE[0], 0.8 + ROW_HEIGHT * max(len(rankings), 1)))
 
 
-def _told(first: int | None, end: int) -> str:
+def _first_label(first: int | None, end: int) -> str:
     return "none" if first is None else f"{first:,}" if first <= end else f"after {end:,}"
 
 

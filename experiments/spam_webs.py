@@ -1,8 +1,8 @@
-"""Domain graphs in which it is known who is bad: spam planted in made-up webs, and real graphs with labels.
+"""Domain graphs with known bad domains: spam planted in synthetic webs, and real graphs with labels.
 
 The real graphs are read from a folder with the sub-folders `cc2024-labelled` (cuts of Common Crawl's 2024 domain
 graph, TSV), `walk-domains` (Canadian web archives, JSON), `newsseo` (links and labels of news sites, CSV) and
-`lists` (blacklists and lists of popular domains); what is missing is told and left out.
+`lists` (blacklists and lists of popular domains); missing files are reported and skipped.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.graph.synthetic.spam import buy_links, plant_clique, plant_exchange, plant_farm
-from surveyor.rank.spam import Labels, host_of, read_labels
+from surveyor.rank.bad_domains import Labels, host_of, read_labels
 from surveyor.web import urls
 
 CLIQUES = (150, 300, 600)
 FARMS = (100, 300, 1_000, 3_000)
-THROUGH = 3  # go-betweens of a farm aimed at two steps
+THROUGH = 3  # intermediaries of a farm aimed at two steps
 EXCHANGES = ((300, 16), (1_000, 32), (3_000, 54))  # members, and partners of each: about the root
 BOUGHT = (1, 2, 3, 5, 10)  # links to a target, ten targets for each
 TARGETS = 10
@@ -42,25 +42,25 @@ Plant = Callable[[Graph, np.random.Generator], Planted]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A graph, its bad domains, and which of them were made together."""
+    """A graph, its bad domains, and which of them were created together."""
 
     graph: Graph
     bad: IntArray
     groups: IntArray  # one number per bad domain
     trusted: IntArray
-    popular: Mapping[str, IntArray] = field(default_factory=dict)  # by the list that says so
+    popular: Mapping[str, IntArray] = field(default_factory=dict)  # by the name of the list
 
     @property
     def budget(self) -> int:
-        """How many domains would get a large budget: a power of ten of at most a twentieth, but 100 if there are."""
+        """Number of domains with a large budget: a power of ten up to a twentieth of all, at least 100 if possible."""
         return int(min(max(100, 10 ** np.floor(np.log10(max(self.graph.pages / 20, 1)))), self.graph.pages))
 
 
 def planted(domains: int, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
-    """Yield each kind of spam, planted in made-up webs of several seeds."""
+    """Yield each kind of spam, planted in synthetic webs of several seeds."""
     attacks: dict[str, Plant] = {
         "cliques of new domains": cliques,
-        "cliques of domains that were there": partial(cliques, new=False),
+        "cliques of existing domains": partial(cliques, new=False),
         "farms": farms,
         "farms aimed at two steps": partial(farms, through=THROUGH),
         "exchanges": exchanges,
@@ -100,7 +100,7 @@ def exchanges(graph: Graph, rng: np.random.Generator) -> Planted:
 
 
 def bought(graph: Graph, rng: np.random.Generator) -> Planted:
-    """Let new domains buy a few links each from domains that many link to."""
+    """Let new domains buy a few links each from domains with many in-links."""
     degrees = np.where(graph.out_degrees > 0, graph.in_links.degrees(), -1)
     sellers = np.argsort(-degrees, kind="stable")[: max(int(SELLERS * graph.pages), max(BOUGHT))]
     sold = [rng.choice(sellers, count, replace=False) for count in BOUGHT for _ in range(TARGETS)]
@@ -111,7 +111,7 @@ def bought(graph: Graph, rng: np.random.Generator) -> Planted:
 def real(data: Path, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
     """Yield the real graphs that a folder holds."""
     if not data.is_dir():
-        say(f"no folder {data}: only made-up webs are used")
+        log(f"no folder {data}: only synthetic webs are used")
         return
     popular = _popular(data / "lists")
     cuts = {"link_spam": ("scam casino site", "link spam"), "news_credibility_network": ("unreliable",)}
@@ -127,7 +127,7 @@ def real(data: Path, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
         yield "news sites, least reliable", [_labelled(graph, read_labels(labels, hosts=False).labelled("1"), popular)]
     archives = sorted((data / "walk-domains").glob("*.json.gz"))
     if not archives:
-        say(f"no archives in {data / 'walk-domains'}: left out")
+        log(f"no archives in {data / 'walk-domains'}: skipped")
         return
     graph = domain_graph(_archived(archives))
     hosts = data / "lists" / "stevenblack-hosts.txt.gz"
@@ -138,13 +138,13 @@ def real(data: Path, seeds: Iterable[int]) -> Iterator[tuple[str, list[Case]]]:
     for seed in seeds:
         rng = np.random.default_rng(seed)
         first, groups = cliques(graph, rng)
-        spoilt, more = farms(first, rng)
-        cases.append(_case((spoilt, groups + more), rng, _trusted(graph, popular)))
+        attacked, more = farms(first, rng)
+        cases.append(_case((attacked, groups + more), rng, _trusted(graph, popular)))
     yield "Canadian web archives, cliques and farms planted", cases
 
 
 def domain_graph(pairs: Iterable[tuple[str, str]]) -> Graph:
-    """Make a graph of registrable domains from links between hosts; ids follow the names."""
+    """Return a graph of registrable domains from links between hosts; ids are in the order of the names."""
     cache: dict[str, str] = {}
 
     def domain(name: str) -> str:
@@ -161,8 +161,8 @@ def domain_graph(pairs: Iterable[tuple[str, str]]) -> Graph:
     return Graph.from_arrays(ends[:, 0], ends[:, 1], len(names), names)
 
 
-def say(text: str) -> None:
-    """Talk, beside the tables."""
+def log(text: str) -> None:
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -181,19 +181,19 @@ def _attacked(domains: int, seed: int, plant: Plant) -> Case:
     return _case(plant(graph, rng), rng, _most_linked(graph, np.empty(0, np.int64)))
 
 
-def _case(spoilt: Planted, rng: np.random.Generator, trusted: IntArray) -> Case:
-    """Number the domains anew at random, so that ties are not broken by who was planted last."""
-    graph, groups = spoilt
-    anew = rng.permutation(graph.pages)
+def _case(attacked: Planted, rng: np.random.Generator, trusted: IntArray) -> Case:
+    """Renumber the domains at random, so that ties are not broken by the order of planting."""
+    graph, groups = attacked
+    new_ids = rng.permutation(graph.pages)
     sources = np.repeat(np.arange(graph.pages), graph.out_degrees)
-    mixed = Graph.from_arrays(anew[sources], anew[graph.indices], graph.pages)
+    mixed = Graph.from_arrays(new_ids[sources], new_ids[graph.indices], graph.pages)
     numbers = np.repeat(np.arange(len(groups)), [members.size for members in groups])
     bad, once = np.unique(np.concatenate(groups), return_index=True)  # a domain may have been drawn twice
-    return Case(mixed, anew[bad], numbers[once], anew[trusted])
+    return Case(mixed, new_ids[bad], numbers[once], new_ids[trusted])
 
 
 def _most_linked(graph: Graph, bad: IntArray) -> IntArray:
-    """Take the domains with most in-links that are not bad, as somebody who knows the web by sight would."""
+    """Return the domains with most in-links that are not bad."""
     degrees = graph.in_links.degrees()
     degrees[bad] = -1
     return np.argsort(-degrees, kind="stable")[:TRUSTED]
@@ -203,7 +203,7 @@ def _labelled(graph: Graph, labels: Labels, popular: Mapping[str, Labels]) -> Ca
     names = _names(graph)
     found = labels.in_graph(names)
     if found.warning:
-        say(found.warning)
+        log(found.warning)
     trusted = _trusted(graph, {name: _without(known, labels) for name, known in popular.items()})
     good = {name: np.setdiff1d(known.in_graph(names).ids, found.ids) for name, known in popular.items()}
     return Case(graph, found.ids, np.arange(found.ids.size), trusted, good)
@@ -218,7 +218,7 @@ def _without(known: Labels, bad: Labels) -> Labels:
 
 
 def _trusted(graph: Graph, popular: Mapping[str, Labels]) -> IntArray:
-    """Take the most popular domains of a list that the graph holds; its most linked ones without a list."""
+    """Return the most popular domains of a list that the graph holds; without a list, those with most in-links."""
     names = _names(graph)
     for known in popular.values():
         places = [place for name in known.domains if (place := names.find(name)) is not None]
@@ -234,7 +234,7 @@ def _popular(folder: Path) -> dict[str, Labels]:
 
 def _there(path: Path) -> bool:
     if not path.exists():
-        say(f"no {path.name} in {path.parent}: left out")
+        log(f"no {path.name} in {path.parent}: skipped")
     return path.exists()
 
 

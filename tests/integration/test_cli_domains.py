@@ -17,8 +17,8 @@ from domain_links import LINKS as PAGES
 from fake_web import Sites, Time, crawled, page
 from surveyor.cli.domains import SCORES
 from surveyor.crawler import budgets
+from surveyor.rank.bad_domains import RANKS
 from surveyor.rank.domains import scores as library
-from surveyor.rank.spam import RANKS
 from surveyor.report.domain_scores import side_by_side
 from terminal import Terminal
 

@@ -73,7 +73,7 @@ def test_a_file_of_links_is_built_into_a_temporary_folder(
     short = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv", "--memory", "4k")
     assert short.out == whole.out
     assert "; streamed (" in short.err
-    assert "1 line could not be read and was left out" in short.err
+    assert "1 malformed line was skipped" in short.err
     gc.collect()
     assert list(scratch.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_invalid_options_are_rejected_before_the_work(
 
 @pytest.mark.parametrize("more", [[], ["--memory", "1MB"]])
 @pytest.mark.parametrize(
-    ("asked", "which"),
+    ("options", "which"),
     [
         (["--blacklist", "some.txt"], "--blacklist needs"),
         (["--trusted", "some.txt"], "--trusted needs"),
@@ -150,7 +150,7 @@ def test_a_graph_without_names(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    asked: list[str],
+    options: list[str],
     which: str,
     more: list[str],
 ) -> None:
@@ -159,7 +159,7 @@ def test_a_graph_without_names(
     (tmp_path / "some.txt").write_text("a.org\n")
     assert Said(capsys, "domains", "links.txt", "--csv").out.splitlines()[1].startswith("1,2,2,1.0,")
     no_work(monkeypatch)
-    said = Said(capsys, "domains", "links.txt", *asked, *more)
+    said = Said(capsys, "domains", "links.txt", *options, *more)
     assert (said.code, said.out) == (2, "")
     assert said.err.splitlines()[-2:] == [
         f"{which} names, and links.txt has none",

@@ -59,12 +59,12 @@ def test_every_planted_domain_is_known_after_the_ids_were_mixed() -> None:
 
 
 @pytest.mark.slow
-def test_real_graphs_that_are_not_there_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_real_graphs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(real(tmp_path / "nowhere", [7])) == []
-    assert "only made-up webs are used" in capsys.readouterr().err
+    assert "only synthetic webs are used" in capsys.readouterr().err
     (tmp_path / "data").mkdir()
     assert list(real(tmp_path / "data", [7])) == []
-    assert capsys.readouterr().err.count("left out") >= 4
+    assert capsys.readouterr().err.count("skipped") >= 4
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from webs import cycle, graphs
 
 @settings(deadline=None)
 @given(graphs(), st.data())
-def test_impact_is_the_chance_to_come_in_by_a_link(graph: Graph, data: st.DataObject) -> None:
+def test_impact_is_the_probability_to_enter_by_a_link(graph: Graph, data: st.DataObject) -> None:
     ranks = np.array([data.draw(st.floats(0, 1)) for _ in range(graph.pages)])
     inside = np.array([data.draw(st.booleans()) for _ in range(graph.pages)])
     found = impact(graph, ranks, np.flatnonzero(inside))
@@ -26,9 +26,9 @@ def test_impact_is_the_chance_to_come_in_by_a_link(graph: Graph, data: st.DataOb
 
 
 @pytest.mark.parametrize(
-    ("ranks", "local", "said"),
+    ("ranks", "local", "problem"),
     [
-        ([0.5, 0.5], [0], "give one rank per page"),
+        ([0.5, 0.5], [0], "ranks must have one value for each of 3 pages"),
         ([0.5, 0.5, np.nan], [0], "ranks must be finite"),
         ([0.5, 0.25, 0.25], [3], "no page 3\n  hint: ids go from 0 to 2"),
         ([0.5, 0.25, 0.25], [-1], "no page -1"),
@@ -36,8 +36,8 @@ def test_impact_is_the_chance_to_come_in_by_a_link(graph: Graph, data: st.DataOb
         ([0.5, 0.25, 0.25], [True], "1 truth values for 3 pages"),
     ],
 )
-def test_wrong_input_is_refused(ranks: list[float], local: list[int], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_invalid_input_is_rejected(ranks: list[float], local: list[int], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
         impact(cycle(3), ranks, np.array(local))
 
 

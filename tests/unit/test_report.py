@@ -67,25 +67,14 @@ def ranking(graph: Graph) -> Ranking:
     return pagerank(graph, tolerance=1e-9)
 
 
-def test_numbers_in_words() -> None:
+def test_formatted_numbers() -> None:
     assert numbers.count(1234567) == "1,234,567"
     assert [numbers.counted(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
     assert [numbers.amount(n) for n in (7, 9_999, 25_300_000, 812e9)] == ["7", "9,999", "25.3 M", "812 G"]
-    assert [numbers.percent(s) for s in (1, 0.0202, 0.00041, 0, 1e-9)] == [
-        "100 %",
-        "2.02 %",
-        "0.0410 %",
-        "0 %",
-        "1.00e-07 %",
-    ]
-    assert [numbers.duration(s) for s in (0, 0.34, 1.2, 75, 252, 7500)] == [
-        "0 s",
-        "340 ms",
-        "1.2 s",
-        "75 s",
-        "4 min",
-        "2 h 5 min",
-    ]
+    shares = {1: "100 %", 0.0202: "2.02 %", 0.00041: "0.0410 %", 0: "0 %", 1e-9: "1.00e-07 %"}
+    assert {share: numbers.percent(share) for share in shares} == shares
+    times = {0: "0 s", 0.34: "340 ms", 1.2: "1.2 s", 75: "75 s", 252: "4 min", 7500: "2 h 5 min"}
+    assert {seconds: numbers.duration(seconds) for seconds in times} == times
     assert [numbers.size(b) for b in (12, 1500, 38_000_000)] == ["12 bytes", "1.5 kB", "38 MB"]
 
 
@@ -243,12 +232,8 @@ def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_pa
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(write_ranks_file(graph, ranking, tmp_path / "ranks.parquet"))
     assert table.column_names == ["page", "share", "name"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "ranks.csv",
-        "ranks.csv.gz",
-        "ranks.npy",
-        "ranks.parquet",
-    ]
+    files = ["ranks.csv", "ranks.csv.gz", "ranks.npy", "ranks.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
 
 
 def test_common_crawl_ranks_start_a_graph_that_has_changed(tmp_path: Path) -> None:

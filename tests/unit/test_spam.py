@@ -18,7 +18,7 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.names import Names
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.graph.synthetic.spam import buy_links, low_domains, plant_clique, plant_exchange, plant_farm
-from surveyor.rank.spam import BEYOND, bad_domains_in, positions_in, read_labels, top_lists
+from surveyor.rank.bad_domains import BEYOND, bad_domains_in, positions_in, read_labels, top_lists
 from webs import graphs
 
 FORMS = {
@@ -59,7 +59,7 @@ def saved(folder: Path, name: str, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_lists_are_read_in_all_their_forms(name: str, tmp_path: Path) -> None:
+def test_lists_are_read_in_all_formats(name: str, tmp_path: Path) -> None:
     labels = read_labels(saved(tmp_path, name, FORMS[name]))
     assert set(labels.domains) == {"bad.com", "worse.co.uk", "worst.org"}
     packed = tmp_path / f"{name}.gz"
@@ -67,7 +67,7 @@ def test_lists_are_read_in_all_their_forms(name: str, tmp_path: Path) -> None:
     assert read_labels(packed).domains == labels.domains
 
 
-def test_labels_come_from_the_column_that_is_named_or_numbered(tmp_path: Path) -> None:
+def test_labels_come_from_a_column_by_name_or_number(tmp_path: Path) -> None:
     headed = read_labels(saved(tmp_path, "headed.csv", FORMS["headed.csv"]))
     numbered = read_labels(saved(tmp_path, "nodes.tsv", FORMS["sniffed"]), label=2)
     assert dict(headed.domains) == dict(numbered.domains) == {"bad.com": "x", "worse.co.uk": "y", "worst.org": "x"}
@@ -126,17 +126,17 @@ def test_a_missing_list(tmp_path: Path) -> None:
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 15)), st.integers(0, 12))
-def test_places_counts_and_areas_are_those_of_counting(order: list[int], bad: set[int], size: int) -> None:
-    ids, listed = np.array(order[:size], np.int64), np.array(sorted(bad), np.int64)
+def test_positions_counts_and_areas(order: list[int], bad: set[int], ranked: int) -> None:
+    ids, listed = np.array(order[:ranked], np.int64), np.array(sorted(bad), np.int64)
     here = bad_domains_in("x", ids, listed)
-    curve = [sum(node in bad for node in order[:r]) for r in range(1, size + 1)]
-    assert here.counts(np.arange(1, size + 1)).tolist() == curve
-    assert [here.count(r) for r in range(1, size + 1)] == curve
+    curve = [sum(node in bad for node in order[:r]) for r in range(1, ranked + 1)]
+    assert here.counts(np.arange(1, ranked + 1)).tolist() == curve
+    assert [here.count(r) for r in range(1, ranked + 1)] == curve
     assert here.first == next((r for r, count in enumerate(curve, 1) if count), None)
-    worst = sum(min(r, len(bad)) for r in range(1, size + 1))
+    worst = sum(min(r, len(bad)) for r in range(1, ranked + 1))
     assert here.area() == pytest.approx(sum(curve) / worst if worst else 0.0)
     places = positions_in(ids, listed)
-    assert all((place == BEYOND) == (node not in order[:size]) for node, place in zip(listed, places, strict=True))
+    assert all((place == BEYOND) == (node not in order[:ranked]) for node, place in zip(listed, places, strict=True))
 
 
 def test_rankings_and_lists_hold_each_domain_once() -> None:
@@ -163,7 +163,7 @@ def test_the_interval_contains_zero_for_equally_good_rankings() -> None:
             for _ in range(400):
                 one, other = rng.permutation(domains), rng.permutation(domains)
                 found = compared(one, other, np.arange(bad), first, measure=measure, draws=500, rng=rng)
-                held += not found.sure
+                held += not found.significant
             assert held >= 0.93 * 400, (domains, bad, measure)
 
 
@@ -173,7 +173,7 @@ def test_a_clear_difference_is_detected_and_reproducible() -> None:
     found = compared(domains, spoilt, bad, 100)
     assert found.difference == -30
     assert -45 < found.low < -30 < found.high < -15
-    assert (found.better, found.worse, found.sure) == (1.0, 0.0, True)
+    assert (found.better, found.worse, found.significant) == (1.0, 0.0, True)
     assert found == compared(domains, spoilt, bad, 100)
     area = compared(spoilt, domains, bad, 100, measure="area")
     assert area.difference == sum(min(r, 30) for r in range(1, 101))
@@ -186,20 +186,20 @@ def test_a_group_counts_as_one_observation() -> None:
     groups = np.repeat(np.arange(10), [30, 10, 10, 10, 10, 10, 5, 5, 5, 5])
     found = compared(domains, spoilt, bad, 100, groups=groups)
     assert found.difference == -30
-    assert not found.sure
+    assert not found.significant
 
 
 def test_few_entries_on_one_side_are_not_significant() -> None:
     order, bad = np.arange(100), np.arange(90, 100)
     other = np.concatenate([bad[:4], order[:90], bad[4:]])
-    assert not compared(order, other, bad, 10).sure
+    assert not compared(order, other, bad, 10).significant
     same = compared(order, order, bad, 10)
     assert (same.low, same.high, same.better, same.worse) == (0, 0, 0, 0)
-    with pytest.raises(UsageError, match="0 draws"):
+    with pytest.raises(UsageError, match="draws must be at least 1, got 10 and 0"):
         compared(order, other, bad, 10, draws=0)
-    with pytest.raises(UsageError, match="places of 2 and 3 bad domains"):
+    with pytest.raises(UsageError, match="got 2 and 3"):
         compare_by_bootstrap(("a", np.arange(2)), ("b", np.arange(3)), 10)
-    with pytest.raises(UsageError, match="3 groups for 10 bad domains"):
+    with pytest.raises(UsageError, match=r"groups must have .* 10 bad domains, got 3"):
         compared(order, other, bad, 10, groups=np.arange(3))
 
 
@@ -221,7 +221,7 @@ def test_planting_adds_its_links_and_keeps_all_others(graph: Graph, count: int, 
     assert all(np.array_equal(graph.links_of(int(page)), spoilt.links_of(int(page))) for page in others)
 
 
-def test_what_each_kind_of_spam_gains() -> None:
+def test_gains_of_each_kind_of_spam() -> None:
     graph = Graph.from_edges([(f"fan{n}.com", "famous.com") for n in range(20)] + [("famous.com", "partner.com")])
     rng = np.random.default_rng(3)
     exchange, members = plant_exchange(graph, 25, 6, rng)
@@ -254,7 +254,7 @@ def test_invalid_plantings_are_rejected() -> None:
 
 @pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize("rng", [7, 8, 9])
-def test_a_planted_clique_enters_the_top_by_in_links_but_not_by_supporters(rng: int, new: bool) -> None:
+def test_a_planted_clique_reaches_the_top_by_in_links_but_not_by_supporters(rng: int, new: bool) -> None:
     """The weakness of in-degree that the paper found (worldnews.com), as a regression test."""
     web = synthetic_web(replace(PRESETS["domains"], pages=3_000, farms=0.0, exchanges=0.0), rng=rng, names=False)
     spoilt, members = plant_clique(web.graph, 120, np.random.default_rng(rng), new=new)

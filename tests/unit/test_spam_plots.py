@@ -6,9 +6,9 @@ import io
 
 import numpy as np
 import pytest
-from experiments.spam_statistics import NAME, places_plot
+from experiments.spam_statistics import NAME, positions_plot
 
-from surveyor.rank.spam import BadDomains, bad_domains_in, top_lists
+from surveyor.rank.bad_domains import BadDomains, bad_domains_in, top_lists
 from surveyor.report.domain_scores import spam_plot, top_table
 from surveyor.report.tables import plain_lines, write_csv
 from test_race import words_in
@@ -31,27 +31,27 @@ def test_curves_start_at_the_first_bad_domain_and_end_with_all() -> None:
     assert plot == spam_plot([here, found("supp2", 2)])
 
 
-def test_a_row_for_each_ranking_with_the_first_place_in_words() -> None:
+def test_a_row_for_each_ranking_with_the_first_position() -> None:
     one, other = found("in", 1), found("supp2", 2)
-    words = words_in(places_plot([one, other]))
+    words = words_in(positions_plot([one, other]))
     assert all(word in words for word in ("in", "supp2", f" {one.first:,} ", f" {other.first:,} "))
     clean = BadDomains("clean", np.empty(0, np.int64), 1_000, 3)
-    assert "none" in words_in(places_plot([clean]))
-    assert "after 100" in words_in(places_plot([BadDomains("late", np.array([900]), 1_000, 3)], first=100))
+    assert "none" in words_in(positions_plot([clean]))
+    assert "after 100" in words_in(positions_plot([BadDomains("late", np.array([900]), 1_000, 3)], first=100))
 
 
 @pytest.mark.parametrize("name", ["_hidden", "$x^", "日本語", NASTY, CONTROL, ""])
 def test_any_name_can_be_drawn(name: str) -> None:
-    for plot in (spam_plot([found(name, 1)]), places_plot([found(name, 1)])):
+    for plot in (spam_plot([found(name, 1)]), positions_plot([found(name, 1)])):
         assert "\x1b" not in plot
         assert not name.isprintable() or name[:NAME] in words_in(plot)
 
 
-def test_little_to_draw() -> None:
+def test_empty_and_tiny_plots() -> None:
     nothing = BadDomains("x", np.empty(0, np.int64), 0, 0)
     for few in ([], [nothing], [BadDomains("y", np.array([1]), 1, 1)]):
         assert spam_plot(few).startswith("<svg")
-        assert places_plot(few).startswith("<svg")
+        assert positions_plot(few).startswith("<svg")
 
 
 def test_tops_side_by_side_mark_the_bad() -> None:

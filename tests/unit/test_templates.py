@@ -1,4 +1,4 @@
-"""Templates in made-up webs whose pages are known to have a footer, or to link by their authors' will."""
+"""Templates in synthetic webs with known footers, navigation and links in the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pages(host: str, count: int) -> list[str]:
 
 
 def text_links(urls: list[str], each: int = 5, seed: int = 7) -> Links:
-    """Every page links to a few others, as its text wants it."""
+    """Every page links to a few others in its text."""
     rng = np.random.default_rng(seed)
     return {url: {urls[at] for at in rng.integers(0, len(urls), each)} - {url} for url in urls}
 
@@ -47,7 +47,7 @@ def templates(links: Links, goal: str = GOAL) -> tuple[Graph, list[Template]]:
     return graph, find_templates(graph, target, sources, np.full(sources.size, 1 / max(sources.size, 1)))
 
 
-def told(links: Links, goal: str = GOAL) -> Explanation:
+def explained(links: Links, goal: str = GOAL) -> Explanation:
     graph = Graph.from_edges([(a, b) for a, goals in links.items() for b in sorted(goals)])
     return explain(graph, pagerank(graph, tolerance=1e-12), goal, what_if=True)
 
@@ -56,7 +56,7 @@ def members(graph: Graph, template: Template) -> set[str]:
     return {graph.name(page) for page in template.pages.tolist()}
 
 
-def test_a_footer_is_told_from_links_in_the_text() -> None:
+def test_a_footer_is_distinguished_from_links_in_the_text() -> None:
     urls = pages(A, 200)
     links = text_links(urls)
     put(links, urls[:150], [GOAL, *box(A, "footer", 4)])
@@ -68,7 +68,7 @@ def test_a_footer_is_told_from_links_in_the_text() -> None:
     assert template.fraction == pytest.approx(150 / 170)
 
 
-def test_authors_who_link_from_pages_with_one_navigation_make_no_template() -> None:
+def test_text_links_from_pages_with_one_navigation_are_no_template() -> None:
     urls = pages(A, 400)
     links = text_links(urls)
     put(links, urls, box(A, "nav", 8))
@@ -77,7 +77,7 @@ def test_authors_who_link_from_pages_with_one_navigation_make_no_template() -> N
     assert len(templates(links, f"{A}nav3")[1]) == 1
 
 
-def test_the_pages_of_a_navigation_have_it_too_though_none_links_to_itself() -> None:
+def test_pages_of_a_navigation_count_as_linking_to_themselves() -> None:
     urls, nav = pages(A, 30), [GOAL, *box(A, "nav", 3)]
     links = text_links(urls)
     put(links, [*urls, *nav], nav)
@@ -85,7 +85,7 @@ def test_the_pages_of_a_navigation_have_it_too_though_none_links_to_itself() -> 
     assert members(graph, template) == {*urls, *nav} - {GOAL}
 
 
-def test_a_section_has_a_navigation_of_its_own_beside_that_of_the_site() -> None:
+def test_a_section_navigation_and_a_site_navigation_are_two_templates() -> None:
     urls = pages(A, 400)
     links = text_links(urls)
     put(links, urls, box(A, "nav", 12))
@@ -105,7 +105,7 @@ def test_two_templates_of_one_host_are_two() -> None:
     assert [members(graph, template) for template in found] == [set(urls[:120]), set(urls[120:200])]
 
 
-def test_pages_that_lack_a_link_of_the_footer_still_have_it() -> None:
+def test_a_footer_may_lack_a_link_on_some_pages() -> None:
     urls, footer, rng = pages(A, 200), box(A, "footer", 9), np.random.default_rng(3)
     links = text_links(urls)
     for url in urls:
@@ -115,7 +115,7 @@ def test_pages_that_lack_a_link_of_the_footer_still_have_it() -> None:
     assert members(graph, template) == set(urls)
 
 
-def test_each_host_is_looked_at_by_itself() -> None:
+def test_hosts_are_processed_separately() -> None:
     links = text_links([*pages(A, 80), *pages(B, 90), *pages(C, 70)])
     put(links, pages(A, 80), [GOAL, *box(A, "footer", 4)])
     put(links, pages(B, 90), [GOAL, *box(A, "footer", 4)])
@@ -137,7 +137,7 @@ def test_few_pages_or_few_links_are_no_template() -> None:
         assert len(templates(links)[1]) == expected
 
 
-def test_what_gives_little_of_what_its_host_gives_is_left_alone() -> None:
+def test_small_contributions_of_a_host_are_ignored() -> None:
     links = text_links(pages(A, 400))
     put(links, pages(A, 300), [GOAL, *box(A, "docs", 4)])
     for size, expected in ((14, 1), (20, 2)):
@@ -146,8 +146,8 @@ def test_what_gives_little_of_what_its_host_gives_is_left_alone() -> None:
         assert len(templates(some)[1]) == expected
 
 
-def test_pages_without_score_have_the_footer_too() -> None:
-    """Nobody comes to some of them from the only page that jumps go to."""
+def test_pages_without_score_belong_to_the_template() -> None:
+    """Some of them cannot be reached from the only teleport page."""
     urls = pages(A, 60)
     links: Links = {url: {urls[(at + 1) % 30]} for at, url in enumerate(urls)}
     put(links, urls, [GOAL, *box(A, "footer", 3)])
@@ -157,7 +157,7 @@ def test_pages_without_score_have_the_footer_too() -> None:
     assert [group.pages for group in explain(graph, ranking, GOAL).templates] == [60]
 
 
-def test_chance_makes_no_template() -> None:
+def test_random_links_are_no_template() -> None:
     urls = [f"https://h{number % 3}.example/{number}" for number in range(1500)]
     webs = [random_web(1500, 15_000, 1)]
     rng = np.random.default_rng(2)
@@ -172,7 +172,7 @@ def test_chance_makes_no_template() -> None:
             assert explain(graph, ranking, page).templates == ()
 
 
-def test_names_that_are_no_urls_have_no_templates() -> None:
+def test_names_that_are_not_urls_have_no_templates() -> None:
     links = text_links(pages(A, 60))
     put(links, pages(A, 60), [GOAL, *box(A, "footer", 4)])
     graph, found = templates(links)
@@ -191,7 +191,7 @@ def test_an_explanation_counts_a_template_once_and_sums_to_one() -> None:
     put(links, urls[:150], [GOAL, *box(A, "footer", 4)])
     put(links, urls[150:170], [GOAL])
     put(links, [GOAL], [urls[0]])
-    why = told(links)
+    why = explained(links)
     (group,) = why.templates
     assert (group.pages, len(group.shared_links), why.in_links) == (150, 5, 170)
     assert (len(why.links), why.other_pages) == (10, 10)
@@ -204,7 +204,7 @@ def test_an_explanation_counts_a_template_once_and_sums_to_one() -> None:
 
 
 def test_two_links_to_a_page_count_twice() -> None:
-    """As in surveys, where a page may be linked to by two addresses, and may link to itself."""
+    """As in surveys, where a page may have two URLs, and may link to itself."""
     graph = Graph(np.array([0, 3, 4, 5]), np.array([1, 1, 2, 1, 0], np.int32), names=Names.of([A, B, C]))
     why = explain(graph, pagerank(graph, tolerance=1e-12), B)
     assert why.in_links == 3
@@ -218,7 +218,7 @@ word = st.text("ahtps:/.", max_size=14)
 
 
 @given(st.lists(st.one_of(word, word.map("http://{}".format), word.map("https://{}".format))))
-def test_hosts_are_what_stands_between_the_slashes(names: list[str]) -> None:
+def test_hosts_of_urls(names: list[str]) -> None:
     at, hosts = hosts_of(Names.of(names))
     for name, number in zip(names, at.tolist(), strict=True):
         scheme, _, rest = name.partition("://")

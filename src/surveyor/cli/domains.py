@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.csr import Graph
     from surveyor.graph.names import Names
-    from surveyor.rank.spam import Labels
+    from surveyor.rank.bad_domains import Labels
     from surveyor.report.domain_scores import DomainReport
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")  # a test compares them with the library's
@@ -287,7 +287,7 @@ def _print_condensed(output: Output, condensed: CondensedGraph) -> None:
 
 def _read_lists(output: Output, paths: Iterable[str], *, hosts: bool) -> list[Labels]:
     """Read lists of domains; warn about skipped entries. Unless `hosts`, hosts below a domain are skipped."""
-    from surveyor.rank.spam import read_labels
+    from surveyor.rank.bad_domains import read_labels
     from surveyor.report.numbers import counted
 
     lists = [read_labels(path, hosts=hosts) for path in paths]

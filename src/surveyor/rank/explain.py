@@ -246,37 +246,37 @@ def find_templates(graph: Graph, target: int, sources: IdArray, fractions: Float
         return []
     hosts, names = hosts_of(graph.names)
     with_host = (hosts[sources] >= 0) & (sources != target)
-    given = np.full(graph.pages, NOT_LINKING)
-    given[sources[with_host]] = fractions[with_host]
+    contribution = np.full(graph.pages, NOT_LINKING)
+    contribution[sources[with_host]] = fractions[with_host]
     host_ids = hosts[sources[with_host]]
     sizes = np.bincount(host_ids, minlength=len(names))
     totals = np.bincount(host_ids, fractions[with_host], len(names))
     order = np.argsort(hosts, kind="stable")
     starts = np.searchsorted(hosts[order], np.arange(len(names) + 1))
     templates = [
-        Template(names[host], pages.astype(np.int32), core.astype(np.int32), float(given[pages].sum()))
+        Template(names[host], pages.astype(np.int32), core.astype(np.int32), float(contribution[pages].sum()))
         for host in np.flatnonzero((sizes >= MIN_PAGES) & (totals >= MIN_HOST)).tolist()
-        for pages, core in _templates_of_host(graph, target, order[starts[host] : starts[host + 1]], given)
+        for pages, core in _templates_of_host(graph, target, order[starts[host] : starts[host + 1]], contribution)
     ]
     return sorted(templates, key=lambda template: -template.fraction)
 
 
 def _templates_of_host(
-    graph: Graph, target: int, pages: IntArray, given: FloatArray
+    graph: Graph, target: int, pages: IntArray, contribution: FloatArray
 ) -> list[tuple[IntArray, IntArray]]:
     """Return pages and core of each template of a host; `given` is what each page gives the target, or NOT_LINKING."""
     templates: list[tuple[IntArray, IntArray]] = []
     pages = pages[pages != target]
-    free = pages[given[pages] >= 0]
+    free = pages[contribution[pages] >= 0]
     counts = _count_in_links(graph, free)
     companions = (counts >= MIN_PAGES) & (counts >= TOGETHER * _count_in_links(graph, pages))
     companions[target] = True  # of itself
-    minimum = MIN_TEMPLATE * given[free].sum()
+    minimum = MIN_TEMPLATE * contribution[free].sum()
     untried = companions.copy()
     untried[target] = False
     for _ in range(MAX_TEMPLATES):
         best = int(np.where(untried, counts, -1).argmax())
-        if not untried[best] or counts[best] < MIN_PAGES or given[free].sum() < minimum:
+        if not untried[best] or counts[best] < MIN_PAGES or contribution[free].sum() < minimum:
             break
         untried[best] = False
         both = np.intersect1d(graph.in_links_of(best), free)
@@ -285,7 +285,7 @@ def _templates_of_host(
         if core.size < MIN_CORE:
             continue
         members = _pages_with_core(graph, free, core)
-        if members.size >= MIN_PAGES and given[members].sum() >= minimum:
+        if members.size >= MIN_PAGES and contribution[members].sum() >= minimum:
             templates.append((members, core))
             counts = counts - _count_in_links(graph, members)
             free = np.setdiff1d(free, members, assume_unique=True)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surveyor.rank.bad_domains import RANKS, BadDomains, bad_domains_in, positions_in, top_lists
 from surveyor.rank.domains.tse import order_confidence
-from surveyor.rank.spam import RANKS, BadDomains, bad_domains_in, positions_in, top_lists
 from surveyor.report.column_files import ROWS, readable, write_columns, write_scores
 from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most, count, counted, percent
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from surveyor.arrays import AnyIntArray, FloatArray, IntArray
     from surveyor.crawler.budgets import Plan
+    from surveyor.rank.bad_domains import TopRow
     from surveyor.rank.domains.reputation import Reputation
     from surveyor.rank.domains.scores import Domain, Domains
-    from surveyor.rank.spam import TopRow
     from surveyor.store import tabular
 
 HEADINGS = {

@@ -62,7 +62,7 @@ class Column:
         version = np.lib.format.read_magic(self._file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         (self.size,), _, self.dtype = read(self._file)
-        self._start = self._file.tell()
+        self._start = self._file.seek(0, os.SEEK_CUR)
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
