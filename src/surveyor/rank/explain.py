@@ -264,7 +264,7 @@ def find_templates(graph: Graph, target: int, sources: IdArray, fractions: Float
 def _templates_of_host(
     graph: Graph, target: int, pages: IntArray, contribution: FloatArray
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return pages and core of each template of a host; `given` is what each page gives the target, or NOT_LINKING."""
+    """Return pages and core of each template of a host; `contribution` is that of each page, or NOT_LINKING."""
     templates: list[tuple[IntArray, IntArray]] = []
     pages = pages[pages != target]
     free = pages[contribution[pages] >= 0]
