@@ -73,23 +73,23 @@ def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    told = Said(capsys, "community", path, "--local", RULE, "--json", "--top", "2", "--truth", "--rng", "3").json()
+    result = Said(capsys, "community", path, "--local", RULE, "--json", "--top", "2", "--truth", "--rng", "3").json()
     found = sv.community(web(), RULE, truth=True, rng=3)
-    assert (told["command"], told["source"], told["local"]) == ("community", path, RULE)
-    assert [page["name"] for page in told["pages"]] == [row["name"] for row in found.top(2)]
-    assert set(told["pages"][0]) == {
+    assert (result["command"], result["source"], result["local"]) == ("community", path, RULE)
+    assert [page["name"] for page in result["pages"]] == [row["name"] for row in found.top(2)]
+    assert set(result["pages"][0]) == {
         *("page", "name", "position", "share", "local_position", "local_share", "change"),
         *("standard_error", "true_share"),
     }
-    assert (told["local_pages"], told["requested"], told["fetched"], told["rng"]) == (5, 5, 5, 3)
-    assert (told["select"], told["damping"], told["ending"]) == ("complement", 0.85, "exhausted")
-    assert told["estimator_requested"] == "auto"
-    assert set(told["comparison"]) == {"local", "crawled", "frontier", "auto"}
-    assert told["comparison"]["auto"]["l1"] == pytest.approx(found.compare("auto").l1, abs=1e-6)
-    assert len(told["rounds"]) == len(told["errors"]) == len(found.rounds)
-    assert [mover["page"] for mover in told["movers"]] == [mover.page for mover in found.movers()]
-    assert set(told["movers"][0]) == {"page", "name", "flow", "change", "error"}
-    assert "explained" not in told
+    assert (result["local_pages"], result["requested"], result["fetched"], result["rng"]) == (5, 5, 5, 3)
+    assert (result["select"], result["damping"], result["ending"]) == ("complement", 0.85, "exhausted")
+    assert result["estimator_requested"] == "auto"
+    assert set(result["comparison"]) == {"local", "crawled", "frontier", "auto"}
+    assert result["comparison"]["auto"]["l1"] == pytest.approx(found.compare("auto").l1, abs=1e-6)
+    assert len(result["rounds"]) == len(result["errors"]) == len(found.rounds)
+    assert [mover["page"] for mover in result["movers"]] == [mover.page for mover in found.movers()]
+    assert set(result["movers"][0]) == {"page", "name", "flow", "change", "error"}
+    assert "explained" not in result
     one = Said(capsys, "community", path, "--local", RULE, "--json", "--explain", "/d").json()["explained"]
     assert one["name"] == SITE[4]
     assert {mover["name"] for mover in one["movers"]} == {FAR[0], FAR[1], FAR[5]}
@@ -236,11 +236,11 @@ def test_back_links_and_stable_ranks(capsys: pytest.CaptureFixture[str], path: s
     (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
     more = ["--local", RULE, "--json", "--extra", "0"]
     plain = Said(capsys, "community", path, *more).json()
-    told = Said(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
-    shares = [{page["name"]: page["share"] for page in one["pages"]} for one in (plain, told)]
+    result = Said(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
+    shares = [{page["name"]: page["share"] for page in one["pages"]} for one in (plain, result)]
     assert shares[1][SITE[2]] > shares[0][SITE[2]]
-    assert told["notes"] == ["1 page that was not fetched links to local pages, according to the back-links"]
-    assert [mover["name"] for mover in told["movers"]] == ["https://other.example.com/"]
+    assert result["notes"] == ["1 page that was not fetched links to local pages, according to the back-links"]
+    assert [mover["name"] for mover in result["movers"]] == ["https://other.example.com/"]
     stable = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
     assert stable["ending"] == "stable"
     assert stable["requested"] < plain["local_pages"] * 2
@@ -270,14 +270,14 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
     before = Path("s.survey/journal.sqlite").read_bytes()
     words = ["community", "s.survey", "--local", host, "--out", "c.survey", *polite(served)]
     said = Said(capsys, *words, "--extra", "12", "--json")
-    told = said.json()
+    result = said.json()
     assert said.code == 0
-    assert (told["local_pages"], told["requested"]) == (30, 12)
+    assert (result["local_pages"], result["requested"]) == (30, 12)
     assert "saving to c.survey" in said.err
     assert "robots.txt obeyed, delay 0 s" in said.err
     more = Said(capsys, *words, "--extra", "20", "--json").json()
     assert more["requested"] == 20
-    assert more["rounds"][: len(told["rounds"]) - 1] == told["rounds"][:-1]  # what was read stays
+    assert more["rounds"][: len(result["rounds"]) - 1] == result["rounds"][:-1]  # what was read stays
     again = Said(capsys, "community", "c.survey", "--top", "3", "--report", "r.html", "--explain", "/")
     assert again.code == 0
     assert "20 pages outside requested before, none left to request" in again.err

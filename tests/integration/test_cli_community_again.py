@@ -1,4 +1,4 @@
-"""`surveyor community` asked again: next steps give the same numbers, and wishes that come too late are told."""
+"""`surveyor community` repeated: suggested commands give the same numbers, ignored options are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from surveyor.testing import EmbeddedWeb, WebSettings, running
 pytestmark = pytest.mark.usefixtures("nowhere")
 
 RULE = f"host:{HOST}"
-OUT = "http://none.example/"  # which nobody can read
+OUT = "http://none.example/"  # cannot be fetched
 B = "https://b.example/"
 
 
@@ -123,14 +123,14 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
 ) -> None:
     survey_of(Path("s.survey"), site(OUT), scope="any")
     words = ["community", "s.survey", "--local", "host:a.example", *polite(served)]
-    told = "! the requested page outside could not be fetched"
+    result = "! the requested page outside could not be fetched"
     said = Said(capsys, *words, "--out", "all.survey")
     assert said.code == 0
-    assert f"{told}; the estimate uses 1 page outside known before\n" in said.err
+    assert f"{result}; the estimate uses 1 page outside known before\n" in said.err
     assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in said.out
     lone = Said(capsys, *words, "--out", "local.survey", "--known", "local")
     assert lone.code == 3
-    assert f"{told}\n" in lone.err
+    assert f"{result}\n" in lone.err
 
 
 def test_ignored_options_of_an_existing_community(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:

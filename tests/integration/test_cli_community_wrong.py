@@ -74,7 +74,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", RULE, "--json", "--csv"], "--json and --csv exclude each other."),
     ],
 )
-def test_what_cannot_work_is_refused_before_the_work(
+def test_invalid_arguments_are_rejected_before_the_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch, more: list[str],
     problem: str,
 ) -> None:  # fmt: skip

@@ -44,10 +44,10 @@ def test_pages_become_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
-    told = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--level", "hosts", "--json").json()
-    assert told["command"] == "graph condense"
-    assert (told["level"], told["hosts"], told["links"], told["pages"]) == ("hosts", 6, 5, 7)
-    assert (told["without_host"], told["without_suffix"]) == (1, 0)
+    result = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--level", "hosts", "--json").json()
+    assert result["command"] == "graph condense"
+    assert (result["level"], result["hosts"], result["links"], result["pages"]) == ("hosts", 6, 5, 7)
+    assert (result["without_host"], result["without_suffix"]) == (1, 0)
     assert names_of(tmp_path / "d") == ["db.intern", "joe.github.io", "a.org", "www.a.org", "b.co.uk", "www.b.co.uk"]
 
 

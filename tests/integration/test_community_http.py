@@ -136,6 +136,6 @@ def test_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
         assert 0 < one.fetched <= one.requested == 2 * one.pages
         assert one.l1["auto"] < one.l1["local"] < 2
     assert sum(one.blocked for one in figures) > 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in told[1:3]] == [one.host for one in figures]
-    assert told[-2].endswith("better in 2 of 2")
+    result = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in result[1:3]] == [one.host for one in figures]
+    assert result[-2].endswith("better in 2 of 2")

@@ -99,7 +99,7 @@ def visits(draw: st.DrawFn) -> Visit:
 )
 @settings(max_examples=60, deadline=None, phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
 @pytest.mark.slow
-def test_at_any_moment_it_is_what_the_journal_says(
+def test_a_snapshot_matches_the_journal_at_any_time(
     batches: list[list[Visit]], to: Level, nofollow: bool, run: int
 ) -> None:
     kept = DomainGraph(to, SUFFIXES, nofollow=nofollow)
@@ -181,7 +181,7 @@ def test_links_follow_pages_that_move_later() -> None:
     assert now.graph.links == 0
 
 
-def test_what_a_page_linked_to_before_must_be_told() -> None:
+def test_observe_needs_the_replaced_visit() -> None:
     kept = DomainGraph()
     kept.add_urls(["http://a.org/", "http://b.org/"])
     kept.observe(Visit(0, "fetched", ids(1)))

@@ -67,14 +67,14 @@ class Encoder:
     def graph(self, lists: Lists, references: list[int]) -> str:
         return "".join(self.row(page, lists, references[page]) for page in range(len(lists)))
 
-    def row(self, page: int, lists: Lists, wish: int) -> str:
+    def row(self, page: int, lists: Lists, reference: int) -> str:
         row = lists[page]
         out = self.code("OUTDEGREES", len(row))
         if not row:
             return out
         extra = row
         if self.window:
-            back = wish % (min(self.window, page) + 1)
+            back = reference % (min(self.window, page) + 1)
             out += self.code("REFERENCES", back)
             if back:
                 model = lists[page - back]
@@ -89,7 +89,7 @@ class Encoder:
                 blocks.append(0)
                 taking = not taking
             blocks[-1] += 1
-        blocks.pop()  # the last run is told by the number of blocks
+        blocks.pop()  # the last run follows from the number of blocks
         out = self.code("BLOCK_COUNT", len(blocks))
         return out + "".join(self.code("BLOCKS", size - (place > 0)) for place, size in enumerate(blocks))
 
@@ -177,7 +177,7 @@ def test_what_is_encoded_is_decoded(tmp_path: Path, lists: Lists, encoder: Encod
 
 @quick
 @given(lists=graphs(), encoder=encoders, data=st.data())
-def test_damage_is_refused_or_harmless(tmp_path: Path, lists: Lists, encoder: Encoder, data: st.DataObject) -> None:
+def test_damage_is_rejected_or_harmless(tmp_path: Path, lists: Lists, encoder: Encoder, data: st.DataObject) -> None:
     base = save(tmp_path / "g", lists, [1] * len(lists), encoder)
     stream = bytearray(base.with_suffix(".graph").read_bytes())
     if not stream:

@@ -87,7 +87,7 @@ def test_malformed_and_misnumbered_vertices(tmp_path: Path) -> None:
     assert read_graph(tmp_path).provenance["malformed"]["first"][0]["line"] == 2
 
 
-def test_half_a_graph_and_two_graphs_are_refused(tmp_path: Path) -> None:
+def test_half_a_graph_and_two_graphs_are_rejected(tmp_path: Path) -> None:
     path = pack(tmp_path / "x-vertices.txt.gz", VERTICES)
     with pytest.raises(InputError, match="has a vertices and an edges file"):
         read_graph(path, format="commoncrawl")

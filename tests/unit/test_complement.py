@@ -111,13 +111,13 @@ def test_known_is_what_the_rows_of_pages_read_say() -> None:
         final[moved] = rng.integers(len(links), size=moved.size)
         final = final[final]
         found = build_crawled_graph(rows_of(links), places(read), None if number % 2 else final)
-        told = dense(found, len(links))
+        result = dense(found, len(links))
         expected = np.zeros((len(links), len(links)))
         for page, target in zip(*np.nonzero(links), strict=True):
             goal = target if number % 2 else final[target]
             if read[page] and goal != page:
                 expected[page, goal] += 1
-        assert (told == expected).all()
+        assert (result == expected).all()
         assert (found.leaving == expected[read][:, ~read].sum(axis=1)).all()
         assert (np.sort(found.frontier) == np.flatnonzero(~read & (expected.sum(axis=0) > 0))).all()
 

@@ -73,10 +73,10 @@ def check(made: CondensedGraph, names: list[str], links: set[tuple[int, int]], t
     if to == "domains":
         unknown = {place for place in places if place and not SUFFIXES.knows(place)}
         assert made.without_suffix == len(unknown) == made.graph.provenance["hosts_under_no_suffix"]
-    told = made.graph.provenance
-    assert told["links_read"] == len(links)
+    result = made.graph.provenance
+    assert result["links_read"] == len(links)
     lost = sum(1 for a, b in links if not (places[a] and places[b]))
-    assert told["self_links_dropped"] + told["repeats_merged"] + lost + made.graph.links == len(links)
+    assert result["self_links_dropped"] + result["repeats_merged"] + lost + made.graph.links == len(links)
 
 
 @st.composite
@@ -129,15 +129,15 @@ def test_in_bounded_memory_it_is_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     whole = condense(graph, suffixes=SUFFIXES)
     monkeypatch.setattr(condensing, "LINKS", 1 << 10)
     monkeypatch.setattr(condensing, "NAMES", 100)
-    told: list[str] = []
+    result: list[str] = []
     small = condense(
         Graph.open(tmp_path / "pages"),
         suffixes=SUFFIXES,
         folder=tmp_path / "domains",
         memory=1 << 12,
-        progress=lambda stage, *_: told.append(stage),
+        progress=lambda stage, *_: result.append(stage),
     )
-    assert list(dict.fromkeys(told)) == ["finding hosts", "reading links", "merging", "transposing"]
+    assert list(dict.fromkeys(result)) == ["finding hosts", "reading links", "merging", "transposing"]
     assert small.graph == whole.graph == Graph.open(tmp_path / "domains")
     assert dict(small.graph.provenance) == dict(whole.graph.provenance)
     assert np.array_equal(small.site_of, whole.site_of)
@@ -172,7 +172,7 @@ def test_mirrors_count_as_one() -> None:
     assert made.without_suffix == 0
 
 
-def test_what_cannot_be_condensed_is_said_in_a_sentence() -> None:
+def test_graphs_that_cannot_be_condensed() -> None:
     nameless = Graph.from_arrays(np.array([0]), np.array([1]))
     with pytest.raises(UsageError, match="the graph has no names, so the hosts of its pages are unknown"):
         condense(nameless)

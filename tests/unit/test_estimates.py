@@ -14,7 +14,7 @@ DAMPING = 0.85
 
 
 def case(number: int) -> tuple[np.ndarray, CrawledGraph, np.ndarray, np.ndarray]:
-    """A random web, what pages read tell of it, the places of the local ones, and batches."""
+    """Return a random web, the links of its fetched pages, the indices of the local ones, and batches."""
     rng = np.random.default_rng(number)
     size = int(rng.integers(4, 30))
     links = rng.random((size, size)) < rng.uniform(0.05, 0.4)

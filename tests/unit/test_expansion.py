@@ -54,7 +54,7 @@ def test_the_bound_holds_for_any_damping(damping: float) -> None:
     expand(WEB.graph, LOCAL, ExpansionPlan(90, batch=30, damping=damping, tolerance=1e-6), watch=watch)
 
 
-def test_a_damping_near_one_ends_and_says_how_far_it_came() -> None:
+def test_a_damping_near_one_ends_with_a_proven_error() -> None:
     def watch(expansion: Expansion, found: CrawledGraph, _: object) -> None:
         truth = recomputed(found, 0.9999)
         assert np.abs(expansion.ranks(found) - truth).sum() <= expansion.error
@@ -99,7 +99,7 @@ def test_seeds_change_ties_alone() -> None:
 
 
 def test_each_round_draws_anew_and_passes_no_page_over_for_good() -> None:
-    # Page 0 links to a hundred pages; each of them links to ten more that nobody else links to.
+    # Page 0 links to a hundred pages; each of them links to ten more that no other page links to.
     links = [(0, page) for page in range(1, 101)]
     links += [(page, 91 + 10 * page + step) for page in range(1, 101) for step in range(10)]
     ends = np.array(links)

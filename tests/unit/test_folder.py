@@ -99,7 +99,7 @@ def _no_description(folder: Path) -> None:
         (_no_description, "not a graph folder"),
     ],
 )
-def test_a_damaged_graph_is_refused_with_one_sentence(damage, sentence: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_graph_is_rejected(damage, sentence: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     folder = random_web(50, 200, seed=1).save(tmp_path / "graph")
     damage(folder)
     with pytest.raises(GraphError, match=sentence) as caught:
@@ -109,7 +109,7 @@ def test_a_damaged_graph_is_refused_with_one_sentence(damage, sentence: str, tmp
     assert caught.value.exit_code == 4
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+def test_a_missing_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="does not exist"):
         Graph.open(tmp_path / "nothing")
 

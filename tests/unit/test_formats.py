@@ -204,7 +204,7 @@ def test_thin_ids_take_no_memory_of_their_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wide", [7, 2**40])
-def test_ids_beyond_the_given_number_of_pages_are_refused(tmp_path: Path, wide: int) -> None:
+def test_ids_beyond_the_given_number_of_pages_are_rejected(tmp_path: Path, wide: int) -> None:
     path = write_text(tmp_path / "g.txt", f"0 1\n1 {wide}\n")
     with pytest.raises(InputError, match=rf"page {wide:,}, outside 0\.\.2(?s:.*)at least {wide + 1:,}"):
         read_graph(path, nodes=3)
@@ -233,7 +233,7 @@ def test_gzip_of_many_members(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz"])
-def test_a_truncated_archive_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_a_truncated_archive_is_rejected(tmp_path: Path, suffix: str) -> None:
     rng = np.random.default_rng(1)
     graph = Graph.from_arrays(rng.integers(0, 9999, 90_000), rng.integers(0, 9999, 90_000))
     path = tmp_path / f"g.txt{suffix}"
@@ -244,7 +244,7 @@ def test_a_truncated_archive_is_refused(tmp_path: Path, suffix: str) -> None:
         read_graph(path)
 
 
-def test_damage_inside_an_archive_is_refused(tmp_path: Path) -> None:
+def test_damage_inside_an_archive_is_rejected(tmp_path: Path) -> None:
     path = write_text(tmp_path / "g.txt.gz", "".join(f"{i} {i * 7 % 9999}\n" for i in range(9999)))
     data = bytearray(path.read_bytes())
     data[5000:5100] = bytes(100)
@@ -261,7 +261,7 @@ def test_wrong_content_is_one_sentence(tmp_path: Path, name: str, content: bytes
 
 
 @pytest.mark.parametrize("name", ["g.npz", "g.parquet", "g.mtx", "g.graphml", "g.gexf"])
-def test_truncated_binary_files_are_refused(tmp_path: Path, name: str) -> None:
+def test_truncated_binary_files_are_rejected(tmp_path: Path, name: str) -> None:
     graph = make(50, [(i, (i * 7 + 1) % 50) for i in range(50)])
     write_graph(graph, tmp_path / name)
     data = (tmp_path / name).read_bytes()
@@ -270,7 +270,7 @@ def test_truncated_binary_files_are_refused(tmp_path: Path, name: str) -> None:
         read_graph(tmp_path / name)
 
 
-def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         read_graph(tmp_path / "none.txt")
     with pytest.raises(InputError, match="folder without a graph"):

@@ -1,4 +1,4 @@
-"""The edges of the formats: pipes, headers, names that look like numbers, and files that nobody vouches for."""
+"""The edges of the formats: pipes, headers, names that look like numbers, and untrusted files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ends", [("0", "1", "2"), ("a", "b", "c")])
-def test_the_header_says_which_columns_hold_the_links(
+def test_the_header_selects_the_columns(
     tmp_path: Path, separator: str, header: str, ends: tuple[str, str, str]
 ) -> None:
     columns = header.split()
@@ -184,7 +184,7 @@ def test_snap_tells_what_becomes_of_pages_without_links(tmp_path: Path) -> None:
         'a,"say ""hi"""\na,"b ""c""\nd",e\n', 'w,source,target\n"1\n",3,4\n',
     ],
 )  # fmt: skip
-def test_a_quote_over_the_end_of_a_line_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_quote_over_the_end_of_a_line_is_rejected(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"g\.csv:[12]: a quote is not closed"):
         read_graph(write_text(tmp_path / "g.csv", text))
 
@@ -248,7 +248,7 @@ BAD: list[dict[str, Any]] = [
 
 
 @attack("NumPy arrays whose headers lie", area="files from elsewhere", must_hold="rejected in one sentence")
-def test_arrays_that_lie_are_refused(tmp_path: Path) -> None:
+def test_inconsistent_arrays_are_rejected(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", **GOOD)
     assert named_links(read_graph(tmp_path / "g.npz")) == {("a", "b"), ("b", "a")}
     for wrong in BAD:
@@ -264,7 +264,7 @@ def test_arrays_that_lie_are_refused(tmp_path: Path) -> None:
 @attack("damaged graph archives", area="files from elsewhere", must_hold="rejected, or the same graph")
 @quick
 @given(data=st.data())
-def test_a_damaged_archive_is_refused_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_damaged_archive_is_rejected_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
     write_graph(Graph.from_edges([("a", "b"), ("b", "c")]), tmp_path / "g.npz")
     content = bytearray((tmp_path / "g.npz").read_bytes())
     for _ in range(3):

@@ -99,7 +99,7 @@ def test_to_graph_takes_pages_and_names_beyond_what_was_seen() -> None:
         graph.to_graph(4)
 
 
-def test_says_how_large_it_is() -> None:
+def test_repr() -> None:
     graph = GrowingGraph()
     graph.put(0, ids([1]))
     assert repr(graph) == "GrowingGraph(1 page fetched, 1 link)"

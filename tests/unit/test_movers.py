@@ -79,11 +79,11 @@ def test_movers_are_those_of_a_dense_solve(
     target = local if page is None else np.array([page])
     flow = damping * ranks * links[:, target].sum(axis=1) / np.maximum(links.sum(axis=1) + leaving, 1)
     flow[inside] = 0
-    told = movers(found, ranks, local, page, 100, damping=damping, method=method)
-    assert {mover.index for mover in told} == set(np.flatnonzero(flow).tolist())
-    assert [mover.flow for mover in told] == sorted((mover.flow for mover in told), reverse=True)
+    result = movers(found, ranks, local, page, 100, damping=damping, method=method)
+    assert {mover.index for mover in result} == set(np.flatnonzero(flow).tolist())
+    assert [mover.flow for mover in result] == sorted((mover.flow for mover in result), reverse=True)
     shares = ranks[inside] / ranks[inside].sum()
-    for mover in told:
+    for mover in result:
         assert mover.page == found.pages[mover.index]
         assert mover.flow == pytest.approx(flow[mover.index], rel=1e-12)
         change = shares_without(links, leaving, damping, inside, mover.index) - shares
@@ -101,9 +101,9 @@ def test_ranks_are_those_of_the_solver_without_the_links() -> None:
     inside[:120] = True
     ranks = pagerank(Graph(found.indptr, found.indices), tolerance=1e-13).scores
     page = int(np.argmax(np.where(inside, ranks, 0)))
-    told = movers(found, ranks, inside, page, 5)
-    assert len(told) == 5
-    for mover in told:
+    result = movers(found, ranks, inside, page, 5)
+    assert len(result) == 5
+    for mover in result:
         owners = np.repeat(np.arange(found.pages.size), found.degrees)
         stays = ~((owners == mover.index) & inside[found.indices])
         fewer = Graph.from_arrays(owners[stays], found.indices[stays], found.pages.size)
