@@ -7,14 +7,14 @@ fetched once at the start. The measure is the share of importance that is fresh,
 computed with the true rates. All policies have the same number of visits per unit of time:
 
 - *optimal*: the closed form of `revisits.optimal_rates`, with the true change rates;
-- *learnt*: the same with rates estimated from its own visits. It starts with a guessed typical rate and replans at equal
-  times; each plan gives a share of the visits (`EXPLORE`) to all pages uniformly, because a page that is never fetched
-  again is never found to be slower than assumed. Estimates are shrunk towards the typical rate, which has the weight of
-  one visit and is itself learnt, as the geometric mean of the estimates;
+- *learnt*: the same with rates estimated from its own visits. It starts with a guessed typical rate and replans at
+  equal times; each plan gives a share of the visits (`EXPLORE`) to all pages uniformly, because a page that is never
+  fetched again is never found to be slower than assumed. Estimates are shrunk towards the typical rate, which has the
+  weight of one visit and is itself learnt, as the geometric mean of the estimates;
 - *uniform*; *by importance*: rates proportional to it; *by change*: proportional to the change rate.
 
-The visits of a page have random intervals (exponential, as the formula assumes), or regular ones, due 1/ρ after the last
-visit with a random phase at the start. Regular intervals are at least as fresh, (ρ/λ)(1 - e^(-λ/ρ)) instead of
+The visits of a page have random intervals (exponential, as the formula assumes), or regular ones, due 1/ρ after the
+last visit with a random phase at the start. Regular intervals are at least as fresh, (ρ/λ)(1 - e^(-λ/ρ)) instead of
 ρ/(ρ + λ), so random intervals are the stricter test of learning.
 
 A Poisson process is memoryless, so one exponential draw per visit, the time of the next change, is an exact simulation:

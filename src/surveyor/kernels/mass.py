@@ -287,7 +287,7 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
     residual, bits, state, levels = mass.residual, mass.bits, mass.state, mass.levels
     threshold = mass.rules[THRESHOLD]
     top = mass.counts[TOP]
-    waiting, read, blocked, gone = 0, 0, 0, 0
+    waiting, fetched, blocked, gone = 0, 0, 0, 0
     for link in range(first, last):
         page = np.int64(links[link])
         flags = state[page]
@@ -295,7 +295,7 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
         after = before + share
         if flags & STATUS == FETCHED and before >= 0.0 and after >= 0.0 and (after <= threshold or flags & RINGED):
             residual[page] = after
-            read += 1
+            fetched += 1
         elif flags & STATUS == WAITING and flags & TOUCHED and before > 0.0 and after > 0.0:
             old = bits[page] >> MANTISSA
             residual[page] = after
@@ -308,12 +308,12 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
             waiting += 1
         else:
             status = receive(mass, page, share)
-            read += int(status == FETCHED)
+            fetched += int(status == FETCHED)
             waiting += int(status == WAITING)
             blocked += int(status == BLOCKED)
             gone += int(status == GONE)
     mass.counts[TOP] = max(mass.counts[TOP], top)
-    add(mass.totals, MOVING, share * read)
+    add(mass.totals, MOVING, share * fetched)
     add(mass.totals, WAITS, share * waiting)
     if blocked:
         add(mass.totals, BLOCKS, share * blocked)

@@ -50,8 +50,8 @@ ODD, PAIRS, NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x333333333333333
 BYTES, TOP = np.uint64(0x0101010101010101), np.uint64(56)
 
 
-class InLinks(NamedTuple):
-    """In-links with unsigned indices, which avoid the check for negative ones."""
+class Adjacency(NamedTuple):
+    """Links in one direction, with unsigned indices, which avoid the check for negative ones."""
 
     indptr: KeyArray
     indices: npt.NDArray[np.uint32]
@@ -174,7 +174,7 @@ def init_bit_vectors(seed: np.uint64, digits: KeyArray, turn: int, vectors: KeyA
 
 
 @kernel
-def grow_bit_vectors(links: InLinks, before: KeyArray, after: KeyArray, first: int, last: int) -> None:
+def grow_bit_vectors(links: Adjacency, before: KeyArray, after: KeyArray, first: int, last: int) -> None:
     """Grow the balls of a block by one level."""
     size = np.uint64(links.indices.shape[0])
     for node in range(np.uint64(first), np.uint64(last)):
@@ -248,7 +248,7 @@ def init_registers(seed: np.uint64, hashes: DomainHashes, first: int, last: int,
 
 @kernel
 def first_level(
-    links: InLinks, hashes: DomainHashes, after: ByteArray, fresh: ByteArray, registers: int, first: int, last: int
+    links: Adjacency, hashes: DomainHashes, after: ByteArray, fresh: ByteArray, registers: int, first: int, last: int
 ) -> int:
     """Write the counters of the balls of level 1 from the hashes; return the number of domains with in-links."""
     place, value = hashes.register, hashes.value
@@ -272,7 +272,7 @@ def first_level(
 
 @kernel
 def grow_counters(
-    links: InLinks, buffers: CounterBuffers, found: LevelEstimates, level: int, first: int, last: int
+    links: Adjacency, buffers: CounterBuffers, found: LevelEstimates, level: int, first: int, last: int
 ) -> int:
     """Grow the balls of a block by one level; estimate the domains added; return the number of counters changed."""
     before, after, changed, fresh = buffers.before, buffers.after, buffers.changed, buffers.fresh
@@ -345,7 +345,7 @@ def update_estimate(
 
 @kernel
 def bound_unseen_growth(
-    links: InLinks, counters: ByteArray, grain: npt.NDArray[np.float32], level: int, first: int, last: int
+    links: Adjacency, counters: ByteArray, grain: npt.NDArray[np.float32], level: int, first: int, last: int
 ) -> None:
     """Write the possible growth of balls whose counters were not examined: those of negative grain.
 

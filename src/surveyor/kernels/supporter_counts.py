@@ -21,18 +21,11 @@ import numpy.typing as npt
 from surveyor.arrays import FloatArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 from surveyor.kernels.hash_random import random_bits
-from surveyor.kernels.sketches import count_ones
+from surveyor.kernels.sketches import Adjacency, count_ones
 
 Ids = npt.NDArray[np.uint32]
 ONE, WORD, REST = np.uint64(1), np.uint64(6), np.uint64(63)
 SAMPLE_STREAM = 41  # the stream of random numbers of samples
-
-
-class Adjacency(NamedTuple):
-    """Links in one direction, with unsigned indices."""
-
-    indptr: KeyArray
-    indices: Ids
 
 
 @kernel

@@ -56,7 +56,7 @@ from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, ErrorModel, Exac
 from surveyor.rank.sweeps import blocks
 
 if TYPE_CHECKING:
-    from surveyor.kernels.sketches import InLinks, LevelEstimates
+    from surveyor.kernels.sketches import Adjacency, LevelEstimates
 
 Estimates = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]  # and their dispersions
 MIN_REGISTERS, MAX_REGISTERS = 16, 1024
@@ -186,7 +186,7 @@ class _BallCounters:
 
         rows, domains = graph.in_links, graph.pages
         self.kernels, self.pool = kernels, pool
-        self.links: InLinks = kernels.InLinks(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
+        self.links: Adjacency = kernels.Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self.blocks = blocks(rows.indptr)
         seed, bits = np.uint64(rng % 2**64), registers.bit_length() - 1
         hashes = kernels.DomainHashes(np.empty(domains, np.uint16), np.empty(domains, np.uint8))
@@ -306,11 +306,11 @@ class _BitVectors:
 
     def __init__(self, graph: Graph, densities: int, rng: int, pool: ThreadPool) -> None:
         from surveyor.kernels import sketches as kernels
-        from surveyor.kernels.sketches import InLinks
+        from surveyor.kernels.sketches import Adjacency
 
         rows, domains = graph.in_links, graph.pages
         self.kernels, self.pool, self.lanes = kernels, pool, kernels.LANES
-        self.links: InLinks = InLinks(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
+        self.links: Adjacency = Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self.seed, self.turn = np.uint64(rng % 2**64), 0
         self.blocks = blocks(rows.indptr)
         size = domains * self.lanes * 8
