@@ -145,8 +145,8 @@ class Crawled:
     seconds: float
 
     def __str__(self) -> str:
-        told = f"web {self.rng}, {self.strategy}: {self.reads:,} reads, {self.ending}"
-        return f"{told}, {self.shown[0]:.4f} ≤ {self.true[0]:.4f} ≤ {self.shown[1]:.4f}, {self.seconds:.1f} s"
+        result = f"web {self.rng}, {self.strategy}: {self.reads:,} reads, {self.ending}"
+        return f"{result}, {self.shown[0]:.4f} ≤ {self.true[0]:.4f} ≤ {self.shown[1]:.4f}, {self.seconds:.1f} s"
 
 
 def crawled(plan: Plan, web: EmbeddedWeb, truths: Sequence[Sequence[Truth]], strategy: str, *, rng: int) -> Crawled:
@@ -242,8 +242,10 @@ def summary(done: Sequence[Crawled]) -> str:
     violations = sum(len(one.violations) for one in done)
     widths = [one.shown[1] - one.shown[0] for one in done]
     kinds = sum((one.kinds for one in done), Counter[str]())
-    told = f"{webs} webs, {len(done)} crawls, " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    return f"{told}, {moments:,} moments, median width at the end {np.median(widths):.3f}, {violations} violations"
+    result = f"{webs} webs, {len(done)} crawls, " + ", ".join(
+        f"{count:,} {kind}" for kind, count in kinds.most_common()
+    )
+    return f"{result}, {moments:,} moments, median width at the end {np.median(widths):.3f}, {violations} violations"
 
 
 def main() -> int:

@@ -113,8 +113,8 @@ def _rows(survey: Path, query: str) -> list[dict[str, Any]]:
     done = subprocess.run(ours, capture_output=True, check=False)  # our own command  # noqa: S603
     if done.returncode:
         return []
-    told = json.loads(done.stdout)
-    return [row if isinstance(row, dict) else dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]
+    result = json.loads(done.stdout)
+    return [row if isinstance(row, dict) else dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
 
 
 def problems(web: HostileWeb, found: Outcome) -> list[str]:
@@ -130,8 +130,8 @@ def problems(web: HostileWeb, found: Outcome) -> list[str]:
         if web.requests[f"{HOSTILE}{number + 1}"] > fault.most:
             wrong.append(f"{fault.name}: {web.requests[f'{HOSTILE}{number + 1}']:,} requests, more than {fault.most}")
     if any("links to private" in fault.name for fault in web.faults):
-        told = {f"http://{place}": found.pages.get(f"http://{place}", "not reported") for place in PRIVATE}
-        wrong += [f"{url}: {text}" for url, text in told.items() if not text.startswith("blocked")]
+        result = {f"http://{place}": found.pages.get(f"http://{place}", "not reported") for place in PRIVATE}
+        wrong += [f"{url}: {text}" for url, text in result.items() if not text.startswith("blocked")]
     if found.code != 3:
         wrong.append(f"the exit code is {found.code}, not 3: {found.errors[-500:]}")
     if found.memory > MEMORY:

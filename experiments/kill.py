@@ -161,7 +161,7 @@ class Killer:
     def _run(self, seconds: float) -> bool:
         """Crawl, for at most so long; return whether it ended by itself."""
         if self._nurse.stdin is None or self._nurse.stdout is None:
-            raise Lost("nobody is there to crawl")
+            raise Lost("no process is there to crawl")
         self._runs += 1
         order = [str(self._path), self._web.seeds, self._web.port, self._runs, seconds]
         print(json.dumps(order), file=self._nurse.stdin)
@@ -221,7 +221,7 @@ class Killer:
 
 
 def _answered(requests: list[Request]) -> set[Key]:
-    """Return what was answered for good; complain of what was answered twice. Errors that pass do not count."""
+    """Return the final responses; raise for pages fetched twice. Transient errors do not count."""
     answered: set[Key] = set()
     for request in requests:
         if request.status in (200, 301, 302, 308) and not request.path.startswith("/rules/"):

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.site_truth import FATES, FINE, OTHER, SiteTruth, find_truth
+from experiments.site_truth import STATUSES, FINE, OTHER, SiteTruth, find_truth
 from experiments.sites import INDEX, Site, SiteServer, serving
 from surveyor.errors import UsageError
 from surveyor.stopping import Coverage, Pages
@@ -86,8 +86,8 @@ def compare(read: Iterable[str], ranks: Mapping[str, float], error: float, truth
             given[int(truth.stands_for[page])] += share
     distance += sum(abs(share - score) for share, score in zip(given, scores.tolist(), strict=True))
     return Comparison(
-        missing=tuple(sorted(set(truth.of_fate(FINE)) - found)),
-        strange=tuple(sorted(found.difference(truth.of_fate(FINE, OTHER)))),
+        missing=tuple(sorted(set(truth.with_status(FINE)) - found)),
+        strange=tuple(sorted(found.difference(truth.with_status(FINE, OTHER)))),
         distance=distance,
         allowed=error + truth.importance.error + ROUNDING,
         coverage=truth.coverage(found),
@@ -131,10 +131,12 @@ def check(web: SiteServer, site: Site, truth: SiteTruth, crawl_it: CrawlSite = c
     if not compared.holds:
         first = ", ".join([*compared.missing[:3], *compared.strange[:3]])
         wrong.append(f"{site.name}: {compared} {first}")
-    for asked, told in (("all", whole), (f"{GOAL:.0%}", part)):
-        true = truth.coverage(told.read)
-        if not told.at_least - ROUNDING <= true <= told.at_most + ROUNDING:
-            wrong.append(f"{site.name}: asked for {asked}, {true:.4f} is not in {told.at_least:.4f}–{told.at_most:.4f}")
+    for asked, result in (("all", whole), (f"{GOAL:.0%}", part)):
+        true = truth.coverage(result.read)
+        if not result.at_least - ROUNDING <= true <= result.at_most + ROUNDING:
+            wrong.append(
+                f"{site.name}: asked for {asked}, {true:.4f} is not in {result.at_least:.4f}–{result.at_most:.4f}"
+            )
     if part.at_least < GOAL:
         wrong.append(f"{site.name}: asked for {GOAL:.0%}, ended at {part.at_least:.4f}")
     print(
@@ -148,10 +150,10 @@ def check(web: SiteServer, site: Site, truth: SiteTruth, crawl_it: CrawlSite = c
 
 def describe(site: Site, truth: SiteTruth, seconds: float) -> str:
     """Return the row of a table."""
-    counts = {name: int((truth.fates == fate).sum()) for fate, name in enumerate(FATES)}
+    counts = {name: int((truth.statuses == status).sum()) for status, name in enumerate(STATUSES)}
     cells = [
         site.name,
-        *(f"{counts[name]:,}" for name in FATES),
+        *(f"{counts[name]:,}" for name in STATUSES),
         f"{truth.graph.links:,}",
         f"{truth.leaving:.1%}",
         f"{seconds:.0f}",

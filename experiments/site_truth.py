@@ -4,7 +4,7 @@ A breadth-first search from the entry asks the server's own look-up (`SiteServer
 `html.parser` and resolves with `urllib.parse`, where the crawler has an HTTP client, lexbor and ada. What counts as a
 link is what `links` documents; how pages become a graph is what `web_truth` documents:
 
-| fate | pages | links |
+| status | pages | links |
 |---|---|---|
 | fine | HTML | distinct addresses of the same host, without itself, without nofollow, without files |
 | other | 200, but no HTML | none |
@@ -43,7 +43,7 @@ from surveyor.graph.names import Names
 from surveyor.rank.pagerank import Ranking, pagerank
 from surveyor.web.scope import FILES
 
-FATES = ("fine", "other", "gone", "alias")
+STATUSES = ("fine", "other", "gone", "alias")
 FINE, OTHER, GONE, ALIAS = range(4)
 TOLERANCE = 1e-12
 LONGEST = 2_000  # letters of a URL
@@ -165,7 +165,7 @@ class SiteTruth:
 
     graph: Graph  # a multigraph, ids as in `urls`
     urls: tuple[str, ...]
-    fates: ByteArray  # `FATES` names the numbers
+    statuses: ByteArray  # `STATUSES` names the numbers
     stands_for: IntArray  # of each URL: the one it is an alias of, or itself
     links: Counter[str]  # distinct addresses on pages, by where they lead: site, other host, file, nofollow
     damping: float
@@ -187,9 +187,9 @@ class SiteTruth:
         """The share of all links on pages that lead to other hosts."""
         return self.links["other host"] / max(1, self.links.total())
 
-    def of_fate(self, *fates: int) -> list[str]:
-        """Return the URLs with one of these fates."""
-        return [self.urls[page] for page in np.flatnonzero(np.isin(self.fates, fates)).tolist()]
+    def with_status(self, *statuses: int) -> list[str]:
+        """Return the URLs with one of these statuses."""
+        return [self.urls[page] for page in np.flatnonzero(np.isin(self.statuses, statuses)).tolist()]
 
     def coverage(self, read: Iterable[str]) -> float:
         """Return how much of all importance these pages hold."""
@@ -197,7 +197,7 @@ class SiteTruth:
         return float(self.importance.scores[sorted(pages)].sum())
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{(self.fates == fate).sum():,} {name}" for fate, name in enumerate(FATES))
+        counts = ", ".join(f"{(self.statuses == status).sum():,} {name}" for status, name in enumerate(STATUSES))
         return f"SiteTruth({counts}; {self.graph.links:,} links; {self.leaving:.1%} of all links leave)"
 
 
@@ -224,7 +224,7 @@ class _Walk:
         self.host = self.place.partition(":")[0]
         self.urls = [entry]  # in the order of discovery
         self.ids = {entry: 0}
-        self.fates: dict[int, int] = {}
+        self.statuses: dict[int, int] = {}
         self.rows: dict[int, list[int]] = {}
         self.goals: dict[int, int] = {}
         self.links: Counter[str] = Counter()
@@ -240,18 +240,18 @@ class _Walk:
                 self._look(self.urls[page], page, said)
 
     def _visit(self, page: int) -> Found:
-        """Decide the fate of a URL; return the file if it is a page with links."""
+        """Decide the status of a URL; return the file if it is a page with links."""
         parts = urlsplit(self.urls[page])
         found = self.web.find(self.host, parts.path + (f"?{parts.query}" if parts.query else ""))
         if found.target:
-            self.fates[page] = ALIAS
+            self.statuses[page] = ALIAS
             self.goals[page] = self._number(resolve(self.urls[page], found.target) or "")
         elif found.file is None:
-            self.fates[page] = GONE
+            self.statuses[page] = GONE
         elif found.kind not in HTML:
-            self.fates[page] = OTHER
+            self.statuses[page] = OTHER
         else:
-            self.fates[page] = FINE
+            self.statuses[page] = FINE
             return found
         return Found(found.status)
 
@@ -264,7 +264,7 @@ class _Walk:
                 passing[goal] = passing.get(goal, False) or passes
         canonical = resolve(base, said.canonical) if said.canonical is not None else None
         if canonical not in (None, url) and self._where(canonical or "") == "site":
-            self.fates[page] = ALIAS
+            self.statuses[page] = ALIAS
             self.goals[page] = self._number(canonical or "")
             return
         self.rows[page] = []
@@ -295,8 +295,8 @@ class _Walk:
         rows = [np.sort(stands_for[self.rows.get(page, [])]) for page in range(count)]
         indptr = np.concatenate([[0], np.cumsum([row.size for row in rows])]).astype(np.int64)
         graph = Graph(indptr, np.concatenate(rows).astype(np.int32), names=Names.of(self.urls))
-        fates = np.array([self.fates[page] for page in range(count)], np.uint8)
-        return SiteTruth(graph, tuple(self.urls), read_only(fates), read_only(stands_for), self.links, damping)
+        statuses = np.array([self.statuses[page] for page in range(count)], np.uint8)
+        return SiteTruth(graph, tuple(self.urls), read_only(statuses), read_only(stands_for), self.links, damping)
 
     def _final(self, page: int) -> int:
         """Follow aliases to their end."""

@@ -207,8 +207,8 @@ class Witness:
         if self.reads:  # before, all are 0
             before = self.margins[what]
             self.margins[what] = min(before[0], margins[0]), min(before[1], margins[1])
-        told = f"{what} {low:.9f}..{high:.9f} outside {at_least:.9f}..{at_most:.9f}"
-        self._check(min(margins) >= -TINY, told)
+        result = f"{what} {low:.9f}..{high:.9f} outside {at_least:.9f}..{at_most:.9f}"
+        self._check(min(margins) >= -TINY, result)
 
     def _learn(self, run: Run, outcome: Outcome) -> None:
         """Follow what happened, and compare it with what is there."""

@@ -56,7 +56,7 @@ REPEATED = {  # what is repeated, and how often
     "objects": ("<applet><object><marquee>", 9_000),
     "bases": ("<base href=/x>", 29_000),
     "refreshes": (f'<meta http-equiv=refresh content="{"1" * 4_000}">', 1_000),
-    "robots wishes": (f'<meta name=robots content="{"noindex," * 1_000}">', 500),
+    "robots directives": (f'<meta name=robots content="{"noindex," * 1_000}">', 500),
     "unfinished entities": ("&amp", 300_000),
     "unfinished numbers": ("&#", 300_000),
     "zero bytes": ("\0", 1_000_000),

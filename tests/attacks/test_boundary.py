@@ -1,4 +1,4 @@
-"""The boundary: whatever an interpreter of server data raises, one page is blocked and the crawl goes on to its end."""
+"""The boundary: whatever an interpreter of server data raises, one page is blocked and the crawl continues to its end."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_only_exceptions_stop_at_the_boundary() -> None:
 @attack(
     "a crawl.log that is a link",
     area="surveys from elsewhere",
-    must_hold="its target is not written to, and the crawl goes on",
+    must_hold="its target is not written to, and the crawl continues",
 )
 def test_the_log_follows_no_link(tmp_path: Path) -> None:
     target = tmp_path / "target"

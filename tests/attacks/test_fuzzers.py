@@ -88,4 +88,4 @@ def test_crashes_and_memory_bombs_are_findings(tmp_path: Path, action: str, kind
     )
     assert done.returncode == 1
     assert f"  {kind} at " in done.stdout
-    assert int(done.stdout.split()[1].replace(",", "")) >= 100  # the search went on after the crash
+    assert int(done.stdout.split()[1].replace(",", "")) >= 100  # the search continued after the crash

@@ -1,4 +1,4 @@
-"""URLs and names chosen so that they meet in one slot of a hash table: without the key nobody can choose them."""
+"""URLs and names chosen so that they meet in one slot of a hash table: without the key they cannot be chosen."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_same_urls_would_take_thousands_of_probes_without_a_key() -> None:
 @attack(
     "2,000 hosts that share one slot under a hash without a key",
     area="hashing",
-    must_hold="at most three times the probes of random hosts; hosts are told apart by their bytes",
+    must_hold="at most three times the probes of random hosts; hosts are distinguished by their bytes",
     inputs=HOSTS,
 )
 def test_crafted_hosts_take_no_more_probes_than_random_ones() -> None:

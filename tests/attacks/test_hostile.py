@@ -282,13 +282,13 @@ def test_a_feed_names_its_pages_by_texts(url: str) -> None:
 
 
 def anything(url: str, names: list[str], chance: random.Random) -> Fetched:
-    wish = chance.choice([None, None, 0.0, 5.0, 400.0, 5000.0, 1e10])
+    retry_after = chance.choice([None, None, 0.0, 5.0, 400.0, 5000.0, 1e10])
     what = chance.choice(["moved", "moved", "status", "error", "rules"])
     if what == "moved":
         place = chance.choice(["robots.txt", "r.txt", "p0", "p1"])
-        return Fetched(url, 302, target=f"http://{chance.choice(names)}/{place}", retry_after=wish)
+        return Fetched(url, 302, target=f"http://{chance.choice(names)}/{place}", retry_after=retry_after)
     if what == "status":
-        return Fetched(url, chance.choice([403, 404, 429, 500, 503]), retry_after=wish)
+        return Fetched(url, chance.choice([403, 404, 429, 500, 503]), retry_after=retry_after)
     if what == "error":
         troubles = ["reset", "refused", "dns", "no-host", "timeout-connect", "tls", "forbidden-address"]
         return Fetched(url, error=chance.choice(troubles))  # type: ignore[arg-type]  # they are words for it

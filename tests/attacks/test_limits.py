@@ -35,7 +35,7 @@ def number(url: str) -> int:
 
 
 def trap(url: str) -> Fetched:
-    """Redirect to a page that was never heard of, again and again."""
+    """Redirect to a page that is not known yet, again and again."""
     return page(url, "r1") if url == HOME else moved(url, f"{HOME}r{number(url) + 1}")
 
 

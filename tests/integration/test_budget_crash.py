@@ -1,4 +1,4 @@
-"""Budgets over a crash: a crawl that is killed at any commit and goes on ends as if it had never been killed."""
+"""Budgets over a crash: a crawl that is killed at any commit and resumed ends as if it had never been killed."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     setting = Setting(STEADY, options={"budget": budget})
     images = whole_run(setting, tmp_path, ALL)
     path = tmp_path / "a.survey"
-    expected, told = rows(path), accounts(path)
-    assert sums(setting.state).items() <= told.items()
+    expected, result = rows(path), accounts(path)
+    assert sums(setting.state).items() <= result.items()
     assert any(row[3] == "budget" for row in expected["visits"])
     for name, count in asked(path).items():
         assert count <= max(each.of(name) for each in limits(path))
@@ -56,7 +56,7 @@ def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         setting.go_back(image)
         setting.crawl(image.folder, ALL)
         assert difference(expected, rows(image.folder)) == ""
-        assert number % 4 or accounts(image.folder) == told
+        assert number % 4 or accounts(image.folder) == result
 
 
 @pytest.mark.parametrize("strategy", ["rankmass", "opic", "windowed", "breadth"])
@@ -67,11 +67,11 @@ def test_a_checkpoint_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     setting = Setting(STEADY, options={"budget": "star:2-9@4", "strategy": strategy})
     images = whole_run(setting, tmp_path, ALL, every=9)
     path = tmp_path / "a.survey"
-    expected, told = rows(path), accounts(path)
+    expected, result = rows(path), accounts(path)
     spent = setting.state.crawl.frontier.spent
     for image in images:
         setting.go_back(image)
         setting.crawl(image.folder, ALL)
         assert difference(expected, rows(image.folder)) == ""
-        assert accounts(image.folder) == told
+        assert accounts(image.folder) == result
         assert sorted(setting.state.crawl.frontier.spent.values()) == sorted(spent.values())

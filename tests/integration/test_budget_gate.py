@@ -74,7 +74,7 @@ def check(path: Path) -> Survey:
 def test_no_domain_gets_more_than_its_budget_and_the_rest_is_blocked(web: EmbeddedWeb, path: Path) -> None:
     web.reset()
     assert http_crawl(web, path, "pages=30", budget=4) == "reached"
-    assert http_crawl(web, path) == "exhausted"  # goes on with the same budget, though it is not said again
+    assert http_crawl(web, path) == "exhausted"  # resumes with the same budget
     asked = pages_of(web)
     assert max(len(pages) for pages in asked.values()) == 4
     assert sum(len(pages) == 4 for pages in asked.values()) > 3

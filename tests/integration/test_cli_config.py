@@ -1,4 +1,4 @@
-"""Settings on the command line: shown with their origins, listed, written down, and told when a crawl obeys them."""
+"""Settings on the command line: shown with their origins, listed, written down, and result when a crawl obeys them."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_every_setting_is_shown_with_its_origin(
     assert untrusted.err.startswith("surveyor.toml: proxy applies only in a trusted file")
     assert Said(capsys, "config", "trust").code == 0
     said = Said(capsys, "config", "show", "--depth", "3", "--json")
-    told = said.json()
-    rows = {row["setting"]: (row["value"], row["origin"]) for row in told["settings"]}
+    result = said.json()
+    rows = {row["setting"]: (row["value"], row["origin"]) for row in result["settings"]}
     assert list(rows) == list(FIELDS)
     assert rows["delay"] == (2.0, "surveyor.toml")
     assert rows["contact"] == ("me@example.org", str(path))
@@ -71,8 +71,8 @@ def test_every_setting_is_shown_with_its_origin(
     assert rows["timeout"] == (60.0, "default")
     assert rows["auth"] == ({"a.org": "***"}, "surveyor.toml")
     assert SECRET not in said.out
-    assert told["user_agent"] == f"surveyor/{surveyor.__version__} (me@example.org)"
-    assert [(Path(file["path"]).name, file["state"]) for file in told["files"]] == [
+    assert result["user_agent"] == f"surveyor/{surveyor.__version__} (me@example.org)"
+    assert [(Path(file["path"]).name, file["state"]) for file in result["files"]] == [
         ("config.toml", "read"), ("pyproject.toml", "missing"), ("surveyor.toml", "read"),
     ]  # fmt: skip
     text = Said(capsys, "config", "show")
@@ -96,9 +96,9 @@ def test_files_looked_at(own: str | None, project: str, state: str, capsys: pyte
     Path("pyproject.toml").write_text(project)
     if own is not None:
         Path("surveyor.toml").write_text(own)
-    told = Said(capsys, "config", "show", "--json").json()
-    assert told["files"][1]["state"] == state
-    delay = next(row for row in told["settings"] if row["setting"] == "delay")
+    result = Said(capsys, "config", "show", "--json").json()
+    assert result["files"][1]["state"] == state
+    delay = next(row for row in result["settings"] if row["setting"] == "delay")
     assert delay["origin"] == ("pyproject.toml" if state == "read" else "default")
 
 
@@ -112,13 +112,13 @@ def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[st
     assert Said(capsys, "config", "trust").code == 0
     assert Said(capsys, "crawl", *words(web, "--until", "pages=3", "-q")).code == 0
     Path("surveyor.toml").write_text("delay = 9\n")  # what holds here is not what holds there
-    told = Said(capsys, "config", "show", "a.survey", "--json").json()
-    rows = {row["setting"]: (row["value"], row["origin"]) for row in told["settings"]}
+    result = Said(capsys, "config", "show", "a.survey", "--json").json()
+    rows = {row["setting"]: (row["value"], row["origin"]) for row in result["settings"]}
     assert rows["delay"] == (0.0, "surveyor.toml")
     assert rows["until"] == ("pages=3", "--until")
     assert rows["seeds"][0] == web.seeds[:1]
     assert "proxy" not in rows
-    assert "(me@example.org)" in told["user_agent"]
+    assert "(me@example.org)" in result["user_agent"]
     assert "are not stored in a survey" in Said(capsys, "config", "show", "a.survey").err
 
 
@@ -232,7 +232,7 @@ def test_seeds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
 def test_the_file_is_what_config_reads(template: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--template", template, "--seed", "docs.example.org", "--seed", "https://b.org/x", "--delay", "0"]
-    told = Said(capsys, "init", *given, "--contact", "me@example.org", "--json").json()
+    result = Said(capsys, "init", *given, "--contact", "me@example.org", "--json").json()
     settings, origins = load()
     usual = TEMPLATES[template][1]
     assert settings == Settings(
@@ -240,7 +240,7 @@ def test_the_file_is_what_config_reads(template: str, capsys: pytest.CaptureFixt
         contact="me@example.org",
     )  # fmt: skip
     written = {name for name, origin in origins.items() if origin == "surveyor.toml"}
-    assert written == set(told["settings"]) == {"seeds", "scope", "until", "delay", "contact"}
+    assert written == set(result["settings"]) == {"seeds", "scope", "until", "delay", "contact"}
     lines = Path("surveyor.toml").read_text("utf-8").splitlines()
     for name, field in FIELDS.items():  # each has its help line above it, also where it is a comment
         place = next(at for at, line in enumerate(lines) if re.match(rf"(# )?(\[{name}\]|{name} = )", line))
@@ -269,7 +269,7 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     replaced = Said(capsys, "init", "--seed", "a.org", "--replace")
     assert replaced.code == 0
     assert "! [tool.surveyor] in pyproject.toml is ignored from now on" in replaced.err
-    assert "It names no contact yet" in replaced.err
+    assert "It has no contact yet" in replaced.err
     assert load()[0].seeds == ("https://a.org/",)
 
 

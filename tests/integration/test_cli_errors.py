@@ -184,8 +184,8 @@ def test_csv_in_a_pipe_is_what_out_writes(tmp_path: Path) -> None:
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Said(capsys, "doctor", "--json").json()
-    assert told["healthy"]
+    result = Said(capsys, "doctor", "--json").json()
+    assert result["healthy"]
     said = Said(capsys, "doctor")
     assert said.code == 0
     assert "1/3 each" in said.out
@@ -263,11 +263,11 @@ def test_a_cache_that_fills_up_is_a_warning(
     assert cache.save_overload is full
 
 
-@pytest.mark.parametrize(("kept", "seconds", "told"), [(False, 0.0, True), (True, 0.1, False), (True, 0.4, True)])
+@pytest.mark.parametrize(("kept", "seconds", "result"), [(False, 0.0, True), (True, 0.1, False), (True, 0.4, True)])
 def test_compiling_is_announced_if_it_takes_long(
     kept: bool,
     seconds: float,
-    told: bool,
+    result: bool,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -282,7 +282,7 @@ def test_compiling_is_announced_if_it_takes_long(
     output = Output()
     with kernel_cache.kernels(output), event.trigger_event("numba:compile"):
         clock[0] += seconds
-    assert ("compiling kernels" in capsys.readouterr().err) == told
+    assert ("compiling kernels" in capsys.readouterr().err) == result
     assert output.compiling == seconds
 
 

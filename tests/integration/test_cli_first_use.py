@@ -45,9 +45,9 @@ def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(
     words = crawl(web, "--delay", "0.1", "--until", "coverage=0.6", "--out", "a.survey")
     with Terminal(*words) as first:
         first.wait_for("contact (e-mail or URL): ")
-        first.type("nobody\n")
+        first.type("someone\n")
         first.wait_for("contact (e-mail or URL): ", times=2)
-        assert "contact must be an e-mail address or a URL, got 'nobody'; such as me@example.org" in first.text
+        assert "contact must be an e-mail address or a URL, got 'someone'; such as me@example.org" in first.text
         first.type("ana@uni.example\n")
         first.wait_for("next (")
         assert first.finish() == 0
@@ -133,7 +133,7 @@ def test_a_survey_without_pages_is_a_survey(words: list[str], empty: str, capsys
     said = Said(capsys, *verb, empty, *more)
     assert said.code == 0
     assert said.out
-    told = Said(capsys, *verb, empty, *more, "--json").json()
-    assert told["command"] == " ".join(verb)
+    result = Said(capsys, *verb, empty, *more, "--json").json()
+    assert result["command"] == " ".join(verb)
     slash = Said(capsys, *verb, f"{empty}/", *more)
     assert slash.code == 0

@@ -55,7 +55,7 @@ def test_what_is_not_true_is_noticed(monkeypatch: pytest.MonkeyPatch, shift: flo
 
     monkeypatch.setattr(Ledger, "coverage", boast)
     one = _small(rng=2)
-    assert any("outside" in told for told in one.violations)
+    assert any("outside" in result for result in one.violations)
 
 
 def _small(rng: int) -> Crawled:
@@ -162,7 +162,7 @@ def outcomes(*statuses: int, recall: tuple[int, bool] | None = None) -> tuple[st
             assert [retry.page for retry in results.retries] == [page]
             retry = next(event for event in results.events if event.kind == "retry")
             assert retry.detail["missing"] == (404 in statuses[:count])
-        raise AssertionError("it was never said what became of the page")
+        raise AssertionError("the page got no outcome")
 
     return asyncio.run(work())
 

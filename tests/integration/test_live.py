@@ -43,7 +43,7 @@ def sites(answers: dict[str, Answers], **options: Any) -> Sites:
     return Sites(Time(), {HOME: page(HOME, X), **answers}, **options)
 
 
-def told(path: Path) -> tuple[dict[str, Visit], list[Event]]:
+def journal_of(path: Path) -> tuple[dict[str, Visit], list[Event]]:
     """Return the last visit to each page that has one, and all events."""
     with SurveyFolder.open(path, write=False) as folder:
         return {url: visit for _, url, visit in folder.pages() if visit}, list(folder.journal.events())
@@ -57,7 +57,7 @@ def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
     assert crawled(path, [HOME], client) == "exhausted"
     gaps = [round(then - at, 1) for at, then in pairwise(client.times(X))]
     assert gaps == [10.1, 40.1, 160.1]
-    visits, events = told(path)
+    visits, events = journal_of(path)
     assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == ("blocked", "http 503", "fetched")
     assert [event.detail["tries"] for event in events if event.kind == "retry"] == [1, 2, 3]
 
@@ -85,7 +85,7 @@ def test_tries_come_later_each_time_and_then_no_more(path: Path) -> None:
 def test_what_becomes_of_a_page(path: Path, answers: list[Fetched], kind: str, asked: int) -> None:
     client = sites({X: answers})
     crawled(path, [HOME], client)
-    assert told(path)[0][X].kind == kind
+    assert journal_of(path)[0][X].kind == kind
     assert len(client.times(X)) == asked
 
 
@@ -110,7 +110,7 @@ def test_what_was_tried_before_a_restart_counts(path: Path) -> None:
         asyncio.run(stopped(retries=2))
         assert len(client.times(X)) == 2
     assert crawled(path, [HOME], client) == "exhausted"
-    assert told(path)[0][X].kind == "gone"
+    assert journal_of(path)[0][X].kind == "gone"
     assert len(client.times(X)) == 3  # the first answer that it is gone came before the last restart
     first, second, third = client.times(X)
     assert second - first >= 10
@@ -130,11 +130,11 @@ def test_a_host_that_asks_for_it_is_left_alone_also_after_a_restart(path: Path) 
     gaps = [round(then - at) for at, then in pairwise(times)]
     assert [gap >= 300 for gap in gaps].count(True) >= 1
     crawled(path, [HOME], client)
-    waits = [event.detail for event in told(path)[1] if event.kind == "backoff"]
+    waits = [event.detail for event in journal_of(path)[1] if event.kind == "backoff"]
     assert {wait["host"] for wait in waits} == {"a.example"}
     for wait in waits:
         assert not [at for _, at in client.log if wait["until"] - 300 < at < wait["until"]]
-    assert {visit.kind for visit in told(path)[0].values()} == {"fetched"}
+    assert {visit.kind for visit in journal_of(path)[0].values()} == {"fetched"}
 
 
 def test_without_a_delay_a_host_is_left_alone_as_well(path: Path) -> None:
@@ -142,7 +142,7 @@ def test_without_a_delay_a_host_is_left_alone_as_well(path: Path) -> None:
     client = sites({HOME: page(HOME, *names), **{name: page(name) for name in names}})
     client.answers = {**client.answers, names[0]: [Fetched(names[0], 429, retry_after=60.0), page(names[0])]}
     crawled(path, [HOME], client, delay=0, concurrency=1)
-    (wait,) = (event.detail for event in told(path)[1] if event.kind == "backoff")
+    (wait,) = (event.detail for event in journal_of(path)[1] if event.kind == "backoff")
     assert not [url for url, at in client.log if wait["until"] - 60 < at < wait["until"]]
     assert len(client.log) == 9
 
@@ -163,7 +163,7 @@ def test_robots_is_asked_for_first_again_after_failures_and_pages_after_the_dela
     crawled(path, [HOME], client)
     assert client.times(f"{SITE}/robots.txt") == [0.0, 10.1, 50.2]
     assert client.times(HOME) == [51.3]
-    visits, _ = told(path)
+    visits, _ = journal_of(path)
     assert (visits[X].kind, visits[X].reason, visits[HOME].kind) == (
         "blocked",
         "robots.txt disallows it (Disallow: /x)",
@@ -184,7 +184,7 @@ def test_a_robots_file_that_never_comes_forbids_all(path: Path, answer: Fetched,
     client = sites({f"{SITE}/robots.txt": answer})
     assert crawled(path, [HOME], client, until="coverage=0.5") == "unreachable"
     assert len(client.log) == asked
-    assert told(path)[0][HOME].reason == reason
+    assert journal_of(path)[0][HOME].reason == reason
     with Survey(path) as survey:
         assert survey.blocked() == [{"reason": reason, "pages": 1, "mass": 1.0}]
 
@@ -202,7 +202,7 @@ def test_a_robots_file_may_be_html_move_and_ask_to_wait(path: Path) -> None:
     }
     client = sites(answers)
     crawled(path, [HOME], client, scope="any")
-    visits, events = told(path)
+    visits, events = journal_of(path)
     assert {url: visit.kind for url, visit in visits.items()} == {
         HOME: "fetched",
         f"{b}/x": "blocked",
@@ -233,7 +233,7 @@ def test_being_offline_costs_no_try(path: Path) -> None:
     answers: dict[str, Answers] = {name: [lost] * 6 + [page(name)] for name in names}
     client = sites({HOME: page(HOME, *names), **answers})
     crawled(path, [HOME], client)
-    visits, events = told(path)
+    visits, events = journal_of(path)
     assert {visit.kind for visit in visits.values()} == {"fetched"}
     assert not [event for event in events if event.kind == "retry"]
     assert [event for event in events if event.kind == "offline"]
@@ -244,21 +244,21 @@ def test_being_offline_costs_no_try(path: Path) -> None:
 def test_a_site_that_is_gone_for_good_is_given_up_after_all_pauses(path: Path) -> None:
     client = sites({X: Fetched(X, error="timeout-connect", detail="silence")})
     assert crawled(path, [HOME], client) == "exhausted"
-    assert told(path)[0][X].reason == "silence"
+    assert journal_of(path)[0][X].reason == "silence"
     assert len(client.times(X)) == PAUSES + 4
 
 
 def test_an_error_of_the_client_is_an_outcome(path: Path) -> None:
     client = sites({X: ZeroDivisionError("a mistake")})
     assert crawled(path, [HOME], client) == "exhausted"
-    assert told(path)[0][X].reason == "could not be parsed: ZeroDivisionError('a mistake')"
+    assert journal_of(path)[0][X].reason == "could not be parsed: ZeroDivisionError('a mistake')"
     assert "ZeroDivisionError: a mistake" in (path / LOG).read_text("utf-8")
 
 
 def test_an_error_of_the_client_at_robots_txt_is_the_reason(path: Path) -> None:
     client = sites({f"{SITE}/robots.txt": ZeroDivisionError("a mistake")})
     assert crawled(path, [HOME], client) == "exhausted"
-    assert told(path)[0][HOME].reason == "could not be parsed: ZeroDivisionError('a mistake')"
+    assert journal_of(path)[0][HOME].reason == "could not be parsed: ZeroDivisionError('a mistake')"
 
 
 def test_a_look_up_that_fails_leaves_the_address_open(path: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_look_up_that_fails_leaves_the_address_open(path: Path) -> None:
             raise LookupError(host)
 
     assert crawled(path, [HOME], Broken(Time(), {HOME: page(HOME)})) == "exhausted"
-    assert told(path)[0][HOME].kind == "fetched"
+    assert journal_of(path)[0][HOME].kind == "fetched"
 
 
 def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Path) -> None:
@@ -287,7 +287,7 @@ def test_cancelled_in_the_middle_nothing_is_lost_and_all_is_asked_again(path: Pa
 
     with folder:
         asyncio.run(interrupted())
-    visits, _ = told(path)
+    visits, _ = journal_of(path)
     assert list(visits) == [HOME]
     assert crawled(path, [HOME], client) == "exhausted"
     assert len(client.times(HOME)) == 1
@@ -335,7 +335,7 @@ def test_a_goal_in_minutes_is_kept_while_a_host_asks_for_hours(path: Path) -> No
 def test_a_strategy_that_reads_again_ends_when_nothing_can_be_gained(path: Path) -> None:
     client = sites({X: page(X, HOME)})
     assert crawled(path, [HOME], client, strategy="tracking", until="coverage=0.9999999") == "exhausted"
-    assert {url: visit.kind for url, visit in told(path)[0].items()} == {HOME: "fetched", X: "fetched"}
+    assert {url: visit.kind for url, visit in journal_of(path)[0].items()} == {HOME: "fetched", X: "fetched"}
 
 
 def test_twenty_redirects_and_hundreds_of_hosts(path: Path) -> None:
@@ -345,7 +345,7 @@ def test_twenty_redirects_and_hundreds_of_hosts(path: Path) -> None:
     answers |= {here: moved(here, there) for here, there in pairwise(chain)}
     client = sites(answers, addresses={f"h{number}.example": f"10.0.0.{number % 50}" for number in range(300)})
     assert crawled(path, [HOME], client, scope="any", backoff=0.1) == "exhausted"
-    kinds = [visit.kind for visit in told(path)[0].values()]
+    kinds = [visit.kind for visit in journal_of(path)[0].values()]
     assert (kinds.count("fetched"), kinds.count("redirected"), kinds.count("gone")) == (2, 20, 300)
 
 

@@ -56,7 +56,7 @@ class Log(Sites):
 
 @dataclass
 class World:
-    """A web, and how a crawl of it is stopped and gone on with."""
+    """A web, and how a crawl of it is stopped and resumed."""
 
     answers: dict[str, Answers]
     addresses: dict[str, str]
@@ -118,7 +118,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def logged(world: World, folder: Path) -> tuple[list[Request], list[float]]:
-    """Crawl, stop, go on; return what was asked for, and when the crawl was begun again."""
+    """Crawl, stop, resume; return the requests, and when the crawl was resumed."""
     time, resumes = Time(), []
     client = Log(time, world.answers, seconds=0.3, addresses=world.addresses)
     seeds = [next(iter(world.answers))]

@@ -23,7 +23,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[EmbeddedWeb, list[
     """Crawl a web, stopped once in between."""
     shape = WebShape(pages=400, largest_site=30, topics=3)
     settings = WebSettings.plain(web=shape, rng=3, seeds=3, crawl_delay=CRAWL_DELAY, pace=0.2, **MOODS, **TROUBLES)
-    folder = tmp_path_factory.mktemp("guest") / "web.survey"
+    folder = tmp_path_factory.mktemp("polite") / "web.survey"
     with running(settings) as web:
         given: dict[str, Any] = {
             "contact": "me@example.org",
@@ -43,7 +43,7 @@ def by_host(log: list[Request]) -> dict[str, list[Request]]:
     return found
 
 
-def test_the_web_is_one_in_which_manners_matter(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
+def test_the_web_has_hosts_with_rules_and_limits(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
     web, log = logged
     styles = Counter(web.plan.robots_of(host).style for host in by_host(log))
     assert {"rules", "delay", "error", "moved"} <= set(styles), styles
@@ -67,12 +67,12 @@ def test_no_host_was_asked_too_fast(logged: tuple[EmbeddedWeb, list[Request]]) -
 
 def test_hosts_that_asked_for_it_were_left_alone(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
     web, log = logged
-    wishes = []
+    gaps = []
     for host, requests in by_host(log).items():
         asks = {"strict": 429, "flaky": 503}.get(web.plan.role(host))  # with Retry-After: 1
-        wishes += [then.time - first.time for first, then in pairwise(requests) if first.status == asks]
-    assert wishes
-    assert min(wishes) >= 1
+        gaps += [then.time - first.time for first, then in pairwise(requests) if first.status == asks]
+    assert gaps
+    assert min(gaps) >= 1
 
 
 def test_every_request_says_who_asks(logged: tuple[EmbeddedWeb, list[Request]]) -> None:

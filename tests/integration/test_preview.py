@@ -152,9 +152,9 @@ def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path:
     assert "A crawl would fetch it." in said.out
     assert "in scope:" in said.out
     assert f"surveyor crawl {web.seeds[0]}" in said.err
-    told = Said(capsys, "try", web.seeds[0], *polite, "--json").json()
-    assert (told["kind"], told["fetched"], told["hops"][0]["status"]) == ("fetched", True, 200)
-    assert sum(told["link_counts"].values()) == len(told["links"]) > 0
+    result = Said(capsys, "try", web.seeds[0], *polite, "--json").json()
+    assert (result["kind"], result["fetched"], result["hops"][0]["status"]) == ("fetched", True, 200)
+    assert sum(result["link_counts"].values()) == len(result["links"]) > 0
     gone = Said(capsys, "try", f"{web.seeds[0]}nothing", *polite)
     assert gone.code == 5
     assert "record it as gone: http 404" in gone.out
@@ -174,8 +174,8 @@ def test_private_addresses_and_no_contact(web: EmbeddedWeb, capsys: pytest.Captu
     assert said.code == 5
     assert "169.254.169.254 is a cloud agent address" in said.out
     assert "--allow" in said.err
-    nobody = Said(capsys, "try", url)
-    assert (nobody.code, "there is no contact" in nobody.err) == (2, True)
+    anonymous = Said(capsys, "try", url)
+    assert (anonymous.code, "there is no contact" in anonymous.err) == (2, True)
     assert len(web.log) == before
     assert Said(capsys, "try", "ftp://a.example/", "--contact", CONTACT).code == 2
     assert Said(capsys, "try", url, "--contact", CONTACT, "--delay", "0").code in (0, 5)  # allowed by being named

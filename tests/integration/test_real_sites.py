@@ -98,8 +98,8 @@ def test_files_are_served_as_web_servers_do(web: SiteServer) -> None:
 def test_the_truth_is_what_can_be_reached(web: SiteServer, truth: SiteTruth) -> None:
     at = web.origin("docs.docs.example")
     names = ["/", "/b.html", "/guide/", "/guide/xyz.html?q=1&r=2", "/link.html", "/f.html", "/packed.html"]
-    assert set(truth.of_fate(FINE)) == {at + name for name in [*names, "/guide/sp%20ace.html", "/guide/?a=b"]}
-    assert truth.of_fate(OTHER) == [at + "/notes.txt"]
+    assert set(truth.with_status(FINE)) == {at + name for name in [*names, "/guide/sp%20ace.html", "/guide/?a=b"]}
+    assert truth.with_status(OTHER) == [at + "/notes.txt"]
     assert truth.urls[int(truth.stands_for[truth.ids[at + "/a.html"]])] == at + "/b.html"
     assert [truth.urls[page] for page in truth.graph.links_of(0)].count(at + "/guide/") == 2  # one through a redirect
     assert dict(truth.links) == {"site": 18, "file": 1, "other host": 1, "nofollow": 1}
@@ -158,28 +158,28 @@ def surveyed(web: SiteServer, site: Site, truth: SiteTruth) -> Surveyed:
     indptr = np.cumsum([0, *map(len, kept)])
     graph = Graph(indptr, np.array([page for row in kept for page in sorted(row)], np.int32))
     ranking = pagerank(graph, tolerance=1e-9, teleport=np.arange(len(names)) == 0)
-    read = tuple(url for url in names if url in truth.of_fate(FINE))
+    read = tuple(url for url in names if url in truth.with_status(FINE))
     return Surveyed(read, dict(zip(names, ranking.scores.tolist(), strict=True)), ranking.error, 0.8, 1.0)
 
 
 def test_a_crawl_agrees_with_the_truth(web: SiteServer, truth: SiteTruth, capsys: pytest.CaptureFixture[str]) -> None:
     site = web.sites["docs.docs.example"]
-    told = surveyed(web, site, truth)
-    compared = compare(told.read, told.ranks, told.error, truth)
+    result = surveyed(web, site, truth)
+    compared = compare(result.read, result.ranks, result.error, truth)
     assert compared.holds, compared
     assert compared.coverage == pytest.approx(0.815, abs=0.001)  # the rest is on what is gone or no HTML
-    assert check(web, site, truth, lambda *_: told) == ["docs: asked for 90%, ended at 0.8000"]
+    assert check(web, site, truth, lambda *_: result) == ["docs: asked for 90%, ended at 0.8000"]
     assert capsys.readouterr().out.startswith("| docs | 9 |")
 
 
 def test_differences_are_said(web: SiteServer, truth: SiteTruth, capsys: pytest.CaptureFixture[str]) -> None:
     site = web.sites["docs.docs.example"]
-    told = surveyed(web, site, truth)
-    assert compare(told.read[1:], told.ranks, told.error, truth).missing == told.read[:1]
-    assert compare([*told.read, "x"], told.ranks, told.error, truth).strange == ("x",)
-    wrong = {**told.ranks, "x": 0.5}
-    assert compare(told.read, wrong, told.error, truth).distance == pytest.approx(0.5)
-    bad = Surveyed(told.read[1:], wrong, told.error, 0.1, 0.2)
+    result = surveyed(web, site, truth)
+    assert compare(result.read[1:], result.ranks, result.error, truth).missing == result.read[:1]
+    assert compare([*result.read, "x"], result.ranks, result.error, truth).strange == ("x",)
+    wrong = {**result.ranks, "x": 0.5}
+    assert compare(result.read, wrong, result.error, truth).distance == pytest.approx(0.5)
+    bad = Surveyed(result.read[1:], wrong, result.error, 0.1, 0.2)
     sentences = check(web, site, truth, lambda *_: bad)
     assert len(sentences) == 4
     assert "1 pages missing" in sentences[0]

@@ -309,9 +309,9 @@ def test_names_that_cannot_be_names_are_failures_to_resolve() -> None:
 
 def test_a_name_that_nobody_has_is_told_from_one_that_could_not_be_looked_up() -> None:
     async def work() -> None:
-        nobody = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         later = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        book = AddressBook(Recorder(a_example=nobody, b_example=later, c_example=[]))
+        book = AddressBook(Recorder(a_example=unknown, b_example=later, c_example=[]))
         assert (await book.find("a.example", 80)) == Found((), "no-host", "a.example does not resolve (no such host)")
         assert (await book.find("b.example", 80)).error == "dns"
         assert (await book.find("c.example", 80)).error == "no-host"

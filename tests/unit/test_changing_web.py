@@ -1,4 +1,4 @@
-"""A web that changes stays sound, keeps its shape, and changes as told."""
+"""A web that changes stays sound, keeps its shape, and changes at the given rates."""
 
 from __future__ import annotations
 

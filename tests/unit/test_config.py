@@ -23,7 +23,7 @@ from surveyor.errors import UsageError
 from surveyor.store.manifest import toml
 from surveyor.web import scope
 
-#: For each setting a value of each place, so that what won can be told from what lost.
+#: For each setting a value of each place, so that the winning place can be identified.
 VALUES: dict[str, list[Any]] = {
     "until": [f"pages={count}" for count in range(1, 6)],
     "strategy": ["breadth", "opic", "cho", "random", "tracking"],

@@ -27,10 +27,10 @@ def classes(kind: type[SurveyorError] = SurveyorError) -> Iterator[type[Surveyor
 
 
 def test_each_class_is_told_with_its_exit_code() -> None:
-    told = dict(re.findall(r"── (\w+) .* exit (\d)", errors.__doc__ or ""))
-    assert {one.__name__: str(one.exit_code) for one in classes()} == told
+    result = dict(re.findall(r"── (\w+) .* exit (\d)", errors.__doc__ or ""))
+    assert {one.__name__: str(one.exit_code) for one in classes()} == result
     table = (DOCS / "reference" / "commands.md").read_text("utf-8")
-    assert set(told.values()) <= set(re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
+    assert set(result.values()) <= set(re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
 
 
 def test_no_error_can_be_made_without_a_hint() -> None:

@@ -18,14 +18,14 @@ from surveyor.crawler.session import Run
 @given(st.lists(st.tuples(st.integers(0, 500), st.sampled_from([0.5, 1.0, 7.0])), max_size=8))
 def test_no_order_reads_what_waits_faster(hosts: list[tuple[int, float]]) -> None:
     waiting, delays = [pages for pages, _ in hosts], [delay for _, delay in hosts]
-    told = forecast(waiting, delays)
-    assert told.pages == sum(waiting)
-    assert told.seconds == max((pages * delay for pages, delay in hosts), default=0.0)
-    assert told.rate * told.seconds >= told.pages - 1e-9  # no host can be asked more often
+    result = forecast(waiting, delays)
+    assert result.pages == sum(waiting)
+    assert result.seconds == max((pages * delay for pages, delay in hosts), default=0.0)
+    assert result.rate * result.seconds >= result.pages - 1e-9  # no host can be asked more often
 
 
 @pytest.mark.parametrize(
-    ("told", "line"),
+    ("result", "line"),
     [
         (Forecast(0, 0, 0.0, 0.0), ""),
         (Forecast(9, 1, math.inf, 0.0), ""),
@@ -37,9 +37,9 @@ def test_no_order_reads_what_waits_faster(hosts: list[tuple[int, float]]) -> Non
         ),
     ],
 )
-def test_it_is_said_in_words(told: Forecast, line: str) -> None:
-    assert line in forecast_line(told)
-    assert bool(line) == bool(forecast_line(told))
+def test_it_is_said_in_words(result: Forecast, line: str) -> None:
+    assert line in forecast_line(result)
+    assert bool(line) == bool(forecast_line(result))
 
 
 def test_a_crawl_that_goes_on_knows_what_waits(tmp_path: Path) -> None:
@@ -55,6 +55,6 @@ def test_a_crawl_that_goes_on_knows_what_waits(tmp_path: Path) -> None:
     assert seen[0][1] == Forecast(1, 1, 1.0, 1.0, is_goal=True)
     seen.clear()
     crawled(tmp_path / "s", [home], client, watch, until="coverage=0.9999", scope="any", delay=2.0)
-    at, told = seen[0]
-    assert told == Forecast(43, 2, 1.0, 80.0)
-    assert client.time.now - at >= told.seconds
+    at, result = seen[0]
+    assert result == Forecast(43, 2, 1.0, 80.0)
+    assert client.time.now - at >= result.seconds

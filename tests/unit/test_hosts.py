@@ -1,4 +1,4 @@
-"""Politeness is a property: whatever hosts, addresses, delays and answers there are, nobody is asked too soon."""
+"""Politeness is a property: whatever hosts, addresses, delays and answers there are, no host is requested too soon."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class World:
             self.asked_to_wait.append((host, now, until))
 
     def run(self) -> None:
-        """Go on until all was asked for; a host that is forgotten leaves nothing to wait for, and fails."""
+        """Continue until all pages were requested; a host that is lost leaves nothing to wait for, and fails."""
         awake: set[int] = set()
         for _ in range(3_000):
             awake.update(self.hosts.wake())
@@ -108,8 +108,8 @@ def worlds(draw: st.DrawFn) -> World:
     count = draw(st.integers(1, 6))
     names = [f"{number}.example" for number in range(count)]
     own = [name for name in names if chance.random() < 0.2]
-    manners = PolitenessPolicy(delay=draw(st.sampled_from([0.0, 1.0, 2.5])), own=frozenset(own))
-    hosts = Hosts(policy=manners, clock=clock)
+    policy = PolitenessPolicy(delay=draw(st.sampled_from([0.0, 1.0, 2.5])), own=frozenset(own))
+    hosts = Hosts(policy=policy, clock=clock)
     pages = draw(
         st.lists(
             st.lists(st.sampled_from(["http", "http", "https"]), min_size=1, max_size=5), min_size=count, max_size=count
@@ -314,9 +314,9 @@ def site(number: int) -> str:
     return f"http://{number}.example"
 
 
-def reached(count: int, clock: Clock, **manners: Any) -> Hosts:
+def reached(count: int, clock: Clock, **policy: Any) -> Hosts:
     """Return hosts of so many domains that have answered, a while ago."""
-    hosts = Hosts(clock=clock, policy=PolitenessPolicy(**manners))
+    hosts = Hosts(clock=clock, policy=PolitenessPolicy(**policy))
     for number in range(count):
         hosts.reached(known(hosts, f"{number}.example"), site(number))
     clock.now += RECENT
@@ -330,7 +330,7 @@ def test_domains_that_answered_and_are_all_silent_mean_that_the_network_is_down(
     assert not hosts.unreached(stranger, "http://never.example")
     found = [hosts.unreached(number, site(number)) is not None for number in range(MIN_EVIDENCE)]
     assert found == [False] * (MIN_EVIDENCE - 1) + [True]
-    assert hosts.unreached(stranger, "http://never.example") == hosts.paused_until  # now it is nobody's fault
+    assert hosts.unreached(stranger, "http://never.example") == hosts.paused_until  # now no host is to blame
 
 
 def test_a_success_in_the_last_seconds_proves_that_the_network_is_there() -> None:

@@ -69,7 +69,7 @@ def canonical(url: str) -> bytes:
         ({"status": 200}, "fetched", "", False),
         ({"status": 206}, "fetched", "", False),
         ({"status": 304, "not_modified": True}, "fetched", "", False),
-        ({"status": 304}, "blocked", "http 304", False),  # nobody asked whether it was
+        ({"status": 304}, "blocked", "http 304", False),  # the request was not conditional
         ({"status": 200, "error": "too-large", "body": b"<p>"}, "fetched", "", False),
         ({"status": 200, "error": "decode", "body": b"<p>"}, "fetched", "", False),
         ({"status": 200, "error": "too-large"}, "blocked", "too-large", False),

@@ -87,7 +87,7 @@ def test_nothing_that_a_server_sends_raises(body: bytes, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "told"),
+    ("text", "path", "result"),
     [
         ("User-agent: *\nDisallow: /a", "/a/b", "2 Disallow: /a"),
         ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b", "3 Allow: /a/b"),
@@ -98,9 +98,9 @@ def test_nothing_that_a_server_sends_raises(body: bytes, path: str) -> None:
         ("User-agent: *\nDisallow:", "/b", ""),
     ],
 )
-def test_the_line_that_decides(text: str, path: str, told: str) -> None:
+def test_the_line_that_decides(text: str, path: str, result: str) -> None:
     rule = Robots.from_text(text.encode()).rule_for(SITE + path)
-    assert ("" if rule is None else f"{rule.line} {rule}") == told
+    assert ("" if rule is None else f"{rule.line} {rule}") == result
     assert Robots("absent").rule_for(SITE) is Robots("unreachable").rule_for(SITE) is None
 
 
@@ -164,7 +164,7 @@ def weigh(rules: list[tuple[bool, str]], line: str) -> tuple[int, bool, int]:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "told"),
+    ("text", "path", "result"),
     [
         ("Disallow: /a*\nAllow: /a", "/a", "Disallow: /a*"),  # a wildcard counts as an octet
         ("Disallow: /a****\nAllow: /abc", "/abcd", "Disallow: /a****"),
@@ -178,8 +178,8 @@ def weigh(rules: list[tuple[bool, str]], line: str) -> tuple[int, bool, int]:
         ("Disallow: /%7Ea\nAllow: /~a\nDisallow: /~a", "/~ab", "Allow: /~a"),
     ],
 )
-def test_which_rule_counts_most(text: str, path: str, told: str) -> None:
-    assert str(Robots.from_text(f"User-agent: *\n{text}".encode()).rule_for(SITE + path) or "") == told
+def test_which_rule_counts_most(text: str, path: str, result: str) -> None:
+    assert str(Robots.from_text(f"User-agent: *\n{text}".encode()).rule_for(SITE + path) or "") == result
 
 
 SPELT = ("Disallow:/a", "Disallow : /a", " \tDisallow\t:\t/a", "Disallow /a", "Disallow\t /a", "DISALLOW: /a#b")

@@ -1,4 +1,4 @@
-"""Files of no stated format: what they are is told by their first bytes, packed or not."""
+"""Files of no stated format: detected by their first bytes, packed or not."""
 
 from __future__ import annotations
 

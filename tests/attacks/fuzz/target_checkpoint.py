@@ -69,9 +69,9 @@ def run(data: bytes) -> None:
     for name, file in zip(arrays, files, strict=False):
         (folder / f"{name}.npy").write_bytes(file)
         sums[name] = checkpoint._sum(file)
-    told: dict[str, Any] = {"version": checkpoint.VERSION, "key": "k", "position": 7, "arrays": sums, "about": about}
-    told["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(told))  # beneath the signature
-    (folder / "header.json").write_text(json.dumps(told))
+    result: dict[str, Any] = {"version": checkpoint.VERSION, "key": "k", "position": 7, "arrays": sums, "about": about}
+    result["signature"] = signing.sign(checkpoint.PURPOSE, checkpoint._plain(result))  # beneath the signature
+    (folder / "header.json").write_text(json.dumps(result))
     found = checkpoint.load(folder.parent, position=7, key="k")
     if found is None:
         raise InputError("no checkpoint", hint="the journal is replayed")

@@ -1,4 +1,4 @@
-"""HTML pages in any charset: links, text, canonical, wishes of the page; slow inputs are findings."""
+"""HTML pages in any charset: links, text, canonical, directives of the page; slow inputs are findings."""
 
 from __future__ import annotations
 
