@@ -245,7 +245,7 @@ def test_a_folder_without_the_right_to_write(tmp_path: Path, setting: Setting, w
 
 
 def test_a_journal_that_is_damaged(tmp_path: Path, setting: Setting, whole: Path) -> None:
-    """Pages of the file are overwritten, one at a time, or its end is missing: the error is reported, and a copy can be resumed."""
+    """Pages are overwritten one at a time, or the end is missing: the error is reported, and a copy can be resumed."""
     path = tmp_path / "a.survey"
     setting.crawl(path, HALF)
     shutil.rmtree(path / "checkpoint")

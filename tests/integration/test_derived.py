@@ -303,7 +303,7 @@ def test_settings_stay_until_others_are_given(tmp_path: Path) -> None:
         assert folder.manifest.settings["until"] == "pages=5"
     mistakes: list[tuple[dict[str, Any], str]] = [
         ({"rng": rng + 1}, f"--rng {rng}"),
-        ({"strategy": "x"}, "no strategy"),
+        ({"strategy": "x"}, "unknown strategy"),
         ({"until": "pages=x"}, "pages"),
         ({"include": ("re:(",)}, "regular expression"),
     ]
