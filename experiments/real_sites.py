@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.site_truth import STATUSES, FINE, OTHER, SiteTruth, find_truth
+from experiments.site_truth import FINE, OTHER, STATUSES, SiteTruth, find_truth
 from experiments.sites import INDEX, Site, SiteServer, serving
 from surveyor.errors import UsageError
 from surveyor.stopping import Coverage, Pages
