@@ -51,7 +51,10 @@ BYTES, TOP = np.uint64(0x0101010101010101), np.uint64(56)
 
 
 class Adjacency(NamedTuple):
-    """Links in one direction, with unsigned indices, which avoid the check for negative ones."""
+    """Links in one direction.
+
+    Indices are unsigned, which avoids the check for negative ones.
+    """
 
     indptr: KeyArray
     indices: npt.NDArray[np.uint32]

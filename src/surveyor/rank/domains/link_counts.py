@@ -68,7 +68,8 @@ def two_link_paths(graph: Graph, *, threads: int | None = None) -> Reputation:
 
 def _sum_over_in_links(graph: Graph, weights: FloatArray, threads: int | None) -> FloatArray:
     """Sum a weight over the in-neighbours of each domain."""
-    from surveyor.kernels.supporter_counts import Adjacency, sum_in_neighbours
+    from surveyor.kernels.sketches import Adjacency
+    from surveyor.kernels.supporter_counts import sum_in_neighbours
 
     rows = graph.in_links
     links, sums = Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32)), np.empty(graph.pages)
@@ -129,7 +130,7 @@ class LevelSearch:
     """One direction of a graph and the visit marks of breadth-first searches over it; each thread uses its own set."""
 
     def __init__(self, rows: Rows) -> None:
-        from surveyor.kernels.supporter_counts import Adjacency
+        from surveyor.kernels.sketches import Adjacency
 
         self.links = Adjacency(rows.indptr.view(np.uint64), rows.indices.view(np.uint32))
         self._free: SimpleQueue[tuple[Ids, Ids]] = SimpleQueue()
