@@ -52,7 +52,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
         "all",
         "--extra",
         "2",
-        "--into",
+        "--out",
         "{out}/c.survey",
         "--contact",
         "me@example.org",

@@ -196,6 +196,7 @@ def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     from the graph. With a survey they are fetched politely into a new survey; repeating the command resumes it. There
     is no bound for the error of such an estimate; the standard error over the fetched pages is shown.
     """
+    from surveyor.cli.graph_source import is_survey
     from surveyor.estimate.community.community_options import CommunityOptions
 
     files = Files(given.pop("save"), given.pop("plot"), given.pop("report"))
@@ -205,33 +206,31 @@ def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     if explain is not None and output.mode == "csv":
         raise UsageError("--csv and --explain exclude each other", hint="use --json, or omit one of them")
     check(request, files)
-    estimated = _estimate(output, request)
+    live = is_survey(graph) and not chosen.replay
+    estimated = (_of_live_web if live else _of_replay if chosen.replay else _of_graph)(output, request)
     result = estimated.result
     if result is None:
         output.info(f"Stopped. {estimated.remark}.")
         output.next_steps({"resume": ["surveyor", *(click.get_current_context().obj or ())]})
         return estimated.code
     entry = None if explain is None else local_entry(result.pages, result.name, result.names, explain)
-    _show(output, request, estimated, top, entry)
-    _write(output, estimated, files)
+    _show(output, request, estimated.rule, result, top, entry)
+    _write(output, estimated, result, files)
     output.next_steps(_steps(request, result, estimated.survey, files))
     return estimated.code
 
 
-def _show(output: Output, request: Request, estimated: Estimated, top: int, entry: int | None) -> None:
+def _show(output: Output, request: Request, rule: str, result: CommunityRank, top: int, entry: int | None) -> None:
     """Print the local pages, the outside pages that affect them most, and the uncertainty."""
     from surveyor.report import communities as report
     from surveyor.report.survey_tables import of_one_site
 
-    result = estimated.result
-    if result is None:
-        return
     rows, movers = result.top(top), result.movers(count=MOVERS)
     if output.mode == "json":
         fields = report.fields(result, top, movers)
         if entry is not None:
             fields["explained"] = report.explained(result, entry, result.movers(int(result.pages[entry]), MOVERS))
-        output.object("community", {"source": request.source, "local": estimated.rule, **fields})
+        output.object("community", {"source": request.source, "local": rule, **fields})
         return
     if entry is not None:
         movers = result.movers(int(result.pages[entry]), MOVERS)
@@ -250,7 +249,7 @@ def _show(output: Output, request: Request, estimated: Estimated, top: int, entr
         output.table(report.truth_table(result))
         output.line()
     legend = [report.movers_line(of_one=entry is not None)] if movers else []
-    for line in [*report.lines(result, estimated.rule), *legend]:
+    for line in [*report.lines(result, rule), *legend]:
         for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
             output.line(part)
     for note in result.notes:
@@ -312,14 +311,6 @@ def _check_distinct(files: Mapping[str, str]) -> None:
     for name, path in files.items():
         if (other := taken.setdefault(Path(path).resolve(), name)) != name:
             raise UsageError(f"--{other} and --{name} name the same file, {path}", hint="choose different names")
-
-
-def _estimate(output: Output, request: Request) -> Estimated:
-    from surveyor.cli.graph_source import is_survey
-
-    if not is_survey(request.source):
-        return _of_graph(output, request)
-    return _of_replay(output, request) if request.options.replay else _of_live_web(output, request)
 
 
 def _of_graph(output: Output, request: Request) -> Estimated:
@@ -399,14 +390,11 @@ def _known_before(result: CommunityRank) -> int:
     return int((linking & ~np.isin(known.pages, result.pages)).sum())
 
 
-def _write(output: Output, estimated: Estimated, files: Files) -> None:
+def _write(output: Output, estimated: Estimated, result: CommunityRank, files: Files) -> None:
     """Write the files; each appears under its name when it is complete."""
     from surveyor.graph.formats.streams import atomic_write
     from surveyor.report.communities import write_community
 
-    result = estimated.result
-    if result is None:
-        return
     if files.save:
         write_community(result, files.save)
         output.info(f"local pages written to {files.save}")
