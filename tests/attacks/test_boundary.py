@@ -1,4 +1,4 @@
-"""The boundary: whatever an interpreter of server data raises, one page is blocked and the crawl continues to its end."""
+"""The parser boundary: whatever a parser raises, one page is blocked and the crawl continues."""
 
 from __future__ import annotations
 

@@ -160,7 +160,10 @@ def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.Ca
 def test_a_disk_that_takes_no_more_leaves_no_half_file(
     survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surveyor.survey.export._write_csv", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "full")
+
+    monkeypatch.setattr("surveyor.survey.export.write_csv_rows", full)
     with sv.open(survey) as opened, pytest.raises(sv.UsageError, match="cannot be written: full"):
         opened.export(tmp_path / "pages.csv")
     assert not list(tmp_path.iterdir())

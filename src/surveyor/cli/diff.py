@@ -62,7 +62,7 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
         output.line()
         output.table(change_table(found, number))
         best = next(one for changes in found.changes.values() for one in changes)
-        survey = names[0] if best.new_share is None else names[1]
-        explain, all_pages = ["surveyor", "explain", survey, best.url], ["surveyor", "diff", *names, "--csv"]
+        path = names[0] if best.new_share is None else names[1]
+        explain, all_pages = ["surveyor", "explain", path, best.url], ["surveyor", "diff", *names, "--csv"]
         output.next_steps({"explain the largest change": explain, "all differences": all_pages})
     return 0

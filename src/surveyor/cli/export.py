@@ -61,11 +61,11 @@ def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
     files of the survey.
     """
     from surveyor.report.numbers import size
-    from surveyor.survey.export import export
+    from surveyor.survey.export import ExportOptions, export
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened, output.timed() as seconds:
-        paths = export(opened, out, **settings)
+        paths = export(opened, out, ExportOptions(**settings))
     sizes = {str(path): path.stat().st_size for path in paths}
     files = [{"path": path, "bytes": bytes_} for path, bytes_ in sizes.items()]
     output.object("export", {"survey": survey, "files": files, "seconds": round(seconds[0], 3)})

@@ -42,45 +42,50 @@ GEXF_TYPES = {str: "string", int: "long", float: "double"}
 GRAPHML_TYPES = {str: "string", int: "long", float: "double"}
 
 
-def export(
-    survey: Survey,
-    to: Path | str,
-    *,
-    format: Format | None = None,  # noqa: A002  # as the option
-    table: str = "pages",
-    level: Level = "pages",
-    top: int | None = None,
-    replace: bool = False,
-    raw: bool = False,
-) -> list[Path]:
-    """Write a survey to a file or, as Parquet, a folder; return the files. See `surveyor export --help`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Options of an export; see `surveyor export --help`."""
+
+    format: Format | None = None  # default: by the suffix
+    table: str = "pages"
+    level: Level = "pages"  # nodes of a graph
+    top: int | None = None
+    replace: bool = False
+    raw: bool = False  # CSV without escapes
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in get_args(Format):
+            choices = ", ".join(get_args(Format))
+            raise UsageError(f"format must be one of {choices}, got {self.format!r}", hint="omit it to use the suffix")
+        if self.table not in TABLES:
+            raise UsageError(f"there is no table {self.table!r}", hint=f"known: {', '.join(TABLES)}")
+
+
+def export(survey: Survey, to: Path | str, options: ExportOptions) -> list[Path]:
+    """Write a survey to a file or, as Parquet, a folder; return the files."""
     path = Path(to)
-    kind = format or _by_name(path)
-    if kind not in get_args(Format):
-        raise UsageError(
-            f"format must be one of {', '.join(get_args(Format))}, got {kind!r}", hint="omit it to use the suffix"
-        )
-    if table not in TABLES:
-        raise UsageError(f"there is no table {table!r}", hint=f"known: {', '.join(TABLES)}")
-    if top is not None and (table != "pages" or kind == "warc"):
-        raise UsageError(
-            f"top is for pages and graphs, not for {table}", hint="omit it, or use `surveyor sql` with LIMIT"
-        )
+    kind = options.format or _by_name(path)
+    if options.top is not None and (options.table != "pages" or kind == "warc"):
+        problem = f"top is for pages and graphs, not for {'warc' if kind == 'warc' else options.table}"
+        raise UsageError(problem, hint="omit it, or use `surveyor sql` with LIMIT")
     if kind == "parquet" and path.suffix != ".parquet":
-        _check_free([path / f"{name}.parquet" for name in FOLDER], replace=replace)
+        _check_free([path / f"{name}.parquet" for name in FOLDER], replace=options.replace)
         return parquet_files(survey.tables, path)
-    _check_free([path], replace=replace)
+    _check_free([path], replace=options.replace)
     if kind in ("gexf", "graphml"):
-        drawing = top_subgraph(survey, level, DEFAULT_NODES if top is None else top)
-        _write(path, partial(write_gexf if kind == "gexf" else write_graphml, drawing))
+        subgraph = top_subgraph(survey, options.level, DEFAULT_NODES if options.top is None else options.top)
+        _write(path, partial(write_gexf if kind == "gexf" else write_graphml, subgraph))
     elif kind == "warc":
         _write(path, partial(_write_index, survey.tables))
     else:
-        names, batches = _table(survey.tables, table, top)
+        names, batches = _table(survey.tables, options.table, options.top)
         if kind == "parquet":
             tabular.write_parquet(path, names, batches)
+        elif kind == "csv":
+            rows = chain([list(names)], _rows(names, batches))
+            _write(path, partial(write_csv_rows, rows=rows, raw=options.raw))
         else:
-            _write(path, partial(_write_csv if kind == "csv" else _write_jsonl, names, batches, raw))
+            _write(path, partial(_write_jsonl, names, batches))
     return [path]
 
 
@@ -163,11 +168,7 @@ def _plain(values: Any, kind: str) -> list[Any]:
     return [None if item is None else item.hex() for item in plain] if kind == "binary" else plain
 
 
-def _write_csv(names: Columns, batches: Iterator[Batch], raw: bool, file: TextIO) -> None:  # noqa: FBT001
-    write_csv_rows(file, chain([list(names)], _rows(names, batches)), raw=raw)
-
-
-def _write_jsonl(names: Columns, batches: Iterator[Batch], _: bool, file: TextIO) -> None:  # noqa: FBT001
+def _write_jsonl(names: Columns, batches: Iterator[Batch], file: TextIO) -> None:
     for row in _rows(names, batches):
         file.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -341,9 +341,9 @@ class Survey:
 
         Settings are those of `surveyor export`: format, table, top, level, raw, replace.
         """
-        from surveyor.survey.export import export
+        from surveyor.survey.export import ExportOptions, export
 
-        return export(self, to, **settings)
+        return export(self, to, ExportOptions(**settings))
 
     def to_parquet(self, folder: Path | str | None = None) -> list[Path]:
         """Write pages, links, ranks, hosts and visits as Parquet files, by default in the survey; return the paths."""
