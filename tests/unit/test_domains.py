@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,21 @@ def test_every_score_is_that_of_its_function(folder: Path) -> None:
     every = sv.domains(graph, "all", options=sv.DomainOptions(p=0.5))
     assert list(every.scores) == [name for name in SCORES if name != "supp"]
     assert list(sv.domains(graph, "in, win,in").scores) == ["in", "win"]
+
+
+def test_popularity_is_the_pagerank_score_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    teleports: list[object] = []
+
+    def counted(graph: sv.Graph, *args: Any, **options: Any) -> sv.Ranking:
+        teleports.append(options.get("teleport"))
+        return sv.pagerank(graph, *args, **options)
+
+    monkeypatch.setattr("surveyor.rank.domains.scores.pagerank", counted)
+    monkeypatch.setattr("surveyor.rank.domains.trust.pagerank", counted)
+    result = sv.domains(sv.Graph.from_edges(STAR), "pagerank,in", trusted=["fan0.org"])
+    assert result.trust is not None
+    assert [teleport is None for teleport in teleports] == [True, False]
+    assert np.array_equal(result.trust.popularity.scores, result.scores["pagerank"].raw)
 
 
 def test_supporters_of_other_levels(folder: Path) -> None:
