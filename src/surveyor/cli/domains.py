@@ -179,8 +179,8 @@ class Options:
 def command(output: Output, *, graph: str, **values: Any) -> int:
     """List the most reputable domains of GRAPH: those with the most level-2 supporters.
 
-    A level-2 supporter reaches a domain in two links and not in one. Anyone can register domains that link to his own;
-    many supporters take links from domains that many link to. A graph of pages is condensed to domains first.
+    A level-2 supporter reaches a domain in two links and not in one. Domains that link to one's own are cheap to register,
+    but level-2 supporters need links from domains that have many in-links. A graph of pages is condensed to domains first.
     """
     from surveyor.report.domain_scores import write_domains
 
