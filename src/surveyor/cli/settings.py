@@ -50,9 +50,14 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
     if values and not all(value.partition(":")[0] in about for value in values):
         about = f"{about} {'Values' if name == 'strategy' else 'Examples'}: {', '.join(values)}."
     return click.option(
-        flag, name, type=kind_of_value, default=None, multiple=many, help=about + shown,
+        flag,
+        name,
+        type=kind_of_value,
+        default=None,
+        multiple=many,
+        help=about + shown,
         metavar={int: "N", float: "X"}.get(types.get(kind, str), "RULE" if kind is config.RULES else "TEXT"),
-    )  # fmt: skip
+    )
 
 
 def some_options(*names: str) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ are not requested, redirects are followed one by one, and nothing is saved.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.responses import Answer, Reader, interpreted, judge, next_hop, rules_in
+from surveyor.fetch.responses import Answer, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Visit
 from surveyor.store.manifest import Manifest
 from surveyor.web.boundary import Failure, failed, guarded
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
 
-ROBOTS_HOPS = 5  # redirects of robots.txt, as in a crawl
 LONG = 2.0  # waits longer than this many seconds are reported
 
 
@@ -162,11 +161,14 @@ class _PreviewFetch:
             at = clock()
             fetched = await self._fetcher.fetch(url)
             page = int(self._urls.ids([url])[0])
-            visit: Any = self._reader.visits([Answer(page, 0, fetched, at, judge(fetched))])[0]
-            trouble = judge(fetched).reason if fetched.error else ""
+            answer = Answer(page, 0, fetched, at, judge(fetched))
+            if answer.is_page:
+                answer.parsed = guarded(url, read_page, fetched.body, url, headers=joined(fetched.headers), text=False)
+            visit: Any = self._reader.visits([answer])[0]
+            trouble = answer.verdict.reason if fetched.error else ""
             self._hops.append(Hop(url, fetched.status, fetched.timings.total, trouble, fetched.target))
             if visit.kind != "redirected" or fetched.status not in REDIRECTS:
-                return self._read(url, fetched, visit)
+                return self._read(answer, visit)
             url = self._urls[visit.target]
         return self._result(url, "blocked", f"more than {MOST_REDIRECTS} redirects")
 
@@ -182,22 +184,28 @@ class _PreviewFetch:
             f"{there}/robots.txt", status, robots.state, not why, why, line, robots.crawl_delay, delay
         )
 
-    def _read(self, url: str, fetched: Fetched, visit: Visit) -> Preview:
+    def _read(self, answer: Answer, visit: Visit) -> Preview:
         """Return the properties of a page and its outcome in a crawl."""
-        headers = _joined(fetched)
-        kind, page = headers.get("content-type", ""), Page()
-        if 200 <= (fetched.status or 0) < 300 and not fetched.skipped:
-            parsed = guarded(url, read_page, fetched.body, url, headers=headers, text=False)
-            page = Page() if isinstance(parsed, Failure) else parsed  # the visit gives the reason
+        url, fetched = answer.fetched.url, answer.fetched
+        page = answer.parsed if isinstance(answer.parsed, Page) else Page()  # for a failure the visit gives the reason
         directives = [name for name in ("noindex", "nofollow", "noarchive") if getattr(page, name)]
         if page.unavailable_after is not None:
             directives.append(f"unavailable_after {page.unavailable_after:%Y-%m-%d}")
         reason = f"canonical page {self._urls[visit.target]}" if visit.kind == "redirected" else visit.reason
         return self._result(
-            url, visit.kind, reason, again=judge(fetched).again, content_type=kind, size=len(fetched.raw),
-            title=page.title, language=page.language, charset=page.charset if page.links or page.title else "",
-            canonical=page.canonical or "", directives=tuple(directives), links=self._links(url, page),
-        )  # fmt: skip
+            url,
+            visit.kind,
+            reason,
+            again=answer.verdict.again,
+            content_type=joined(fetched.headers).get("content-type", ""),
+            size=len(fetched.raw),
+            title=page.title,
+            language=page.language,
+            charset=page.charset if page.links or page.title else "",
+            canonical=page.canonical or "",
+            directives=tuple(directives),
+            links=self._links(url, page),
+        )
 
     def _links(self, url: str, page: Page) -> tuple[LinkPreview, ...]:
         found: dict[str, LinkPreview] = {}
@@ -236,15 +244,6 @@ def describe_scope(scope: Scope, seed: str) -> str:
     ]
     deep = [] if scope.depth is None else [f"at most {scope.depth} links deep"]
     return "; ".join([places[scope.kind], *limits, *deep])
-
-
-def _joined(fetched: Fetched) -> Mapping[str, str]:
-    """Return headers by name; repeated headers are joined by newlines."""
-    joined: dict[str, str] = {}
-    for name, value in fetched.headers:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        joined[key] = f"{joined[key]}\n{text}" if key in joined else text
-    return joined
 
 
 SHORT = 50_000  # bytes up to which a list is parsed in this process

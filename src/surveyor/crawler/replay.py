@@ -286,8 +286,9 @@ def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
     known = pages[pages < starts.size]
     degrees = np.zeros(pages.size, np.int64)
     degrees[: known.size] = ends[known] - starts[known]
-    where = np.arange(degrees.sum()) + np.repeat(np.append(starts[known], np.zeros(pages.size - known.size, np.int64))
-                                                 - np.cumsum(degrees) + degrees, degrees)  # fmt: skip
+    first = np.zeros(pages.size, np.int64)  # index of the first link of each page
+    first[: known.size] = starts[known]
+    where = np.arange(degrees.sum()) + np.repeat(first - np.cumsum(degrees) + degrees, degrees)
     sources, goals = np.repeat(np.arange(pages.size), degrees), number[stands_for[targets[where]]]
     links = np.sort((sources * np.int64(pages.size) + goals)[goals >= 0])
     indptr = np.searchsorted(links, np.arange(pages.size + 1) * np.int64(pages.size))

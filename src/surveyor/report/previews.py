@@ -39,9 +39,12 @@ def preview_facts(preview: Preview) -> dict[str, str]:
         facts["type"] = preview.content_type or "not stated"
         facts["size"] = size(preview.size)
     page = {
-        "title": preview.title, "language": preview.language, "charset": preview.charset,
-        "canonical": preview.canonical, "directives": ", ".join(preview.directives),
-    }  # fmt: skip
+        "title": preview.title,
+        "language": preview.language,
+        "charset": preview.charset,
+        "canonical": preview.canonical,
+        "directives": ", ".join(preview.directives),
+    }
     facts |= {name: text for name, text in page.items() if text}
     facts["scope"] = preview.scope
     if preview.fetched:

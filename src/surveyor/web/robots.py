@@ -36,9 +36,16 @@ from typing import Literal, NamedTuple
 TOKEN = "surveyor"  # noqa: S105  # our product token
 LARGEST = 500 * 1024  # bytes parsed of a robots.txt: the minimum that the RFC requires
 MISSPELT = {"dissallow", "dissalow", "disalow", "diasllow", "disallaw"}
-KINDS = {"user-agent": "agent", "useragent": "agent", "sitemap": "sitemap", "crawl-delay": "delay"} | {
-    "allow": "allow", "disallow": "disallow", "request-rate": "rate", **dict.fromkeys(MISSPELT, "disallow")
-}  # fmt: skip
+KINDS = {
+    "user-agent": "agent",
+    "useragent": "agent",
+    "sitemap": "sitemap",
+    "crawl-delay": "delay",
+    "allow": "allow",
+    "disallow": "disallow",
+    "request-rate": "rate",
+    **dict.fromkeys(MISSPELT, "disallow"),
+}
 # known lines and their values; a space may replace the colon
 LINE = re.compile(
     rf"^[^\S\n]*+({'|'.join(KINDS)})(?:[^\S\n]*+:|[^\S\n ]*+(?=[ #\n]|\Z))([^#\n]*)", re.MULTILINE | re.IGNORECASE
