@@ -179,8 +179,9 @@ class Options:
 def command(output: Output, *, graph: str, **values: Any) -> int:
     """List the most reputable domains of GRAPH: those with the most level-2 supporters.
 
-    A level-2 supporter reaches a domain in two links and not in one. Domains that link to one's own are cheap to register,
-    but level-2 supporters need links from domains that have many in-links. A graph of pages is condensed to domains first.
+    A level-2 supporter reaches a domain in two links and not in one. Domains that link to one's own are cheap to
+    register, but level-2 supporters need links from domains that have many in-links. A graph of pages is condensed to
+    domains first.
     """
     from surveyor.report.domain_scores import write_domains
 

@@ -9,8 +9,8 @@ QVS counts a domain once per path from it, and includes the domain itself and it
 level-2 supporters, often several times. It equals the cost of counting them, in which each path is visited once.
 
 Level-1 supporters are the in-links. Level 2 kept spam out best in the study that proposed the score: a spammer can
-register domains that link to a target, but hardly get links to them from many others. Level 3 reaches most of the web from
-anywhere and has little information.
+register domains that link to a target, but hardly get links to them from many others. Level 3 reaches most of the web
+from anywhere and has little information.
 
 Cost of supporters: every path of D links is visited once, whatever the number of supporters. Each thread walks back
 from separate domains with its own marks: 8 bytes per domain and thread. `tse.py` estimates the same at a fraction p of
