@@ -59,7 +59,7 @@ WRONG = {
     "events: at 1e300": "UPDATE events SET at = 1e300",
     "events: kind": "UPDATE events SET kind = x'00'",
     "events: detail": "UPDATE events SET detail = '[[]]'",
-    "events: why": """UPDATE events SET kind = 'wait', detail = '{"host": "a", "until": 1, "why": [1]}'""",
+    "events: why": """UPDATE events SET kind = 'backoff', detail = '{"host": "a", "until": 1, "why": [1]}'""",
     "meta: hash key": "UPDATE meta SET value = x'00' WHERE key = 'hash_key'",
     "meta: name": "UPDATE meta SET value = x'00' WHERE key = 'journal'",
     "meta: version": "UPDATE meta SET value = printf('%.5000c', '9') WHERE key = 'schema'",

@@ -64,7 +64,8 @@ def build(output: Output, *, source: str, dest: str, links: int | None, rng: int
         if source.startswith(SYNTHETIC):
             if any(given[name] for name in FOR_FILES):
                 raise UsageError("--nodes, --input-format and --strict apply to files of links", hint="omit them")
-            graph = _synthetic(source, dest, links, RNG if rng is None else rng, given["replace"], progress)
+            seed = RNG if rng is None else rng
+            graph = _synthetic(source, dest, links=links, rng=seed, replace=given["replace"], progress=progress)
         elif layout.is_survey(source):
             graph = _from_survey(source, dest, replace=given["replace"])
         elif links is not None or rng is not None:
@@ -77,7 +78,9 @@ def build(output: Output, *, source: str, dest: str, links: int | None, rng: int
     _report_built(output, graph, dest, seconds[0])
 
 
-def _synthetic(source: str, dest: str, links: int | None, rng: int, replace: bool, progress: ProgressCallback) -> Graph:  # noqa: FBT001
+def _synthetic(
+    source: str, dest: str, *, links: int | None, rng: int, replace: bool, progress: ProgressCallback
+) -> Graph:
     """Write a synthetic web to a graph folder: as a stream, or through memory where a graph must be replaced."""
     from surveyor.graph.folder import check_free
     from surveyor.graph.synthetic.generate import synthetic_web
