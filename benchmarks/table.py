@@ -70,7 +70,7 @@ def proof_lines(result: Result) -> list[str]:
             continue
         holds = "holds" if facts["error"] <= facts["bound"] else "IS FALSE"
         lines.append(
-            f"asked for a proven {key}: {facts['seconds']:.3f} s, {facts['sweeps']} sweeps ({facts['solver']}), "
+            f"requested proven error {key}: {facts['seconds']:.3f} s, {facts['sweeps']} sweeps ({facts['solver']}), "
             f"bound {facts['bound']:.1e}, true error {facts['error']:.1e}: the bound {holds}"
         )
     return lines

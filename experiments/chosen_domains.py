@@ -122,7 +122,7 @@ def say(text: str) -> None:
 
 
 def _subject(web: SyntheticWeb, topic: int, most: int, rng: np.random.Generator) -> IdArray:
-    """Take sites of a topic by chance, as a directory would list some of them, until there are so many pages."""
+    """Select random sites of a topic, as a directory would list some of them, up to a number of pages."""
     sizes, parts = np.diff(web.first_page), list[IdArray]()
     sites = np.flatnonzero(web.site_topic == topic)
     left = max(most, int(sizes[sites].min()))

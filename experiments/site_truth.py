@@ -83,9 +83,9 @@ class _Tags(HTMLParser):
             return
         if tag == "template":
             self._templates += 1
-        told = {name: value or "" for name, value in reversed(attrs)}  # of repeated ones the first counts
+        attributes = {name: value or "" for name, value in reversed(attrs)}  # of repeated ones the first counts
         if not self._templates:
-            self._take(tag, told)
+            self._take(tag, attributes)
         self._text = tag if tag in TEXT else ""
 
     def handle_endtag(self, tag: str) -> None:
@@ -94,24 +94,24 @@ class _Tags(HTMLParser):
         elif tag == "template" and self._templates and not self._text:
             self._templates -= 1
 
-    def _take(self, tag: str, told: dict[str, str]) -> None:
-        rels = set(told.get("rel", "").lower().split())
-        if tag in ("a", "area") and "href" in told:
-            self.found.append((told["href"], not rels & NO_FOLLOW - {"none"}))
-        elif tag in ("frame", "iframe") and "src" in told:
-            self.found.append((told["src"], True))
-        elif tag == "link" and "href" in told:
+    def _take(self, tag: str, attributes: dict[str, str]) -> None:
+        rels = set(attributes.get("rel", "").lower().split())
+        if tag in ("a", "area") and "href" in attributes:
+            self.found.append((attributes["href"], not rels & NO_FOLLOW - {"none"}))
+        elif tag in ("frame", "iframe") and "src" in attributes:
+            self.found.append((attributes["src"], True))
+        elif tag == "link" and "href" in attributes:
             if rels & {"next", "prev"}:
-                self.found.append((told["href"], True))
+                self.found.append((attributes["href"], True))
             if "canonical" in rels and self.canonical is None:
-                self.canonical = told["href"]
-        elif tag == "base" and "href" in told and self.base is None:
-            self.base = told["href"]
+                self.canonical = attributes["href"]
+        elif tag == "base" and "href" in attributes and self.base is None:
+            self.base = attributes["href"]
         elif tag == "meta":
-            content = told.get("content", "")
-            if told.get("name", "").strip().lower() in ("robots", "surveyor"):
+            content = attributes.get("content", "")
+            if attributes.get("name", "").strip().lower() in ("robots", "surveyor"):
                 self.nofollow |= not NO_FOLLOW.isdisjoint(re.split(r"[\s,]+", content.lower()))
-            if told.get("http-equiv", "").strip().lower() == "refresh" and (match := REFRESH.match(content)):
+            if attributes.get("http-equiv", "").strip().lower() == "refresh" and (match := REFRESH.match(content)):
                 self.found.append((match[1], True))
 
 
@@ -126,9 +126,9 @@ def read_file(found: Found) -> Said:
 
 
 def _text(body: bytes) -> str:
-    told = CHARSET.search(body[:2_048])
+    match = CHARSET.search(body[:2_048])
     try:
-        return body.decode(told[1].decode() if told else "utf-8")
+        return body.decode(match[1].decode() if match else "utf-8")
     except (LookupError, UnicodeDecodeError):
         return body.decode("cp1252", "replace")
 
@@ -161,7 +161,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class SiteTruth:
-    """The graph of a site, and what became of each URL."""
+    """The graph of a site, and the status of each URL."""
 
     graph: Graph  # a multigraph, ids as in `urls`
     urls: tuple[str, ...]
@@ -305,6 +305,6 @@ class _Walk:
             page, steps = self.goals[page], steps + 1
             if steps > len(self.goals):
                 raise UsageError(
-                    f"{self.urls[start]} stands for itself, by a circle of canonical links", hint="mend the site"
+                    f"{self.urls[start]} is its own alias, by a loop of canonical links", hint="fix the site"
                 )
         return page

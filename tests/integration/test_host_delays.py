@@ -124,10 +124,8 @@ def test_a_host_that_asks_to_be_left_alone_for_long_is_left_out_and_wakes_to_be_
     hosts.back_off(number, clock.now + 601, "Retry-After")
     assert hosts.wake() == [number]
     assert step(hosts, number) == "page"
-    assert why(hosts, number) == "a.example asks to be left alone for long (Retry-After)"
-    assert hosts.messages == [
-        "a.example asks to be left alone for 10 min, longer than max_wait (10 min): it is left out"
-    ]
+    assert why(hosts, number) == "a.example requests a pause beyond max_wait (Retry-After)"
+    assert hosts.messages == ["a.example requests a pause of 10 min, longer than max_wait (10 min): it is skipped"]
 
 
 def test_a_host_that_only_fails_gets_rest_and_is_left_out_in_the_end() -> None:

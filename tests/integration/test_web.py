@@ -274,7 +274,7 @@ def test_robots_files(web: EmbeddedWeb, client: Client, style: str, status: int)
     if style in ("rules", "agents", "moved"):
         seen = web.truth([home])
         assert [seen.status(f"{home}private/{name}.html") for name in ("1", "open")] == ["blocked", "fetched"]
-        assert client.get(f"{home}private/1.html")[0] == 200  # nothing but manners keeps a robot out
+        assert client.get(f"{home}private/1.html")[0] == 200  # robots.txt is not enforced by the server
 
 
 def test_wrong_types_huge_and_garbled_pages(web: EmbeddedWeb, client: Client, truth: Truth) -> None:

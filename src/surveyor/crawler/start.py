@@ -148,7 +148,7 @@ def _resume(
             folder.notices.append(notice(path, ignored))
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
-                f"{path} was begun with --rng {before.rng}",
+                f"{path} was created with --rng {before.rng}",
                 hint="leave --rng out, or begin another with --fresh",
             )
         now = replace(

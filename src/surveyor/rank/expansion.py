@@ -116,7 +116,7 @@ class Expansion:
         return pages[np.lexsort((ties, -values))[:count]]
 
     def _tie_seed(self, found: CrawledGraph) -> np.uint64:
-        """Return the seed for ties; random selection draws anew in each round, or skipped pages would stay skipped."""
+        """Return the seed for ties; random selection draws again in each round, or skipped pages would stay skipped."""
         again = found.pages.size if self.select == "random" else 0
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 

@@ -213,8 +213,8 @@ class Hosts:
         self._set_backoff(number, until, why)
         if (seconds := until - self.clock()) > self.policy.max_wait:
             name, most = self._all[number].name, format_seconds(self.policy.max_wait)
-            problem = f"{name} asks to be left alone for {format_seconds(seconds)}, longer than max_wait ({most})"
-            self._exclude(number, f"{name} asks to be left alone for long ({why})", f"{problem}: it is left out")
+            problem = f"{name} requests a pause of {format_seconds(seconds)}, longer than max_wait ({most})"
+            self._exclude(number, f"{name} requests a pause beyond max_wait ({why})", f"{problem}: it is skipped")
 
     def backoff(self, number: int) -> tuple[float, int, str] | None:
         """Return the end of a host's backoff, the tries of robots.txt, and the reason; None if there is no backoff."""
