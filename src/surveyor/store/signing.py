@@ -1,9 +1,9 @@
 """The secret key of this user, which signs surveys and checkpoints.
 
-A survey from elsewhere is untrusted data. File ownership proves nothing, as an unpacked archive belongs to whoever
-unpacks it; a signature made with a key that never leaves this account does. The key is a file of 32 random bytes next
-to the user's config.toml, readable by the user only and created on first use. Without a writable home folder there is no
-key: nothing is signed, and no signature is valid.
+A survey from elsewhere is untrusted data. File ownership proves nothing, as an unpacked archive belongs to the user who
+unpacks it; a signature with a key that never leaves this account does. The key is a file of 32 random bytes next to the
+user's config.toml, readable by the user only and created on first use. Without a writable home folder there is no key:
+nothing is signed, and no signature is valid.
 """
 
 from __future__ import annotations
