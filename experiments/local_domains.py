@@ -87,9 +87,12 @@ def synthetic(seeds: tuple[int, ...]) -> Iterator[Web]:
 def real(data: Path) -> Iterator[Web]:
     """Yield the real graphs that are there."""
     readers: dict[str, Callable[[Path], Web]] = {
-        "polblogs": _polblogs, "wikispeedia.tar.xz": _wikispeedia, "hollins": _hollins, "cnr-2000": _cnr,
+        "polblogs": _polblogs,
+        "wikispeedia.tar.xz": _wikispeedia,
+        "hollins": _hollins,
+        "cnr-2000": _cnr,
         "debian-docs": _debian,
-    }  # fmt: skip
+    }
     for name, read in readers.items():
         if (data / name).exists():
             yield read(data / name)

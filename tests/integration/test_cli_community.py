@@ -166,9 +166,7 @@ def test_one_page_is_explained(capsys: pytest.CaptureFixture[str], path: str) ->
 
 def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     plot, report = tmp_path / "plot.svg", tmp_path / "report.html"
-    said = Said(
-        capsys, "community", path, "--local", RULE, "--truth", "--plot", str(plot), "--report", str(report)
-    )  # fmt: skip
+    said = Said(capsys, "community", path, "--local", RULE, "--truth", "--plot", str(plot), "--report", str(report))
     assert said.code == 0
     drawn = plot.read_text("utf-8")
     assert drawn.count("<svg") == 3  # a frame, and two figures

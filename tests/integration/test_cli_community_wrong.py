@@ -75,9 +75,13 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_invalid_arguments_are_rejected_before_the_work(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch, more: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
     problem: str,
-) -> None:  # fmt: skip
+) -> None:
     no_work(monkeypatch)
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
     said = Said(capsys, "community", path, *more)

@@ -85,8 +85,9 @@ def test_graphs_that_cannot_be_condensed(capsys: pytest.CaptureFixture[str], tmp
     (tmp_path / "links.txt").write_text("0 1\n1 2\n")
     said = Said(capsys, "graph", "condense", str(tmp_path / "links.txt"), str(tmp_path / "d"))
     assert (said.code, said.err.splitlines()[0]) == (
-        2, f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are unknown",
-    )  # fmt: skip
+        2,
+        f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are unknown",
+    )
     said = Said(capsys, "graph", "condense", pages, pages)
     assert (said.code, said.err.splitlines()[0]) == (2, f"{pages} exists already")
     said = Said(capsys, "graph", "condense", str(tmp_path / "nowhere"), str(tmp_path / "d"))

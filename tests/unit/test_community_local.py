@@ -170,10 +170,9 @@ def test_prefixes_match_a_plain_implementation(urls: list[str], prefix: str) -> 
     rests = [url.partition("://")[2] or url for url in urls]
     text = prefix.rstrip("*")
     expected = [
-        rest.startswith(text)
-        and (text != prefix or text.endswith("/") or rest == text or rest[len(text)] in "/?#")
+        rest.startswith(text) and (text != prefix or text.endswith("/") or rest == text or rest[len(text)] in "/?#")
         for rest in rests
-    ]  # fmt: skip
+    ]
     pages = [page for page, inside in enumerate(expected) if inside]
     if pages:
         assert chosen(f"prefix:{prefix}", Names.of(urls)) == pages
@@ -184,6 +183,12 @@ def test_prefixes_match_a_plain_implementation(urls: list[str], prefix: str) -> 
 def test_inferred_rules() -> None:
     words = ["all", "a.example", "A.example/", "a.example/x", "[::1]:80", "localhost", "1,3-4", "host: a.example"]
     assert [str(LocalRule.parse(word)) for word in words] == [
-        "all", "host:a.example", "host:a.example", "prefix:a.example/x", "host:[::1]:80", "host:localhost", "ids:1,3-4",
+        "all",
         "host:a.example",
-    ]  # fmt: skip
+        "host:a.example",
+        "prefix:a.example/x",
+        "host:[::1]:80",
+        "host:localhost",
+        "ids:1,3-4",
+        "host:a.example",
+    ]

@@ -20,10 +20,31 @@ from surveyor.web.suffixes import Suffixes, spelt
 
 SUFFIXES = Suffixes()
 HOSTS = [
-    "a.org", "www.a.org", "x.y.a.org", "a-b.org", "WWW.A.org", "a.org:8080", "b.co.uk", "www.b.co.uk", "co.uk", "org",
-    "joe.github.io", "ann.github.io", "bücher.de", "xn--bcher-kva.de", "www.Bücher.de.", "192.0.2.1", "[::1]",
-    "[::1]:81", "localhost", "db.intern", "a..b", "my_host.com", "x" * 270 + ".com", "me@a.org",
-]  # fmt: skip
+    "a.org",
+    "www.a.org",
+    "x.y.a.org",
+    "a-b.org",
+    "WWW.A.org",
+    "a.org:8080",
+    "b.co.uk",
+    "www.b.co.uk",
+    "co.uk",
+    "org",
+    "joe.github.io",
+    "ann.github.io",
+    "bücher.de",
+    "xn--bcher-kva.de",
+    "www.Bücher.de.",
+    "192.0.2.1",
+    "[::1]",
+    "[::1]:81",
+    "localhost",
+    "db.intern",
+    "a..b",
+    "my_host.com",
+    "x" * 270 + ".com",
+    "me@a.org",
+]
 STRANGE = [
     "",
     "no host at all",
@@ -37,11 +58,13 @@ STRANGE = [
 NAMES = st.one_of(
     st.builds(
         lambda scheme, host, path: f"{scheme}://{host}{path}",
-        st.sampled_from(["http", "https"]), st.sampled_from(HOSTS), st.sampled_from(["", "/", "/x", "/x/y?z", "?q=/a"]),
+        st.sampled_from(["http", "https"]),
+        st.sampled_from(HOSTS),
+        st.sampled_from(["", "/", "/x", "/x/y?z", "?q=/a"]),
     ),
     st.sampled_from([host for host in HOSTS if "@" not in host]),
     st.sampled_from(STRANGE),
-)  # fmt: skip
+)
 
 
 def place_of(name: str, to: str) -> str:

@@ -77,10 +77,15 @@ def test_the_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "header",
     [
-        "source target", "target source", "To From", "weight source target", "target weight source",
-        "dst_id dst_name src_name src_id", "FromNodeId ToNodeId weight",
+        "source target",
+        "target source",
+        "To From",
+        "weight source target",
+        "target weight source",
+        "dst_id dst_name src_name src_id",
+        "FromNodeId ToNodeId weight",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("ends", [("0", "1", "2"), ("a", "b", "c")])
 def test_the_header_selects_the_columns(
     tmp_path: Path, separator: str, header: str, ends: tuple[str, str, str]
@@ -180,10 +185,14 @@ def test_snap_tells_what_becomes_of_pages_without_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '"a","b\nc,d"\ne,f\n', 'a,b,"text\nc,d"\ne,f\n', '1,2\n"3\n4,5\n6",7\n', '1,2\n3,4,"x\n5,6\n"\n',
-        'a,"say ""hi"""\na,"b ""c""\nd",e\n', 'w,source,target\n"1\n",3,4\n',
+        '"a","b\nc,d"\ne,f\n',
+        'a,b,"text\nc,d"\ne,f\n',
+        '1,2\n"3\n4,5\n6",7\n',
+        '1,2\n3,4,"x\n5,6\n"\n',
+        'a,"say ""hi"""\na,"b ""c""\nd",e\n',
+        'w,source,target\n"1\n",3,4\n',
     ],
-)  # fmt: skip
+)
 def test_a_quote_over_the_end_of_a_line_is_rejected(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"g\.csv:[12]: a quote is not closed"):
         read_graph(write_text(tmp_path / "g.csv", text))
@@ -294,11 +303,12 @@ def test_repeated_names_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        b"", b"%%MatrixMarket matrix coordinate pattern general\n",
+        b"",
+        b"%%MatrixMarket matrix coordinate pattern general\n",
         b"%%MatrixMarket matrix coordinate pattern general\n5 5 4\n",
         b"%%MatrixMarket matrix array real general\n9 9\n",
     ],
-)  # fmt: skip
+)
 @quick
 @given(body=st.binary(min_size=30, max_size=300))
 def test_random_bytes_are_no_matrix(tmp_path: Path, start: bytes, body: bytes) -> None:
@@ -351,10 +361,15 @@ def test_prose_and_code_are_not_links(text: str, name: str, tmp_path: Path) -> N
 
 
 LISTS = [
-    "a b\nb c\nc a\n", "# a comment\na b 0.5\nb c 1e-3\n", "a b 3 2026-01-02T10:00:00Z\nb c 4 2026-01-03\n",
-    "a b {'weight': 3}\nb c {}\n", "http://a.org/?x=(1) http://b.org/;\nhttp://b.org/ http://a.org/?q=a,b\n",
-    "a.org. b.org.\nb.org. c.org.\n", "source target kind\na b friend of\nb c colleague\n", "1 2 x y\n2 3 z w\n",
-]  # fmt: skip
+    "a b\nb c\nc a\n",
+    "# a comment\na b 0.5\nb c 1e-3\n",
+    "a b 3 2026-01-02T10:00:00Z\nb c 4 2026-01-03\n",
+    "a b {'weight': 3}\nb c {}\n",
+    "http://a.org/?x=(1) http://b.org/;\nhttp://b.org/ http://a.org/?q=a,b\n",
+    "a.org. b.org.\nb.org. c.org.\n",
+    "source target kind\na b friend of\nb c colleague\n",
+    "1 2 x y\n2 3 z w\n",
+]
 
 
 @pytest.mark.parametrize("text", LISTS)
