@@ -49,7 +49,7 @@ def walks(links: int, rounds: int, threads: int) -> Iterator[Row]:
     """Yield the measurements of our methods, of longer walks, and of each peer."""
     with tempfile.TemporaryDirectory(prefix="surveyor-bench-") as work:
         folder = Path(work) / "web"
-        _prepare(links, folder)
+        prepare(links, folder)
         for name in TOOLS:
             say(f"walks: {name}")
             done = _turn(name, folder, rounds, threads)
@@ -93,7 +93,7 @@ def walks_verdicts(rows: list[Row]) -> list[Verdict]:
     return verdicts
 
 
-def _prepare(links: int, folder: Path) -> None:
+def prepare(links: int, folder: Path) -> None:
     """Write the web, the topic and the start pages."""
     from surveyor import synthetic_web
 
