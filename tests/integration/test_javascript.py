@@ -81,9 +81,9 @@ def test_a_seed_that_needs_javascript_is_no_goal_reached(path: Path, capsys: pyt
         assert survey.sql("SELECT kind, reason FROM pages").rows == [("fetched", "needs JavaScript")]
     for command in (["status"], ["top"], ["rank"], ["explain"]):
         assert run([*command, str(path), *(["http://a.org/"] if command == ["explain"] else [])]) == 0
-        assert "1 page with 100 % of the captured importance needed JavaScript" in capsys.readouterr().out, command
+        assert "1 page with 100 % of the captured importance need JavaScript" in capsys.readouterr().out, command
     assert run(["report", str(path), "--out", str(path.with_suffix(".html"))]) == 0
-    assert "needed JavaScript and came without content" in path.with_suffix(".html").read_text("utf-8")
+    assert "need JavaScript and are empty without it" in path.with_suffix(".html").read_text("utf-8")
     capsys.readouterr()
     assert run(["top", str(path), "--javascript", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["javascript"][0]["url"] == "http://a.org/"
