@@ -75,7 +75,7 @@ def test_ranks_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str])
     assert Said(capsys, "top", "b.survey", "--blocked").code == 0
     assert Said(capsys, "graph", "info", "b.survey").code == 2
     wrong = Said(capsys, "rank", "b.survey/nothing", "--crawled-only")
-    assert (wrong.code, "survey" in wrong.err) == (2, True)
+    assert (wrong.code, "is not a survey" in wrong.err) == (2, True)
 
 
 def test_a_goal_that_cannot_be_reached_is_said_and_ends_with_3(
