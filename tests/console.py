@@ -35,7 +35,7 @@ sys.exit(run(sys.argv[2:]))
 NO_KERNELS = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": "unused", "PYTHONWARNINGS": "ignore"}
 
 
-class Said:
+class CommandResult:
     """Exit code and output of one command."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *args: str) -> None:

@@ -453,7 +453,7 @@ def main() -> None:
             bad = [f"{row['command']}: {row['violations']}" for row in rows if row["violations"]]
             sys.stdout.write(f"{name:40} {codes_text}\n")
             sys.stdout.write("".join(f"    VIOLATION {line}\n" for line in bad))
-            first = next((row["said"] for row in rows if row["code"] in (2, 4)), "")
+            first = next((row["message"] for row in rows if row["code"] in (2, 4)), "")
             sys.stdout.write(f"    {first}\n" if first else "")
             sys.stdout.flush()
 

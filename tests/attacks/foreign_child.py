@@ -105,11 +105,13 @@ def main() -> None:
         bad = list(dict.fromkeys(recorder.seen))
         bad += ["a file outside changed"] if snapshot(folder / "outside") != before else []
         bad += ["the module was run"] if (folder / "imported").exists() or "evil_strategy" in sys.modules else []
-        said = err.getvalue().strip().splitlines()
-        bad += [f"exit {code}: {said[-2:]}"] if code not in DOCUMENTED else []
+        result = err.getvalue().strip().splitlines()
+        bad += [f"exit {code}: {result[-2:]}"] if code not in DOCUMENTED else []
         bad += ["a traceback"] if "Traceback" in err.getvalue() else []
         bad += [f"control characters in {out.getvalue()[:80]!r}"] if "\x1b]" in out.getvalue() + err.getvalue() else []
-        rows.append({"command": command, "code": code, "said": said[-2] if len(said) > 1 else "", "violations": bad})
+        rows.append(
+            {"command": command, "code": code, "message": result[-2] if len(result) > 1 else "", "violations": bad}
+        )
     sys.stdout.write("\n" + json.dumps(rows) + "\n")
 
 

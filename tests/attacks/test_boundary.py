@@ -169,7 +169,7 @@ def test_rules_that_cannot_be_interpreted_permit_nothing(
 )
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_a_list_that_cannot_be_interpreted_is_left_out(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    said: list[str] = []
+    result: list[str] = []
     with served({
         "/robots.txt": b"Sitemap: /bad\nSitemap: /good\n",
         "/bad": b"http://127.0.0.1/a\n",
@@ -177,9 +177,9 @@ def test_a_list_that_cannot_be_interpreted_is_left_out(monkeypatch: pytest.Monke
     }) as site:  # fmt: skip
         monkeypatch.setattr(preview, "read_listing", raising(error, read_listing))
         chosen = Settings(contact="me@example.org", allow=("127.0.0.1",), delay=0.0)
-        found = asyncio.run(seeds.gather_seeds([], chosen, sitemaps_of=[f"{site}/"], say=said.append))
+        found = asyncio.run(seeds.gather_seeds([], chosen, sitemaps_of=[f"{site}/"], say=result.append))
     assert list(found.urls) == ["http://127.0.0.1/b"]
-    assert any(f"could not be parsed: {error!r}"[:100] in line for line in said)
+    assert any(f"could not be parsed: {error!r}"[:100] in line for line in result)
 
 
 def test_an_error_in_the_worker_is_a_failure_with_its_traceback(tmp_path: Path) -> None:

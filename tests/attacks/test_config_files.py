@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attack import attack
 
-from console import Said
+from console import CommandResult
 from surveyor.config import LONGEST, load
 from surveyor.errors import UsageError
 
@@ -55,9 +55,9 @@ def test_files_of_settings_are_small_plain_files(
     assert "\n" not in caught.value.problem
     monkeypatch.chdir(tmp_path)
     for command in (["config", "show"], ["crawl", "https://a.example/"]):
-        said = Said(capsys, *command)
-        assert said.code == 2
-        assert f"{name} cannot be read: " in said.err
+        result = CommandResult(capsys, *command)
+        assert result.code == 2
+        assert f"{name} cannot be read: " in result.err
 
 
 def test_a_large_file_that_does_not_count_is_not_read_whole(
@@ -66,7 +66,7 @@ def test_a_large_file_that_does_not_count_is_not_read_whole(
     (tmp_path / "surveyor.toml").write_text("delay = 2\n")
     sparse(tmp_path / "pyproject.toml")
     monkeypatch.chdir(tmp_path)
-    assert Said(capsys, "config", "show").code == 0
+    assert CommandResult(capsys, "config", "show").code == 0
 
 
 def test_the_largest_file_of_settings_is_read(tmp_path: Path) -> None:

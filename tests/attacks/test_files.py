@@ -20,7 +20,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from surveyor.errors import GraphError, InputError, SurveyorError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, read_ranks, write_graph
@@ -362,10 +362,10 @@ def test_commands_name_the_type_and_the_command_to_use(
     for kind, hint in hints.items():
         path = tmp_path / "thing"
         path.write_bytes(TYPES[kind])
-        said = Said(capsys, *command, str(path))
-        assert said.code == 2
-        assert f"{path} is a" in said.err
-        assert hint in said.err
+        done = CommandResult(capsys, *command, str(path))
+        assert done.code == 2
+        assert f"{path} is a" in done.err
+        assert hint in done.err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from attack import attack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console import Said
+from console import CommandResult
 from setting_sources import Places
 from surveyor import config
 from surveyor.config import NARROW, Settings, trust_file
@@ -157,7 +157,7 @@ def test_a_contact_from_elsewhere_is_none(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_whoever_vouches_for_a_survey_gets_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = edited(begun(tmp_path / "a.survey"), delay=0.0, allow=["10.0.0.1"])
-    assert Said(capsys, "config", "trust", str(path)).code == 0
+    assert CommandResult(capsys, "config", "trust", str(path)).code == 0
     now, notices = resumed(path)
     assert (now.delay, now.allow, notices) == (0.0, ("10.0.0.1",), [])
 

@@ -10,7 +10,7 @@ import pytest
 from attack import attack
 from foreign import ask
 
-from console import Said
+from console import CommandResult
 from surveyor.errors import SurveyError
 from surveyor.outcome import Event, Outcome, RobotsFile, Visit
 from surveyor.store.directory import SurveyFolder
@@ -98,7 +98,7 @@ def read_all(survey: Path) -> list[SurveyError]:
 def test_an_honest_journal_is_read(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_all(survey) == []
     for command in ("status", "report"):  # with the defaults of settings that its manifest leaves out
-        assert Said(capsys, command, str(survey)).code == 0
+        assert CommandResult(capsys, command, str(survey)).code == 0
 
 
 @attack(
@@ -114,8 +114,8 @@ def test_values_of_another_type_are_damage(survey: Path, case: str, capsys: pyte
     for error in errors:
         assert (error.exit_code, str(survey) in error.problem, "\n" in error.problem) == (4, True, False)
     for command in (["status"], ["report"], ["doctor"], ["sql", "SELECT count(*) FROM events, visits"]):
-        said = Said(capsys, command[0], str(survey), *command[1:])
-        assert said.code in (0, 4), (command, said.err)
+        result = CommandResult(capsys, command[0], str(survey), *command[1:])
+        assert result.code in (0, 4), (command, result.err)
 
 
 def crafted(survey: Path, statement: str) -> None:

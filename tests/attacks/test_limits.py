@@ -186,11 +186,11 @@ def test_a_seed_that_fails_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_what_holds_a_crawl_up_is_said(tmp_path: Path) -> None:
-    said: set[str] = set()
+    result: set[str] = set()
 
     def watch(run: Any, _: Any) -> None:
         if run.waiting is not None and (sentence := run.waiting.sentence()):
-            said.add(sentence)
+            result.add(sentence)
 
     client = failing()
     time_wait = client.time.wait
@@ -203,7 +203,7 @@ def test_what_holds_a_crawl_up_is_said(tmp_path: Path) -> None:
 
     client.time.wait = wait  # type: ignore[method-assign]
     crawled(tmp_path / "s", [HOME], client, lambda run, _: runs.append(run) if not runs else None)
-    assert any(one.startswith("retry 3 of 3 for /boom in ") and one.endswith(" s: http 500") for one in said), said
+    assert any(one.startswith("retry 3 of 3 for /boom in ") and one.endswith(" s: http 500") for one in result), result
 
 
 def test_a_site_that_asks_to_wait_at_the_beginning_is_waited_for(tmp_path: Path) -> None:

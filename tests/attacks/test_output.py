@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from fake_web import page, rules
 from surveyor.report.survey_html import write_report
@@ -68,9 +68,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @pytest.mark.parametrize("words", [["sql", QUERY], ["top"], ["top", "--blocked"], ["rank"], ["status"]])
 def test_csv(hostile: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, words[0], str(hostile), *words[1:], "--csv")
-    assert said.code == 0, said.err
-    cells = [cell for row in csv.reader(io.StringIO(said.out)) for cell in row]
+    result = CommandResult(capsys, words[0], str(hostile), *words[1:], "--csv")
+    assert result.code == 0, result.err
+    cells = [cell for row in csv.reader(io.StringIO(result.out)) for cell in row]
     assert len(cells) > 2
     for cell in cells:
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", cell)
@@ -97,12 +97,12 @@ def test_csv_files(hostile: Path, tmp_path: Path, table: str) -> None:
 )
 @pytest.mark.parametrize("words", [["sql", QUERY, "-n", "100"], ["top", "-n", "100"], ["explain", HOME], ["status"]])
 def test_terminal(hostile: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, words[0], str(hostile), *words[1:])
-    assert said.code == 0, said.err
-    for text in (said.out, said.err):
+    result = CommandResult(capsys, words[0], str(hostile), *words[1:])
+    assert result.code == 0, result.err
+    for text in (result.out, result.err):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
     if words[0] == "sql":
-        rows = json.loads(Said(capsys, "sql", str(hostile), QUERY, "--json").out)["rows"]
+        rows = json.loads(CommandResult(capsys, "sql", str(hostile), QUERY, "--json").out)["rows"]
         assert {"@SUM(1)", "\u202egpj.exe", "<script>alert(1)</script>"} <= {title for _, title in rows}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from attack import attack
 
-from console import Said
+from console import CommandResult
 from surveyor.errors import SurveyError
 from surveyor.outcome import Outcome, Place, Visit
 from surveyor.report import html_page
@@ -165,9 +165,9 @@ def test_hard_links_are_not_written_through(
     path.unlink(missing_ok=True)
     path.hardlink_to(precious)
     for command in ("status", "report", "doctor", "crawl"):
-        said = Said(capsys, command, str(survey))
-        assert said.code == 4, command
-        assert "has another name (a hard link)" in said.out + said.err
+        result = CommandResult(capsys, command, str(survey))
+        assert result.code == 4, command
+        assert "has another name (a hard link)" in result.out + result.err
         assert precious.read_bytes() == before
     assert [check.name for check in examine(survey)] == ["files"]
 

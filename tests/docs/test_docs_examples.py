@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
@@ -66,8 +66,8 @@ class Shell:
                 patch.delenv(name)
             for name, value in {**self.env, **env}.items():
                 patch.setenv(name, value)
-            said = Said(self.capsys, *words)
-        return subprocess.CompletedProcess(words, said.code, said.out, said.err)
+            result = CommandResult(self.capsys, *words)
+        return subprocess.CompletedProcess(words, result.code, result.out, result.err)
 
 
 @pytest.fixture
@@ -115,17 +115,17 @@ def test_readme_is_short() -> None:
 @pytest.mark.slow
 def test_the_tutorial_of_global_rank_shows_what_comes(shell: Shell) -> None:
     page = "docs/tutorials/global-rank.md"
-    said = []
+    result = []
     for block in code_of(page, "console"):
         line, shown = block.removeprefix("$ ").split("\n", 1)
         done = shell(line)
         assert done.returncode == 0, f"{line}: {done.stderr}"
         to_files = "--save" in line  # reported on stderr
-        said.append(done.stdout)
+        result.append(done.stdout)
         assert elided(shown).fullmatch(done.stderr if to_files else done.stdout), f"{line}\n{done.stdout}{done.stderr}"
-    assert len(said) == 6
+    assert len(result) == 6
     (below,) = code_of(page, "text")
-    assert said[1].endswith("\n\n" + below.replace("\n  ", " "))  # lines are folded on a terminal alone
+    assert result[1].endswith("\n\n" + below.replace("\n  ", " "))  # lines are folded on a terminal alone
 
 
 @posix
@@ -166,7 +166,7 @@ def elided(shown: str) -> re.Pattern[str]:
 def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
     page = "docs/tutorials/my-site.md"
     (permission,) = code_of(page, "toml")
-    said = ""
+    result = ""
     for line in re.findall(r"^\$ (surveyor .*)$", "\n".join(code_of(page, "console")), re.MULTILINE):
         if "--serve" in line:
             continue
@@ -176,11 +176,11 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
         quick = line.replace("8765", str(web.port)).replace("--delay 0.1", "--delay 0.01")
         done = shell(quick, SURVEYOR_PROXY=f"http://127.0.0.1:{web.port}")
         assert done.returncode == (3 if line == "surveyor crawl" else 0), f"{line}: {done.stderr}"
-        said += done.stdout.replace(str(web.port), "8765")
+        result += done.stdout.replace(str(web.port), "8765")
     text = (ROOT / page).read_text("utf-8")
     rows = re.findall(r"^ +[\d.]+ .*(?:/|html).*$", text, re.MULTILINE)  # of tables
     assert len(rows) > 15
-    assert [row for row in rows if row not in said] == [], said
+    assert [row for row in rows if row not in result] == [], result
 
 
 @posix
@@ -191,14 +191,14 @@ def test_the_tutorial_of_domains_shows_what_comes(shell: Shell) -> None:
         (shell.folder / "make.py").write_text(code)
         done = shell("python3 make.py")
         assert done.returncode == 0, done.stderr
-    shown, said = "\n".join(code_of(page, "console")), ""
+    shown, result = "\n".join(code_of(page, "console")), ""
     for line in re.findall(r"^\$ (surveyor .*)$", shown, re.MULTILINE):
         done = shell(line)
         assert done.returncode == 0, f"{line}: {done.stderr}"
-        said += done.stdout
+        result += done.stdout
     expected = [line for line in shown.splitlines() if line and not line.startswith("$")]
     assert len(expected) > 35
-    assert [line for line in expected if line not in said.splitlines()] == []
+    assert [line for line in expected if line not in result.splitlines()] == []
     assert (shell.folder / "bad.svg").read_text().startswith("<svg xmlns=")
     assert (shell.folder / "budgets.csv").read_text().count("\n") == 201
     assert (shell.folder / "domains.csv").read_text().count("\n") == 17_707

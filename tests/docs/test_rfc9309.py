@@ -327,8 +327,8 @@ def test_an_independent_parser_gives_the_same_verdicts(lines: list[tuple[bool, l
 
     A $ it takes for the end and for itself as well; delimiters in a query, escaped or not, are not the same to it.
     """
-    said = [f"{'Allow' if allows else 'Disallow'}: /{''.join(rule)}" for allows, rule in lines if "$" not in rule]
-    url, text = f"{SITE}/{''.join(path)}", "\n".join(["User-agent: *", *said])
+    result = [f"{'Allow' if allows else 'Disallow'}: /{''.join(rule)}" for allows, rule in lines if "$" not in rule]
+    url, text = f"{SITE}/{''.join(path)}", "\n".join(["User-agent: *", *result])
     assert Robots.from_text(text.encode()).permits(url) == Protego.parse(text).can_fetch(url, "surveyor")
 
 

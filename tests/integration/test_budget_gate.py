@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from fake_web import CONTACT, Sites, Time, crawled, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.budgets import Budgeting, DomainBudgets, events, latest, limits_of
@@ -285,23 +285,23 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
     web.reset()
     words = ["--proxy", f"http://127.0.0.1:{web.port}", "--contact", CONTACT, "--delay", "0", "--scope", "any"]
     goal = ["--out", "a.survey", "--until", "coverage=0.99"]
-    first = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "2")
+    first = CommandResult(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "2")
     assert first.code == 3
     assert "within the budgets" in first.out + first.err or "cannot be reached" in first.out
     assert "--budget flat:4" in first.err
-    status = Said(capsys, "status", "a.survey")
+    status = CommandResult(capsys, "status", "a.survey")
     assert "budget" in next(line for line in status.out.splitlines() if line.startswith("blocked"))
     assert "2 per domain" in status.out
     assert "--budget flat:4" in status.err
-    assert Said(capsys, "status", "a.survey", "--json").json()["blocked"][0]["reason"] == "budget"
-    table = Said(capsys, "domains", "a.survey", "--budget", "star:3-9@4", "--top", "4", "--csv").out
+    assert CommandResult(capsys, "status", "a.survey", "--json").json()["blocked"][0]["reason"] == "budget"
+    table = CommandResult(capsys, "domains", "a.survey", "--budget", "star:3-9@4", "--top", "4", "--csv").out
     Path("budgets.csv").write_text(table, "utf-8")
-    second = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "budgets.csv")
+    second = CommandResult(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "budgets.csv")
     assert second.code == 3
     assert "--budget none" in second.err
     with SurveyFolder.open(Path("a.survey"), write=False) as folder:
         last = latest(folder)
         assert last is not None
         assert sorted(limits_of(last).pages.values()) == [3, 5, 7, 9]
-    wrong = Said(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "moon")
+    wrong = CommandResult(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "moon")
     assert (wrong.code, "'moon' is not a budget" in wrong.err) == (2, True)

@@ -13,7 +13,7 @@ import click
 import numpy as np
 import pytest
 
-from console import LINKS, Said, process
+from console import LINKS, CommandResult, process
 from surveyor.cli import lazy, options
 from surveyor.cli.graph_source import page_argument
 from surveyor.cli.reference import reference, settings_reference
@@ -82,9 +82,9 @@ def test_choices_are_those_of_the_library() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "completion", shell)
-    assert said.code == 0
-    assert "_SURVEYOR_COMPLETE" in said.out
+    printed = CommandResult(capsys, "completion", shell)
+    assert printed.code == 0
+    assert "_SURVEYOR_COMPLETE" in printed.out
 
 
 def test_completion_completes() -> None:
@@ -96,28 +96,28 @@ def test_completion_completes() -> None:
 
 
 def test_rank_prints_data_to_stdout_and_talk_to_stderr(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "rank", folder)
-    assert said.code == 0
-    lines = said.out.splitlines()
+    printed = CommandResult(capsys, "rank", folder)
+    assert printed.code == 0
+    lines = printed.out.splitlines()
     assert lines[0].split() == ["score", "share", "in-links", "page"]
     assert lines[1].split()[0] == "100"
     assert lines[1].split()[-1] == "home"
-    assert "proven error at most" in said.out
-    assert f"surveyor explain {folder} home" in said.err
-    quiet = Said(capsys, "rank", folder, "--quiet")
-    assert quiet.out == said.out
+    assert "proven error at most" in printed.out
+    assert f"surveyor explain {folder} home" in printed.err
+    quiet = CommandResult(capsys, "rank", folder, "--quiet")
+    assert quiet.out == printed.out
     assert not quiet.err
 
 
 def test_rank_as_json_and_csv(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Said(capsys, "rank", folder, "--json", "--tolerance", "1e-10").json()
+    result = CommandResult(capsys, "rank", folder, "--json", "--tolerance", "1e-10").json()
     assert result["command"] == "rank"
     assert result["graph"] == {"path": folder, "pages": 5, "links": 6}
     assert result["ranking"]["reached"]
     assert result["ranking"]["error"] <= 1e-10
     assert [page["position"] for page in result["pages"]] == [1, 2, 3, 4, 5]
     assert sum(page["share"] for page in result["pages"]) == pytest.approx(1)
-    rows = list(csv.DictReader(io.StringIO(Said(capsys, "top", folder, "--csv", "--tolerance", "1e-10").out)))
+    rows = list(csv.DictReader(io.StringIO(CommandResult(capsys, "top", folder, "--csv", "--tolerance", "1e-10").out)))
     assert [row["name"] for row in rows] == [page["name"] for page in result["pages"]]
     assert [float(row["share"]) for row in rows] == [page["share"] for page in result["pages"]]
 
@@ -125,30 +125,30 @@ def test_rank_as_json_and_csv(folder: str, capsys: pytest.CaptureFixture[str]) -
 def test_rank_reads_a_plain_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "links.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in LINKS))
-    result = Said(capsys, "top", str(path), "-n", "1", "--json").json()
+    result = CommandResult(capsys, "top", str(path), "-n", "1", "--json").json()
     assert result["pages"][0]["name"] == "home"
 
 
 def test_trusted_pages(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trusted = tmp_path / "trusted.txt"
     trusted.write_text("# mine\nblog\nunknown\n\n")
-    said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
-    result = said.json()
+    printed = CommandResult(capsys, "rank", folder, "--trusted", str(trusted), "--json")
+    result = printed.json()
     assert result["ranking"]["teleport"] == "custom"
-    assert "1 of 2 trusted pages are not in this graph: unknown" in said.err
+    assert "1 of 2 trusted pages are not in this graph: unknown" in printed.err
     assert {page["name"]: page["share"] for page in result["pages"]}["blog"] >= 0.15
     trusted.write_text("unknown\n")
-    assert Said(capsys, "rank", folder, "--trusted", str(trusted)).code == 2
+    assert CommandResult(capsys, "rank", folder, "--trusted", str(trusted)).code == 2
 
 
 def test_rank_that_does_not_converge_is_shown_with_its_error(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1", "--json")
-    assert said.code == 3
-    result = said.json()
+    printed = CommandResult(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1", "--json")
+    assert printed.code == 3
+    result = printed.json()
     assert not result["ranking"]["reached"]
     assert result["ranking"]["error"] > 1e-12
-    assert "\n! the proven error is " in said.err
-    text = Said(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1")
+    assert "\n! the proven error is " in printed.err
+    text = CommandResult(capsys, "rank", folder, "--tolerance", "1e-12", "--max-sweeps", "1")
     shown = text.out.partition("proven error at most ")[2].split()[0]
     assert f"the proven error is {shown}, above the tolerance 1e-12, after 1 sweep." in text.err
 
@@ -158,94 +158,96 @@ def test_ranks_are_written_and_start_the_next_run(
 ) -> None:
     for name in ("ranks.csv", "ranks.npy"):
         path = tmp_path / name
-        assert Said(capsys, "rank", folder, "--out", str(path), "--tolerance", "1e-12").code == 0
+        assert CommandResult(capsys, "rank", folder, "--out", str(path), "--tolerance", "1e-12").code == 0
         assert path.stat().st_size
-    warm = Said(capsys, "rank", folder, "--warm-start", str(path), "--json").json()
-    cold = Said(capsys, "rank", folder, "--json").json()
+    warm = CommandResult(capsys, "rank", folder, "--warm-start", str(path), "--json").json()
+    cold = CommandResult(capsys, "rank", folder, "--json").json()
     assert warm["ranking"]["sweeps"] <= cold["ranking"]["sweeps"]
-    assert Said(capsys, "rank", folder, "--warm-start", str(tmp_path / "none.npy")).code == 2
+    assert CommandResult(capsys, "rank", folder, "--warm-start", str(tmp_path / "none.npy")).code == 2
 
 
 def test_ranks_of_other_pages_are_reported(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ranks = tmp_path / "ranks.csv"
     ranks.write_text("page,share,name\n0,0.5,home\n1,0.3,news\n2,0.2,gone\n")
-    said = Said(capsys, "rank", folder, "--warm-start", str(ranks))
-    assert said.code == 0
-    assert "! 2 of 3 ranks in" in said.err
-    assert "3 of its 5 pages start with an equal share" in said.err
+    printed = CommandResult(capsys, "rank", folder, "--warm-start", str(ranks))
+    assert printed.code == 0
+    assert "! 2 of 3 ranks in" in printed.err
+    assert "3 of its 5 pages start with an equal share" in printed.err
     ranks.write_text("page,share,name\n2,0.2,gone\n")
-    assert Said(capsys, "rank", folder, "--warm-start", str(ranks)).code == 2
+    assert CommandResult(capsys, "rank", folder, "--warm-start", str(ranks)).code == 2
 
 
 def test_files_that_cannot_be_written_are_rejected_before_ranking(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for option, name in (("--out", "none/ranks.csv"), ("--report", "none/report.html"), ("--report", ".")):
-        said = Said(capsys, "rank", folder, option, str(tmp_path / name))
-        assert (said.code, said.out) == (2, "")
-        assert "  hint: " in said.err
+        printed = CommandResult(capsys, "rank", folder, option, str(tmp_path / name))
+        assert (printed.code, printed.out) == (2, "")
+        assert "  hint: " in printed.err
     assert not (tmp_path / "none").exists()
     urls = tmp_path / "urls.graph"
     Graph.from_edges([("https://a.example/", "https://b.example/")]).save(urls)
-    said = Said(capsys, "rank", str(urls), "--out", str(tmp_path / "ranks.txt.gz"))
-    assert (said.code, said.out) == (2, "")
+    printed = CommandResult(capsys, "rank", str(urls), "--out", str(tmp_path / "ranks.txt.gz"))
+    assert (printed.code, printed.out) == (2, "")
 
 
 def test_explain(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "explain", folder, "home")
-    assert said.out.startswith("home   score 100   share")
-    assert "1 of 2 links" in said.out
-    result = Said(capsys, "explain", folder, "home", "--json").json()
+    printed = CommandResult(capsys, "explain", folder, "home")
+    assert printed.out.startswith("home   score 100   share")
+    assert "1 of 2 links" in printed.out
+    result = CommandResult(capsys, "explain", folder, "home", "--json").json()
     why = result["explanation"]
     assert (why["name"], why["position"], why["score"]) == ("home", 1, 100)
     parts = sum(link["fraction"] for link in why["links"]) + why["other_links"] + why["dangling"] + why["teleport"]
     assert parts == pytest.approx(1, abs=1e-5)
-    rows = list(csv.DictReader(io.StringIO(Said(capsys, "explain", folder, "home", "--csv", "-n", "1").out)))
+    rows = list(csv.DictReader(io.StringIO(CommandResult(capsys, "explain", folder, "home", "--csv", "-n", "1").out)))
     assert [row["kind"] for row in rows] == ["link", "others", "dangling", "teleport"]
-    assert Said(capsys, "explain", folder, "hom").code == 2
+    assert CommandResult(capsys, "explain", folder, "hom").code == 2
 
 
 def test_a_number_is_a_name_in_a_graph_with_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, trusted = tmp_path / "web.graph", tmp_path / "trusted.txt"
     Graph.from_edges([("10", "20"), ("20", "30"), ("30", "40"), ("40", "10")]).save(path)
-    assert Said(capsys, "explain", str(path), "0").code == 2
-    assert Said(capsys, "explain", str(path), "#4").code == 2
-    assert Said(capsys, "explain", str(path), "10", "--json").json()["explanation"]["page"] == 0
-    assert Said(capsys, "explain", str(path), "#1", "--json").json()["explanation"]["name"] == "20"
+    assert CommandResult(capsys, "explain", str(path), "0").code == 2
+    assert CommandResult(capsys, "explain", str(path), "#4").code == 2
+    assert CommandResult(capsys, "explain", str(path), "10", "--json").json()["explanation"]["page"] == 0
+    assert CommandResult(capsys, "explain", str(path), "#1", "--json").json()["explanation"]["name"] == "20"
     trusted.write_text("0\n1\n")
-    assert Said(capsys, "rank", str(path), "--trusted", str(trusted)).code == 2
+    assert CommandResult(capsys, "rank", str(path), "--trusted", str(trusted)).code == 2
     trusted.write_text("#2 is a remark\n#3\n")
-    assert Said(capsys, "top", str(path), "--trusted", str(trusted), "--json").json()["pages"][0]["name"] == "40"
+    assert (
+        CommandResult(capsys, "top", str(path), "--trusted", str(trusted), "--json").json()["pages"][0]["name"] == "40"
+    )
     bare = tmp_path / "bare.graph"
     Graph.from_arrays(np.array([0, 1]), np.array([1, 0])).save(bare)
     for word in ("1", "#1"):
-        assert Said(capsys, "explain", str(bare), word, "--json").json()["explanation"]["page"] == 1
+        assert CommandResult(capsys, "explain", str(bare), word, "--json").json()["explanation"]["page"] == 1
 
 
 def test_a_name_that_cannot_be_typed_is_suggested_by_its_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "web.graph")
     Graph.from_edges([("-x", "b\x1b[31m")]).save(path)
-    assert f"surveyor explain {path} '#1'" in Said(capsys, "rank", path).err
-    assert Said(capsys, "explain", path, "#1").code == 0
-    assert "use the id" in Said(capsys, "explain", path, "b\\x1b[31m").err
+    assert f"surveyor explain {path} '#1'" in CommandResult(capsys, "rank", path).err
+    assert CommandResult(capsys, "explain", path, "#1").code == 0
+    assert "use the id" in CommandResult(capsys, "explain", path, "b\\x1b[31m").err
     assert page_argument(Graph.open(path), 0) == "#0"  # a name that looks like an option
 
 
 def test_trusted_file_of_another_editor(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trusted = tmp_path / "trusted.txt"
     trusted.write_bytes(b"\xef\xbb\xbfblog\r\n")
-    said = Said(capsys, "rank", folder, "--trusted", str(trusted), "--json")
-    assert said.json()["ranking"]["teleport"] == "custom"
-    assert "not in this graph" not in said.err
+    printed = CommandResult(capsys, "rank", folder, "--trusted", str(trusted), "--json")
+    assert printed.json()["ranking"]["teleport"] == "custom"
+    assert "not in this graph" not in printed.err
     trusted.write_bytes(b"\xef\xbb\xbf\r\n")
-    assert "names no page" in Said(capsys, "rank", folder, "--trusted", str(trusted)).err
+    assert "names no page" in CommandResult(capsys, "rank", folder, "--trusted", str(trusted)).err
 
 
 def test_explain_guesses_the_scheme_and_the_slash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "web.graph"
     Graph.from_edges([("https://a.example/", "https://b.example/x")]).save(path)
-    said = Said(capsys, "explain", str(path), "http://a.example")
-    assert "hint: did you mean https://a.example/?" in said.err
+    printed = CommandResult(capsys, "explain", str(path), "http://a.example")
+    assert "hint: did you mean https://a.example/?" in printed.err
 
 
 # Graphs
@@ -254,34 +256,34 @@ def test_explain_guesses_the_scheme_and_the_slash(tmp_path: Path, capsys: pytest
 def test_build_counts_what_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, dest = tmp_path / "links.tsv", tmp_path / "web.graph"
     source.write_text("0\t1\n1\t2\n2\t0\n2\t0\n1\t1\nrubbish\n")
-    said = Said(capsys, "graph", "build", str(source), str(dest))
-    assert said.code == 0, said.err
-    assert "self-links dropped  1" in said.out
-    assert "duplicates merged   1" in said.out
-    assert f"{source.name}:6: rubbish" in said.err
-    assert f"surveyor rank {dest}" in said.err
-    assert Said(capsys, "graph", "build", str(source), str(dest)).code == 2
-    result = Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--json").json()
+    printed = CommandResult(capsys, "graph", "build", str(source), str(dest))
+    assert printed.code == 0, printed.err
+    assert "self-links dropped  1" in printed.out
+    assert "duplicates merged   1" in printed.out
+    assert f"{source.name}:6: rubbish" in printed.err
+    assert f"surveyor rank {dest}" in printed.err
+    assert CommandResult(capsys, "graph", "build", str(source), str(dest)).code == 2
+    result = CommandResult(capsys, "graph", "build", str(source), str(dest), "--replace", "--json").json()
     assert (result["pages"], result["links"], result["provenance"]["malformed"]["count"]) == (3, 3, 1)
-    assert Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--strict").code == 2
-    quiet = Said(capsys, "graph", "build", str(source), str(dest), "--replace", "--quiet")
+    assert CommandResult(capsys, "graph", "build", str(source), str(dest), "--replace", "--strict").code == 2
+    quiet = CommandResult(capsys, "graph", "build", str(source), str(dest), "--replace", "--quiet")
     assert not quiet.out
 
 
 def test_build_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dest = str(tmp_path / "web.graph")
-    result = Said(capsys, "graph", "build", "synthetic:small", dest, "--rng", "3", "--json").json()
+    result = CommandResult(capsys, "graph", "build", "synthetic:small", dest, "--rng", "3", "--json").json()
     assert result["named"]
     assert result["pages"] > 100
-    assert Said(capsys, "graph", "build", "synthetic:smal", dest + "2").code == 2
-    assert Said(capsys, "graph", "build", dest, dest + "2", "--rng", "3").code == 2
+    assert CommandResult(capsys, "graph", "build", "synthetic:smal", dest + "2").code == 2
+    assert CommandResult(capsys, "graph", "build", dest, dest + "2", "--rng", "3").code == 2
 
 
 def test_options_of_files_are_refused_for_a_synthetic_web(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--nodes", "9"], ["--input-format", "tsv"], ["--strict"]):
-        said = Said(capsys, "graph", "build", "synthetic:small", str(tmp_path / "web.graph"), *words)
-        assert said.code == 2
-        assert "apply to files of links" in said.err
+        printed = CommandResult(capsys, "graph", "build", "synthetic:small", str(tmp_path / "web.graph"), *words)
+        assert printed.code == 2
+        assert "apply to files of links" in printed.err
 
 
 def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,38 +298,40 @@ def test_build_removes_drafts_of_killed_builds(tmp_path: Path, capsys: pytest.Ca
     for draft in (stale, alive, other):
         draft.mkdir()
     (stale / "indices.npy").touch()
-    said = Said(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"))
-    assert said.code == 0
-    assert f"removed {stale}" in said.err
+    printed = CommandResult(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"))
+    assert printed.code == 0
+    assert f"removed {stale}" in printed.err
     assert [draft.exists() for draft in (stale, alive, other)] == [False, True, True]
     stale.mkdir()
     (stale / "letters.txt").touch()  # a folder of the user that is called so
-    assert Said(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"), "--replace").code == 0
+    assert CommandResult(capsys, "graph", "build", str(source), str(tmp_path / "web[1]"), "--replace").code == 0
     assert stale.exists()
 
 
 def test_info(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Said(capsys, "graph", "info", folder, "--verify", "--json").json()
+    result = CommandResult(capsys, "graph", "info", folder, "--verify", "--json").json()
     assert (result["pages"], result["links"], result["pages_without_out_links"], result["max_in_links"]) == (5, 6, 1, 3)
-    said = Said(capsys, "graph", "info", folder)
-    assert "1 (20.0 %)" in said.out
+    printed = CommandResult(capsys, "graph", "info", folder)
+    assert "1 (20.0 %)" in printed.out
 
 
 def test_convert_there_and_back(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, back = str(tmp_path / "links.tsv"), str(tmp_path / "back.graph")
-    assert Said(capsys, "graph", "convert", folder, text).code == 0
-    assert Said(capsys, "graph", "convert", folder, text).code == 2  # it exists now
-    assert Said(capsys, "graph", "build", text, back).code == 0
+    assert CommandResult(capsys, "graph", "convert", folder, text).code == 0
+    assert CommandResult(capsys, "graph", "convert", folder, text).code == 2  # it exists now
+    assert CommandResult(capsys, "graph", "build", text, back).code == 0
     assert Graph.open(back).links == 6
 
 
 def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     strange = tmp_path / "strange"
     strange.write_bytes(bytes(99))
-    assert "with --format:" in Said(capsys, "graph", "convert", folder, str(tmp_path / "x")).err
-    assert "with --input-format:" in Said(capsys, "graph", "convert", str(strange), str(tmp_path / "x.csv")).err
+    assert "with --format:" in CommandResult(capsys, "graph", "convert", folder, str(tmp_path / "x")).err
+    assert (
+        "with --input-format:" in CommandResult(capsys, "graph", "convert", str(strange), str(tmp_path / "x.csv")).err
+    )
     for words in (["rank"], ["graph", "info"]):
-        assert "graph build --input-format`" in Said(capsys, *words, str(strange)).err
+        assert "graph build --input-format`" in CommandResult(capsys, *words, str(strange)).err
     for hint in ("with --format", "with `graph build --input-format`"):
         with pytest.raises(InputError) as rejected, options.format_means("--other"):
             raise InputError("no", hint=hint)
@@ -337,7 +341,7 @@ def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: p
 def test_scores_agree_with_the_library(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     from surveyor.rank.pagerank import pagerank
 
-    result = Said(capsys, "rank", folder, "--json").json()
+    result = CommandResult(capsys, "rank", folder, "--json").json()
     expected = pagerank(Graph.open(folder)).scores
     assert np.array_equal([page["share"] for page in sorted(result["pages"], key=lambda page: page["page"])], expected)
 
@@ -347,10 +351,10 @@ def test_rank_writes_a_report(
 ) -> None:
     path = tmp_path / "report.html"
     words = ["rank", folder, "--report", str(path), "--damping", "0.5"]
-    assert Said(capsys, *words).code == 0
+    assert CommandResult(capsys, *words).code == 0
     assert "--damping 0.5</pre>" in path.read_text("utf-8")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    bare = Said(capsys, *words)
+    bare = CommandResult(capsys, *words)
     assert "pip install 'surveyor[report]'" in bare.err
     assert "<svg" not in path.read_text("utf-8")
 
@@ -359,10 +363,10 @@ def test_a_graph_without_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = str(tmp_path / "empty.graph")
     none = np.zeros(0, np.int64)
     Graph.from_arrays(none, none, 0).save(path)
-    assert Said(capsys, "rank", path).code == 0
-    assert Said(capsys, "graph", "info", path).code == 0
-    said = Said(capsys, "explain", path, "0")
-    assert said.code == 2
-    assert "-1" not in said.err
-    assert Said(capsys, "top", path, "--csv").out == "position,page,score,share,in_links,out_links,name\n"
-    assert Said(capsys, "rank", path, "--report", str(tmp_path / "report.html")).code == 2
+    assert CommandResult(capsys, "rank", path).code == 0
+    assert CommandResult(capsys, "graph", "info", path).code == 0
+    printed = CommandResult(capsys, "explain", path, "0")
+    assert printed.code == 2
+    assert "-1" not in printed.err
+    assert CommandResult(capsys, "top", path, "--csv").out == "position,page,score,share,in_links,out_links,name\n"
+    assert CommandResult(capsys, "rank", path, "--report", str(tmp_path / "report.html")).code == 2

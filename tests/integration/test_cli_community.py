@@ -19,7 +19,7 @@ import pytest
 
 import surveyor as sv
 from community_web import FAR, HOST, SITE, links, web
-from console import Said, wait_for
+from console import CommandResult, wait_for
 from example_site import HOME, survey_of
 from fake_web import page, rules
 from surveyor.cli.community import ESTIMATORS, SELECTORS
@@ -46,9 +46,9 @@ def test_choices_are_those_of_the_library() -> None:
 
 def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture[str], path: str) -> None:
     found = sv.community(web(), RULE)
-    said = Said(capsys, "community", path, "--local", HOST)
-    assert said.code == 0
-    lines = said.out.splitlines()
+    done = CommandResult(capsys, "community", path, "--local", HOST)
+    assert done.code == 0
+    lines = done.out.splitlines()
     assert lines[0].split() == ["local", "change", "share", "std.", "error", "page", "of", f"https://{HOST}"]
     for line, row in zip(lines[1:6], found.top(5), strict=True):
         cells = line.split()
@@ -62,18 +62,20 @@ def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture
     assert next(line.split()[-1] for line in lines if line.endswith("example.net/")) == found.name(
         found.movers(count=1)[0].page
     )
-    assert f"5 local pages ({RULE}); 5 pages outside requested in 5 rounds by complement, all fetched" in said.out
-    assert "; stopped early because no page was left to request" in said.out  # no page links to FAR[4]
-    assert "L1 distance of the estimate from the local rank: " in said.out
-    assert "It is not a bound: pages that were not fetched may change ranks further" in said.out
-    assert f"surveyor community {path} --local {HOST} --explain {SITE[4]}\n" in said.err
-    assert f"surveyor community {path} --local {HOST} --report community.html\n" in said.err
-    quiet = Said(capsys, "community", path, "--local", HOST, "-q")
-    assert (quiet.out, quiet.err) == (said.out, "")
+    assert f"5 local pages ({RULE}); 5 pages outside requested in 5 rounds by complement, all fetched" in done.out
+    assert "; stopped early because no page was left to request" in done.out  # no page links to FAR[4]
+    assert "L1 distance of the estimate from the local rank: " in done.out
+    assert "It is not a bound: pages that were not fetched may change ranks further" in done.out
+    assert f"surveyor community {path} --local {HOST} --explain {SITE[4]}\n" in done.err
+    assert f"surveyor community {path} --local {HOST} --report community.html\n" in done.err
+    quiet = CommandResult(capsys, "community", path, "--local", HOST, "-q")
+    assert (quiet.out, quiet.err) == (done.out, "")
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    result = Said(capsys, "community", path, "--local", RULE, "--json", "--top", "2", "--truth", "--rng", "3").json()
+    result = CommandResult(
+        capsys, "community", path, "--local", RULE, "--json", "--top", "2", "--truth", "--rng", "3"
+    ).json()
     found = sv.community(web(), RULE, truth=True, rng=3)
     assert (result["command"], result["source"], result["local"]) == ("community", path, RULE)
     assert [page["name"] for page in result["pages"]] == [row["name"] for row in found.top(2)]
@@ -90,7 +92,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
     assert [mover["page"] for mover in result["movers"]] == [mover.page for mover in found.movers()]
     assert set(result["movers"][0]) == {"page", "name", "flow", "change", "error"}
     assert "explained" not in result
-    one = Said(capsys, "community", path, "--local", RULE, "--json", "--explain", "/d").json()["explained"]
+    one = CommandResult(capsys, "community", path, "--local", RULE, "--json", "--explain", "/d").json()["explained"]
     assert one["name"] == SITE[4]
     assert {mover["name"] for mover in one["movers"]} == {FAR[0], FAR[1], FAR[5]}
     assert one["local_links"] == {
@@ -105,7 +107,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_csv(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    rows = table(Said(capsys, "community", path, "--local", RULE, "--csv", "--top", "3").out)
+    rows = table(CommandResult(capsys, "community", path, "--local", RULE, "--csv", "--top", "3").out)
     found = sv.community(web(), RULE)
     assert [row["name"] for row in rows] == [row["name"] for row in found.top(3)]
     assert [float(row["share"]) for row in rows] == pytest.approx([row["share"] for row in found.top(3)], abs=1e-12)
@@ -118,9 +120,9 @@ def test_all_local_pages_as_a_file(capsys: pytest.CaptureFixture[str], path: str
     import pyarrow.parquet
 
     place = tmp_path / name
-    said = Said(capsys, "community", path, "--local", RULE, "--top", "1", "--save", str(place))
-    assert said.code == 0
-    assert f"local pages written to {place}\n" in said.err
+    done = CommandResult(capsys, "community", path, "--local", RULE, "--top", "1", "--save", str(place))
+    assert done.code == 0
+    assert f"local pages written to {place}\n" in done.err
     found = sv.community(web(), RULE)
     if name.endswith(".npy"):
         assert np.abs(np.load(place) - found.scores).max() < 1e-9
@@ -139,35 +141,37 @@ def test_all_local_pages_as_a_file(capsys: pytest.CaptureFixture[str], path: str
 
 
 def test_truth(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    said = Said(capsys, "community", path, "--local", RULE, "--truth", "--estimator", "crawled")
+    done = CommandResult(capsys, "community", path, "--local", RULE, "--truth", "--estimator", "crawled")
     found = sv.community(web(), RULE, truth=True, estimator="crawled")
     methods = ("local", "crawled")
-    rows = {name: line for line in said.out.splitlines() for name in methods if f" {name}: " in line}
+    rows = {name: line for line in done.out.splitlines() for name in methods if f" {name}: " in line}
     for name in methods:
         assert rows[name].split()[0] == f"{found.compare(name).l1:.4f}"
     assert rows["crawled"].endswith("(shown)")
-    assert "true share" in said.out
+    assert "true share" in done.out
     assert found.compare().l1 < found.compare("local").l1
 
 
 def test_one_page_is_explained(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    said = Said(capsys, "community", path, "--local", RULE, "--explain", SITE[4])
+    done = CommandResult(capsys, "community", path, "--local", RULE, "--explain", SITE[4])
     found = sv.community(web(), RULE)
     row = next(row for row in found.top(5) if row["name"] == SITE[4])
-    assert f"estimated global rank: position {row['position']} of 5, share " in said.out
-    assert f"local rank: position {row['local_position']}, share " in said.out
-    assert "1 local page links to it\n" in said.out
-    shown = [line.split()[-1] for line in said.out.splitlines() if line.endswith("example.net/")]
+    assert f"estimated global rank: position {row['position']} of 5, share " in done.out
+    assert f"local rank: position {row['local_position']}, share " in done.out
+    assert "1 local page links to it\n" in done.out
+    shown = [line.split()[-1] for line in done.out.splitlines() if line.endswith("example.net/")]
     assert shown == [found.name(mover.page) for mover in found.movers(SITE[4])]
-    without = [line.split()[2] for line in said.out.splitlines() if line.endswith("example.net/")]
+    without = [line.split()[2] for line in done.out.splitlines() if line.endswith("example.net/")]
     assert all(change.startswith("-") for change in without)  # it would lose without their links
-    assert Said(capsys, "community", path, "--local", RULE, "--explain", f"#{row['page']}").code == 0
+    assert CommandResult(capsys, "community", path, "--local", RULE, "--explain", f"#{row['page']}").code == 0
 
 
 def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     plot, report = tmp_path / "plot.svg", tmp_path / "report.html"
-    said = Said(capsys, "community", path, "--local", RULE, "--truth", "--plot", str(plot), "--report", str(report))
-    assert said.code == 0
+    done = CommandResult(
+        capsys, "community", path, "--local", RULE, "--truth", "--plot", str(plot), "--report", str(report)
+    )
+    assert done.code == 0
     drawn = plot.read_text("utf-8")
     assert drawn.count("<svg") == 3  # a frame, and two figures
     assert "estimated share / local share" in drawn
@@ -186,12 +190,12 @@ def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_
 
 
 def test_a_plot_needs_no_rounds(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
-    said = Said(capsys, "community", path, "--local", RULE, "--extra", "0", "--plot", str(tmp_path / "p.svg"))
-    assert said.code == 0
-    assert "no page was requested: the estimate uses known links only" in said.err
-    assert "no page outside was requested" in said.out
+    done = CommandResult(capsys, "community", path, "--local", RULE, "--extra", "0", "--plot", str(tmp_path / "p.svg"))
+    assert done.code == 0
+    assert "no page was requested: the estimate uses known links only" in done.err
+    assert "no page outside was requested" in done.out
     assert (tmp_path / "p.svg").read_text().count("<svg") == 2
-    assert "error" not in said.out.splitlines()[0]
+    assert "error" not in done.out.splitlines()[0]
 
 
 def test_names_cannot_drive_a_terminal_or_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -199,10 +203,10 @@ def test_names_cannot_drive_a_terminal_or_a_page(capsys: pytest.CaptureFixture[s
     other = "https://far.example.net/<b>\x1b]0;\n"
     path = str(sv.Graph.from_edges([*links(), (SITE[0], bad), (bad, other), (other, bad)]).save(tmp_path / "g"))
     files = ["--save", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "p.svg"), "--report", str(tmp_path / "r.html")]
-    said = Said(capsys, "community", path, "--local", RULE, *files)
-    assert said.code == 0
-    assert "\x1b" not in said.out + said.err
-    assert "   /<script>\\x1b[31m\\nsecond $x^2$" in said.out
+    done = CommandResult(capsys, "community", path, "--local", RULE, *files)
+    assert done.code == 0
+    assert "\x1b" not in done.out + done.err
+    assert "   /<script>\\x1b[31m\\nsecond $x^2$" in done.out
     for name in ("p.svg", "r.html"):
         text = (tmp_path / name).read_text("utf-8")
         assert "<script>" not in text
@@ -215,31 +219,31 @@ def test_names_cannot_drive_a_terminal_or_a_page(capsys: pytest.CaptureFixture[s
 def test_rules_for_graphs_without_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "links.txt"
     path.write_text("0 1\n1 2\n2 0\n2 3\n3 1\n")
-    said = Said(capsys, "community", str(path), "--local", "ids:0-2", "--csv")
-    assert [row["page"] for row in table(said.out)] == ["1", "2", "0"]
-    assert Said(capsys, "community", str(path), "--local", "ids:0-2", "--explain", "1").code == 0
+    done = CommandResult(capsys, "community", str(path), "--local", "ids:0-2", "--csv")
+    assert [row["page"] for row in table(done.out)] == ["1", "2", "0"]
+    assert CommandResult(capsys, "community", str(path), "--local", "ids:0-2", "--explain", "1").code == 0
 
 
 def test_a_list_that_names_pages_that_are_not_there(
     capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pages.txt").write_text("\n".join([*SITE[:3], "https://nowhere.example/"]))
-    said = Said(capsys, "community", path, "--local", f"file:{tmp_path / 'pages.txt'}")
-    assert said.code == 0
-    assert f"! 1 page of file:{tmp_path / 'pages.txt'} is not in {path}\n" in said.err
-    assert {line.split()[-1] for line in said.out.splitlines()[1:4]} == {"/", "/a", "/b"}
+    done = CommandResult(capsys, "community", path, "--local", f"file:{tmp_path / 'pages.txt'}")
+    assert done.code == 0
+    assert f"! 1 page of file:{tmp_path / 'pages.txt'} is not in {path}\n" in done.err
+    assert {line.split()[-1] for line in done.out.splitlines()[1:4]} == {"/", "/a", "/b"}
 
 
 def test_back_links_and_stable_ranks(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
     more = ["--local", RULE, "--json", "--extra", "0"]
-    plain = Said(capsys, "community", path, *more).json()
-    result = Said(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
+    plain = CommandResult(capsys, "community", path, *more).json()
+    result = CommandResult(capsys, "community", path, *more, "--back-links", str(tmp_path / "back.tsv")).json()
     shares = [{page["name"]: page["share"] for page in one["pages"]} for one in (plain, result)]
     assert shares[1][SITE[2]] > shares[0][SITE[2]]
     assert result["notes"] == ["1 page that was not fetched links to local pages, according to the back-links"]
     assert [mover["name"] for mover in result["movers"]] == ["https://other.example.com/"]
-    stable = Said(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
+    stable = CommandResult(capsys, "community", path, "--local", RULE, "--json", "--until", "stable=1.9").json()
     assert stable["ending"] == "stable"
     assert stable["requested"] < plain["local_pages"] * 2
 
@@ -263,28 +267,34 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
 ) -> None:
     seed = served.seeds[0]
     host = seed.split("/")[2].split(":")[0]
-    crawl = Said(capsys, "crawl", seed, *polite(served), "--scope", "host", "--until", "pages=30", "--out", "s.survey")
+    crawl = CommandResult(
+        capsys, "crawl", seed, *polite(served), "--scope", "host", "--until", "pages=30", "--out", "s.survey"
+    )
     assert crawl.code in (0, 3)
     before = Path("s.survey/journal.sqlite").read_bytes()
     words = ["community", "s.survey", "--local", host, "--out", "c.survey", *polite(served)]
-    said = Said(capsys, *words, "--extra", "12", "--json")
-    result = said.json()
-    assert said.code == 0
+    done = CommandResult(capsys, *words, "--extra", "12", "--json")
+    result = done.json()
+    assert done.code == 0
     assert (result["local_pages"], result["requested"]) == (30, 12)
-    assert "saving to c.survey" in said.err
-    assert "robots.txt obeyed, delay 0 s" in said.err
-    more = Said(capsys, *words, "--extra", "20", "--json").json()
+    assert "saving to c.survey" in done.err
+    assert "robots.txt obeyed, delay 0 s" in done.err
+    more = CommandResult(capsys, *words, "--extra", "20", "--json").json()
     assert more["requested"] == 20
     assert more["rounds"][: len(result["rounds"]) - 1] == result["rounds"][:-1]  # what was read stays
-    again = Said(capsys, "community", "c.survey", "--top", "3", "--report", "r.html", "--explain", "/")
+    again = CommandResult(capsys, "community", "c.survey", "--top", "3", "--report", "r.html", "--explain", "/")
     assert again.code == 0
     assert "20 pages outside requested before, none left to request" in again.err
     assert "surveyor c.survey\n" in again.err
     assert Path("s.survey/journal.sqlite").read_bytes() == before
     assert "pages fetched into c.survey" in Path("r.html").read_text("utf-8")
-    replayed = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--json", "--extra", "8").json()
+    replayed = CommandResult(
+        capsys, "community", "c.survey", "--local", host, "--replay", "--json", "--extra", "8"
+    ).json()
     assert replayed["requested"] == 8
-    whole = Said(capsys, "community", "c.survey", "--local", host, "--replay", "--known", "all", "--json").json()
+    whole = CommandResult(
+        capsys, "community", "c.survey", "--local", host, "--replay", "--known", "all", "--json"
+    ).json()
     assert whole["requested"] == 0
     assert whole["local_pages"] >= 30  # pages of the host may have been fetched, too
     json.dumps(whole, allow_nan=False)
@@ -293,7 +303,7 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
 def test_a_signal_stops_it_and_it_goes_on(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     seed = served.seeds[0]
     crawl = ["crawl", seed, *polite(served), "--scope", "host", "--until", "pages=20", "--out", "s.survey", "-q"]
-    assert Said(capsys, *crawl).code == 0
+    assert CommandResult(capsys, *crawl).code == 0
     words = ["community", "s.survey", "--local", "all", "--out", "c.survey", "--extra", "60", *polite(served)]
     started = subprocess.Popen(
         [sys.executable, "-m", "surveyor", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -304,16 +314,16 @@ def test_a_signal_stops_it_and_it_goes_on(served: EmbeddedWeb, capsys: pytest.Ca
     assert (started.returncode, out) == (130, ""), err
     assert re.search(r"Stopped\. \d+ of 60 pages outside were requested; all are saved in c\.survey\.", err)
     assert f"surveyor {shlex.join(words)}\n" in err
-    assert Said(capsys, *words, "--json").json()["requested"] == 60
+    assert CommandResult(capsys, *words, "--json").json()["requested"] == 60
 
 
 def test_a_site_that_leads_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
     pages = {HOME: page(HOME, HOME + "a"), HOME + "a": page(HOME + "a", HOME), **rules(HOME.rstrip("/"), "")}
     survey_of(Path("s.survey"), pages)
-    said = Said(capsys, "community", "s.survey", "--local", "all")
-    assert said.code == 3
-    assert "no page of all links to a page that was not fetched" in said.out
-    assert said.out.splitlines()[1].split()[-1] == "/"
-    replayed = Said(capsys, "community", "s.survey", "--local", "all", "--replay")
+    done = CommandResult(capsys, "community", "s.survey", "--local", "all")
+    assert done.code == 3
+    assert "no page of all links to a page that was not fetched" in done.out
+    assert done.out.splitlines()[1].split()[-1] == "/"
+    replayed = CommandResult(capsys, "community", "s.survey", "--local", "all", "--replay")
     assert (replayed.code, replayed.out) == (2, "")
     assert "no page is left outside" in replayed.err

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from community_web import HOST, SITE, web
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from fake_web import page, rules
 from surveyor.fetch.http import Fetched
@@ -46,9 +46,9 @@ def site(*out: str) -> dict[str, Any]:
     }
 
 
-def suggested(said: Said) -> dict[str, list[str]]:
+def suggested(done: CommandResult) -> dict[str, list[str]]:
     """Return the commands of next steps, by their last option."""
-    commands = [shlex.split(line.partition("   surveyor ")[2]) for line in said.err.splitlines()]
+    commands = [shlex.split(line.partition("   surveyor ")[2]) for line in done.err.splitlines()]
     return {words[-2]: words for words in commands if len(words) > 2}
 
 
@@ -57,26 +57,26 @@ def test_next_steps_give_the_same_numbers(capsys: pytest.CaptureFixture[str], tm
     (tmp_path / "back.tsv").write_text(f"https://other.example.com/\t{SITE[2]}\t3\n")
     more = ["--extra", "2", "--select", "random", "--rounds", "2", "--estimator", "crawled", "--until", "stable=1e-05"]
     more += ["--back-links", "back.tsv", "--damping", "0.5", "--rng", "0"]
-    said = Said(capsys, "community", "web.graph", "--local", HOST, *more)
-    steps = suggested(said)
+    done = CommandResult(capsys, "community", "web.graph", "--local", HOST, *more)
+    steps = suggested(done)
     assert set(steps) == {"--explain", "--save", "--report"}
     for words in steps.values():
         assert words[:-2] == ["community", "web.graph", "--local", HOST, *more]
-    first = Said(capsys, "community", "web.graph", "--local", HOST, *more, "--json").json()
-    again = Said(capsys, *steps["--save"], "--json").json()
+    first = CommandResult(capsys, "community", "web.graph", "--local", HOST, *more, "--json").json()
+    again = CommandResult(capsys, *steps["--save"], "--json").json()
     assert again["pages"] == first["pages"]
-    assert again["pages"] != Said(capsys, "community", "web.graph", "--local", HOST, "--json").json()["pages"]
+    assert again["pages"] != CommandResult(capsys, "community", "web.graph", "--local", HOST, "--json").json()["pages"]
 
 
 def test_next_steps_of_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
     survey_of(Path("s.survey"), site(), scope="any")
     words = ["community", "s.survey", "--local", "host:a.example", "--known", "all", "--replay"]
-    said = Said(capsys, *words)
-    assert (said.code, "ignored" in said.err) == (0, False)
-    assert suggested(said)["--save"] == [*words, "--save", "global.csv"]
-    late = Said(capsys, *words, "--extra", "5", "--rounds", "2")
+    done = CommandResult(capsys, *words)
+    assert (done.code, "ignored" in done.err) == (0, False)
+    assert suggested(done)["--save"] == [*words, "--save", "global.csv"]
+    late = CommandResult(capsys, *words, "--extra", "5", "--rounds", "2")
     assert "! --extra, --rounds ignored: a replay with --known all requests no page" in late.err
-    assert late.out == said.out
+    assert late.out == done.out
 
 
 @pytest.mark.parametrize("more", [[], ["--replay"]])
@@ -93,12 +93,14 @@ def test_a_page_to_explain_is_looked_for_before_the_work(
     ):
         monkeypatch.setattr(place, worked)
     for wrong in ("/nope", "https://a.example/nope", B, "#2"):
-        said = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--explain", wrong, *more)
-        assert (said.code, said.out) == (2, "")
-        assert said.err.startswith(f"{wrong} is not a local page\n")
-    unread = Said(capsys, "community", "s.survey", "--local", "host:a.example", "--back-links", "none.tsv", *more)
+        done = CommandResult(capsys, "community", "s.survey", "--local", "host:a.example", "--explain", wrong, *more)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"{wrong} is not a local page\n")
+    unread = CommandResult(
+        capsys, "community", "s.survey", "--local", "host:a.example", "--back-links", "none.tsv", *more
+    )
     assert (unread.code, unread.err.splitlines()[0][:33]) == (2, "the back-links in none.tsv cannot")
-    several = Said(capsys, "community", "s.survey", "--local", "all", "--explain", "/", *more)
+    several = CommandResult(capsys, "community", "s.survey", "--local", "all", "--explain", "/", *more)
     assert several.err.startswith("/ is the path of 2 local pages\n")
     assert [one.name for one in tmp_path.iterdir() if one.name != "config"] == ["s.survey"]
 
@@ -113,8 +115,8 @@ def test_a_page_to_explain_is_found_however_it_is_spelt(capsys: pytest.CaptureFi
         ("https://a.example", HOME),
         ("/", HOME),
     ):
-        assert Said(capsys, *words, "--explain", text, "--json").json()["explained"]["name"] == name
-    refused = Said(capsys, *words, "--explain", "/nope")  # checked against the existing community
+        assert CommandResult(capsys, *words, "--explain", text, "--json").json()["explained"]["name"] == name
+    refused = CommandResult(capsys, *words, "--explain", "/nope")  # checked against the existing community
     assert (refused.code, refused.err.splitlines()[0]) == (2, "/nope is not a local page")
 
 
@@ -124,11 +126,11 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
     survey_of(Path("s.survey"), site(OUT), scope="any")
     words = ["community", "s.survey", "--local", "host:a.example", *polite(served)]
     result = "! the requested page outside could not be fetched"
-    said = Said(capsys, *words, "--out", "all.survey")
-    assert said.code == 0
-    assert f"{result}; the estimate uses 1 page outside known before\n" in said.err
-    assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in said.out
-    lone = Said(capsys, *words, "--out", "local.survey", "--known", "local")
+    done = CommandResult(capsys, *words, "--out", "all.survey")
+    assert done.code == 0
+    assert f"{result}; the estimate uses 1 page outside known before\n" in done.err
+    assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in done.out
+    lone = CommandResult(capsys, *words, "--out", "local.survey", "--known", "local")
     assert lone.code == 3
     assert f"{result}\n" in lone.err
 
@@ -140,10 +142,10 @@ def test_ignored_options_of_an_existing_community(served: EmbeddedWeb, capsys: p
         "! --extra 0 ignored: 1 page was requested before\n",
         "! --known local ignored",
     )
-    first = Said(capsys, *words, "all.survey", "--extra", "1")
-    again = Said(capsys, *words, "all.survey", "--extra", "0", "--known", "local")
+    first = CommandResult(capsys, *words, "all.survey", "--extra", "1")
+    again = CommandResult(capsys, *words, "all.survey", "--extra", "0", "--known", "local")
     assert (less in first.err, less in again.err, start in again.err) == (False, True, True)
     assert again.out == first.out
     for _ in range(2):  # unchanged options
-        same = Said(capsys, *words, "local.survey", "--known", "local", "--extra", "1")
+        same = CommandResult(capsys, *words, "local.survey", "--known", "local", "--extra", "1")
         assert "ignored" not in same.err

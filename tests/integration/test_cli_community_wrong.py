@@ -9,7 +9,7 @@ import pytest
 
 import surveyor as sv
 from community_web import FAR, HOST, SITE, web
-from console import FULL, NO_KERNELS, Said, process
+from console import FULL, NO_KERNELS, CommandResult, process
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
@@ -84,20 +84,20 @@ def test_invalid_arguments_are_rejected_before_the_work(
 ) -> None:
     no_work(monkeypatch)
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
-    said = Said(capsys, "community", path, *more)
-    assert (said.code, said.out) == (2, "")
-    assert problem in said.err
-    assert said.err.splitlines()[-1].startswith("  hint: ")
+    result = CommandResult(capsys, "community", path, *more)
+    assert (result.code, result.out) == (2, "")
+    assert problem in result.err
+    assert result.err.splitlines()[-1].startswith("  hint: ")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["empty.txt", "web.graph"]
 
 
 def test_graphs_and_surveys_that_are_none(capsys: pytest.CaptureFixture[str], path: str) -> None:
     for place, code in (("nothing", (2, 4)), ("nothing.survey", (4,))):
-        said = Said(capsys, "community", place, "--local", RULE)
-        assert said.code in code
-        assert place in said.err.splitlines()[0]
+        result = CommandResult(capsys, "community", place, "--local", RULE)
+        assert result.code in code
+        assert place in result.err.splitlines()[0]
     (Path(path) / "graph.json").write_text("{")
-    assert Said(capsys, "community", path, "--local", RULE).code == 4
+    assert CommandResult(capsys, "community", path, "--local", RULE).code == 4
 
 
 def test_back_links_that_tell_nothing(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
@@ -107,23 +107,23 @@ def test_back_links_that_tell_nothing(capsys: pytest.CaptureFixture[str], path: 
     ):
         if text is not None:
             (tmp_path / "back.tsv").write_text(text)
-        said = Said(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
-        assert (said.code, said.out) == (2, "")
-        assert problem in said.err
+        result = CommandResult(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err
     (tmp_path / "back.tsv").write_text(f"{SITE[1]}\t{SITE[2]}\n")  # from a fetched page
-    said = Said(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
-    assert (said.code, "note: the back-links add no page: " in said.out) == (0, True)
+    result = CommandResult(capsys, "community", path, "--local", RULE, "--back-links", "back.tsv")
+    assert (result.code, "note: the back-links add no page: " in result.out) == (0, True)
 
 
 def test_no_link_leads_outside(capsys: pytest.CaptureFixture[str]) -> None:
     sv.Graph.from_edges([(SITE[0], SITE[1]), (SITE[1], SITE[0]), (FAR[0], SITE[0])]).save(Path("island"))
-    said = Said(capsys, "community", "island", "--local", RULE)
-    assert said.code == 3
-    assert f"! no page of {RULE} links to a page outside that can be fetched" in said.err
-    assert "no page outside was requested" in said.out
-    assert said.out.splitlines()[1].endswith("   /")  # the local rank is printed
-    assert Said(capsys, "community", "island", "--local", RULE, "--json").json()["ending"] == "no_frontier"
-    asked_for_none = Said(capsys, "community", "island", "--local", RULE, "--extra", "0")
+    result = CommandResult(capsys, "community", "island", "--local", RULE)
+    assert result.code == 3
+    assert f"! no page of {RULE} links to a page outside that can be fetched" in result.err
+    assert "no page outside was requested" in result.out
+    assert result.out.splitlines()[1].endswith("   /")  # the local rank is printed
+    assert CommandResult(capsys, "community", "island", "--local", RULE, "--json").json()["ending"] == "no_frontier"
+    asked_for_none = CommandResult(capsys, "community", "island", "--local", RULE, "--extra", "0")
     assert asked_for_none.code == 0
 
 
@@ -135,11 +135,11 @@ def test_what_is_for_surveys_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
         (["--replay", "--delay", "3"], "--delay applies to fetched pages, and a replay fetches none"),
         (["--replay", "--out", "d"], "--out applies to fetched pages, and a replay fetches none"),
     ):
-        said = Said(capsys, "community", "s.survey", "--local", RULE, *more)
-        assert (said.code, said.out) == (2, "")
-        assert problem in said.err
-    said = Said(capsys, "community", "s.survey", "--replay")
-    assert (said.code, "the local pages are not specified" in said.err) == (2, True)
+        result = CommandResult(capsys, "community", "s.survey", "--local", RULE, *more)
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err
+    result = CommandResult(capsys, "community", "s.survey", "--replay")
+    assert (result.code, "the local pages are not specified" in result.err) == (2, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
@@ -175,6 +175,6 @@ def test_an_interrupt_leaves_nothing_behind(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(place, interrupted)
-    said = Said(capsys, "community", path, "--local", RULE, "--save", "all.csv")
-    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    result = CommandResult(capsys, "community", path, "--local", RULE, "--save", "all.csv")
+    assert (result.code, result.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console import Said, process
+from console import CommandResult, process
 from domain_links import LINKS
 from fake_web import Sites, Time, crawled, page
 from surveyor.graph import folder as graph_folder
@@ -29,22 +29,22 @@ def names_of(folder: Path) -> list[str]:
 
 
 def test_pages_become_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
-    said = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"))
-    assert said.code == 0
+    printed = CommandResult(capsys, "graph", "condense", pages, str(tmp_path / "d"))
+    assert printed.code == 0
     assert names_of(tmp_path / "d") == ["db.intern", "github.io", "a.org", "b.co.uk"]
-    assert "domains               4, of 7 pages\n" in said.out
-    assert "links within domains  1\n" in said.out
-    assert "duplicates merged     1\n" in said.out
-    assert "! 1 page whose name is neither a URL nor a host is omitted\n" in said.err
-    assert "! 1 host without a known public suffix is counted as a domain\n" in said.err
-    assert f"surveyor domains {tmp_path / 'd'}\n" in said.err
-    info = Said(capsys, "graph", "info", str(tmp_path / "d")).out
+    assert "domains               4, of 7 pages\n" in printed.out
+    assert "links within domains  1\n" in printed.out
+    assert "duplicates merged     1\n" in printed.out
+    assert "! 1 page whose name is neither a URL nor a host is omitted\n" in printed.err
+    assert "! 1 host without a known public suffix is counted as a domain\n" in printed.err
+    assert f"surveyor domains {tmp_path / 'd'}\n" in printed.err
+    info = CommandResult(capsys, "graph", "info", str(tmp_path / "d")).out
     assert "Public Suffix List of " in info
     assert "condensed to" in info
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
-    result = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--level", "hosts", "--json").json()
+    result = CommandResult(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--level", "hosts", "--json").json()
     assert result["command"] == "graph condense"
     assert (result["level"], result["hosts"], result["links"], result["pages"]) == ("hosts", 6, 5, 7)
     assert (result["without_host"], result["without_suffix"]) == (1, 0)
@@ -53,14 +53,14 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], tmp_path: Path, pag
 
 def test_lists_of_suffixes(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
     quiet = ("graph", "condense", pages, str(tmp_path / "d"), "-q", "--replace")
-    assert Said(capsys, *quiet, "--private-suffixes").code == 0
+    assert CommandResult(capsys, *quiet, "--private-suffixes").code == 0
     assert "joe.github.io" in names_of(tmp_path / "d")
     (tmp_path / "own.dat").write_text("a.org\nuk\n")
-    assert Said(capsys, *quiet, "--suffixes", str(tmp_path / "own.dat")).code == 0
+    assert CommandResult(capsys, *quiet, "--suffixes", str(tmp_path / "own.dat")).code == 0
     assert names_of(tmp_path / "d") == ["db.intern", "joe.github.io", "a.org", "www.a.org", "co.uk"]
-    said = Said(capsys, *quiet, "--suffixes", str(tmp_path / "none.dat"))
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"the list of suffixes {tmp_path / 'none.dat'} cannot be read: No such file")
+    printed = CommandResult(capsys, *quiet, "--suffixes", str(tmp_path / "none.dat"))
+    assert (printed.code, printed.out) == (2, "")
+    assert printed.err.startswith(f"the list of suffixes {tmp_path / 'none.dat'} cannot be read: No such file")
     assert Graph.open(tmp_path / "d").pages == 5  # as before
 
 
@@ -75,24 +75,24 @@ def test_lists_of_suffixes(capsys: pytest.CaptureFixture[str], tmp_path: Path, p
 def test_options_that_make_no_sense(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str, more: list[str], problem: str
 ) -> None:
-    said = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), *more)
-    assert said.code == 2
-    assert problem in said.err
+    printed = CommandResult(capsys, "graph", "condense", pages, str(tmp_path / "d"), *more)
+    assert printed.code == 2
+    assert problem in printed.err
     assert not (tmp_path / "d").exists()
 
 
 def test_graphs_that_cannot_be_condensed(capsys: pytest.CaptureFixture[str], tmp_path: Path, pages: str) -> None:
     (tmp_path / "links.txt").write_text("0 1\n1 2\n")
-    said = Said(capsys, "graph", "condense", str(tmp_path / "links.txt"), str(tmp_path / "d"))
-    assert (said.code, said.err.splitlines()[0]) == (
+    printed = CommandResult(capsys, "graph", "condense", str(tmp_path / "links.txt"), str(tmp_path / "d"))
+    assert (printed.code, printed.err.splitlines()[0]) == (
         2,
         f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are unknown",
     )
-    said = Said(capsys, "graph", "condense", pages, pages)
-    assert (said.code, said.err.splitlines()[0]) == (2, f"{pages} exists already")
-    said = Said(capsys, "graph", "condense", str(tmp_path / "nowhere"), str(tmp_path / "d"))
-    assert said.code in (2, 4)
-    assert "nowhere" in said.err.splitlines()[0]
+    printed = CommandResult(capsys, "graph", "condense", pages, pages)
+    assert (printed.code, printed.err.splitlines()[0]) == (2, f"{pages} exists already")
+    printed = CommandResult(capsys, "graph", "condense", str(tmp_path / "nowhere"), str(tmp_path / "d"))
+    assert printed.code in (2, 4)
+    assert "nowhere" in printed.err.splitlines()[0]
     assert not (tmp_path / "d").exists()
 
 
@@ -100,13 +100,13 @@ def test_a_survey_becomes_domains(capsys: pytest.CaptureFixture[str], tmp_path: 
     home, far = "http://www.a.org/", "http://b.co.uk/"
     answers = {home: page(home, "/x", far, extra='<a rel=nofollow href="http://ads.com/">x</a>')}
     crawled(tmp_path / "a.survey", [home], Sites(Time(), answers))
-    assert Said(capsys, "graph", "condense", str(tmp_path / "a.survey"), str(tmp_path / "d")).code == 0
+    assert CommandResult(capsys, "graph", "condense", str(tmp_path / "a.survey"), str(tmp_path / "d")).code == 0
     domains = Graph.open(tmp_path / "d")
     assert names_of(tmp_path / "d") == ["ads.com", "a.org", "b.co.uk"]
     assert domains.links_of(1).tolist() == [2]
     assert domains.provenance["source"] == str(tmp_path / "a.survey")
     args = ("graph", "condense", str(tmp_path / "a.survey"), str(tmp_path / "d"), "--replace", "--nofollow", "--json")
-    assert Said(capsys, *args).json()["links"] == 2
+    assert CommandResult(capsys, *args).json()["links"] == 2
     with Survey(tmp_path / "a.survey") as survey:
         assert survey.domain_graph(nofollow=True).graph == Graph.open(tmp_path / "d")
 
@@ -144,7 +144,7 @@ def test_an_interrupt_leaves_nothing_behind(
     condense(Graph.open(pages), "hosts", folder=tmp_path / "d")
     before = json.loads((tmp_path / "d" / "graph.json").read_text())
     monkeypatch.setattr(graph_folder, "transpose", interrupted)
-    said = Said(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--replace")
-    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    printed = CommandResult(capsys, "graph", "condense", pages, str(tmp_path / "d"), "--replace")
+    assert (printed.code, printed.err.splitlines()[-1]) == (130, "Interrupted.")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "pages"]
     assert json.loads((tmp_path / "d" / "graph.json").read_text()) == before

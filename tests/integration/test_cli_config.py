@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import surveyor
-from console import Said
+from console import CommandResult
 from surveyor.cli.init import TEMPLATES, as_toml
 from surveyor.cli.lazy import GROUPS
 from surveyor.config import FIELDS, TABLE, Settings, load
@@ -56,12 +56,12 @@ def test_every_setting_is_shown_with_its_origin(
         f'[headers]\nCookie = "{SECRET}"\n'
     )
     monkeypatch.setenv("SURVEYOR_DAMPING", "0.5")
-    untrusted = Said(capsys, "config", "show")
+    untrusted = CommandResult(capsys, "config", "show")
     assert untrusted.code == 2
     assert untrusted.err.startswith("surveyor.toml: proxy applies only in a trusted file")
-    assert Said(capsys, "config", "trust").code == 0
-    said = Said(capsys, "config", "show", "--depth", "3", "--json")
-    result = said.json()
+    assert CommandResult(capsys, "config", "trust").code == 0
+    done = CommandResult(capsys, "config", "show", "--depth", "3", "--json")
+    result = done.json()
     rows = {row["setting"]: (row["value"], row["origin"]) for row in result["settings"]}
     assert list(rows) == list(FIELDS)
     assert rows["delay"] == (2.0, "surveyor.toml")
@@ -70,16 +70,16 @@ def test_every_setting_is_shown_with_its_origin(
     assert rows["depth"] == (3, "--depth")
     assert rows["timeout"] == (60.0, "default")
     assert rows["auth"] == ({"a.org": "***"}, "surveyor.toml")
-    assert SECRET not in said.out
+    assert SECRET not in done.out
     assert result["user_agent"] == f"surveyor/{surveyor.__version__} (me@example.org)"
     assert [(Path(file["path"]).name, file["state"]) for file in result["files"]] == [
         ("config.toml", "read"), ("pyproject.toml", "missing"), ("surveyor.toml", "read"),
     ]  # fmt: skip
-    text = Said(capsys, "config", "show")
+    text = CommandResult(capsys, "config", "show")
     assert SECRET not in text.out + text.err
     assert re.search(r"^  delay +2 +surveyor.toml$", text.out, re.MULTILINE)
     assert "User-Agent  surveyor/" in text.out
-    table = list(csv.reader(io.StringIO(Said(capsys, "config", "show", "--csv").out)))
+    table = list(csv.reader(io.StringIO(CommandResult(capsys, "config", "show", "--csv").out)))
     assert table[0] == ["setting", "value", "origin"]
     assert ["delay", "2", "surveyor.toml"] in table
 
@@ -96,30 +96,30 @@ def test_files_looked_at(own: str | None, project: str, state: str, capsys: pyte
     Path("pyproject.toml").write_text(project)
     if own is not None:
         Path("surveyor.toml").write_text(own)
-    result = Said(capsys, "config", "show", "--json").json()
+    result = CommandResult(capsys, "config", "show", "--json").json()
     assert result["files"][1]["state"] == state
     delay = next(row for row in result["settings"] if row["setting"] == "delay")
     assert delay["origin"] == ("pyproject.toml" if state == "read" else "default")
 
 
 def test_without_a_contact_there_is_no_user_agent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "User-Agent  none: a contact is required" in Said(capsys, "config", "show").out
-    assert Said(capsys, "config", "show", "--json").json()["user_agent"] == ""
+    assert "User-Agent  none: a contact is required" in CommandResult(capsys, "config", "show").out
+    assert CommandResult(capsys, "config", "show", "--json").json()["user_agent"] == ""
 
 
 def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("delay = 0\n")
-    assert Said(capsys, "config", "trust").code == 0
-    assert Said(capsys, "crawl", *words(web, "--until", "pages=3", "-q")).code == 0
+    assert CommandResult(capsys, "config", "trust").code == 0
+    assert CommandResult(capsys, "crawl", *words(web, "--until", "pages=3", "-q")).code == 0
     Path("surveyor.toml").write_text("delay = 9\n")  # what holds here is not what holds there
-    result = Said(capsys, "config", "show", "a.survey", "--json").json()
+    result = CommandResult(capsys, "config", "show", "a.survey", "--json").json()
     rows = {row["setting"]: (row["value"], row["origin"]) for row in result["settings"]}
     assert rows["delay"] == (0.0, "surveyor.toml")
     assert rows["until"] == ("pages=3", "--until")
     assert rows["seeds"][0] == web.seeds[:1]
     assert "proxy" not in rows
     assert "(me@example.org)" in result["user_agent"]
-    assert "are not stored in a survey" in Said(capsys, "config", "show", "a.survey").err
+    assert "are not stored in a survey" in CommandResult(capsys, "config", "show", "a.survey").err
 
 
 @pytest.mark.parametrize(
@@ -135,30 +135,30 @@ def test_settings_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[st
 def test_what_goes_wrong_is_said(
     given: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(capsys, "config", *given)
-    assert (said.code, said.out) == (code, "")
-    assert sentence in said.err
-    assert "hint:" in said.err
+    done = CommandResult(capsys, "config", *given)
+    assert (done.code, done.out) == (code, "")
+    assert sentence in done.err
+    assert "hint:" in done.err
 
 
 def test_a_typo_in_a_file_is_said_here_too(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("dealy = 2\n")
-    said = Said(capsys, "config", "show")
-    assert (said.code, said.err) == (2, "surveyor.toml: unknown setting 'dealy'\n  hint: did you mean delay?\n")
+    done = CommandResult(capsys, "config", "show")
+    assert (done.code, done.err) == (2, "surveyor.toml: unknown setting 'dealy'\n  hint: did you mean delay?\n")
 
 
 @pytest.mark.parametrize("name", sorted(GROUPS))
 def test_a_group_alone_shows_its_commands(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, name)
-    assert said.code == 0
-    assert all(f"  {command}" in said.out for command in GROUPS[name])
+    done = CommandResult(capsys, name)
+    assert done.code == 0
+    assert all(f"  {command}" in done.out for command in GROUPS[name])
 
 
 # --- config list ---
 
 
 def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {row["setting"]: row for row in Said(capsys, "config", "list", "--json").json()["settings"]}
+    rows = {row["setting"]: row for row in CommandResult(capsys, "config", "list", "--json").json()["settings"]}
     assert list(rows) == list(FIELDS)
     assert rows["max_bytes"] == {
         "setting": "max_bytes", "kind": "a whole number, or text such as '10MB'", "default": "10000000",
@@ -166,9 +166,9 @@ def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         "meaning": "Maximum bytes of one page.",
     }  # fmt: skip
     assert (rows["auth"]["flag"], rows["auth"]["variable"]) == ("", "")
-    table = list(csv.DictReader(io.StringIO(Said(capsys, "config", "list", "--csv").out)))
+    table = list(csv.DictReader(io.StringIO(CommandResult(capsys, "config", "list", "--csv").out)))
     assert [{name: unescape_cell(cell) for name, cell in row.items()} for row in table] == list(rows.values())
-    text = Said(capsys, "config", "list").out
+    text = CommandResult(capsys, "config", "list").out
     for row in rows.values():
         assert all(value in text for value in row.values())
 
@@ -180,11 +180,11 @@ def test_a_crawl_from_the_file_alone(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ["--seed", web.seeds[0], "--contact", "me@example.org", "--until", "pages=4", "--delay", "0"]
-    said = Said(capsys, "init", *given)
-    assert (said.code, said.out) == (0, "surveyor.toml written\n")
-    assert "surveyor crawl" in said.err
+    done = CommandResult(capsys, "init", *given)
+    assert (done.code, done.out) == (0, "surveyor.toml written\n")
+    assert "surveyor crawl" in done.err
     monkeypatch.setenv("SURVEYOR_PROXY", f"http://u:{SECRET}@127.0.0.1:{web.port}")
-    crawl = Said(capsys, "crawl")
+    crawl = CommandResult(capsys, "crawl")
     assert crawl.code == 0, crawl.err
     assert f"from surveyor.toml: seeds {web.seeds[0]}, scope host, delay 0\n" in crawl.err
     assert f"from SURVEYOR_PROXY: proxy http://***@127.0.0.1:{web.port}\n" in crawl.err
@@ -194,7 +194,7 @@ def test_a_crawl_from_the_file_alone(
         assert list(folder.manifest.seeds) == web.seeds[:1]
         assert folder.manifest.origins["until"] == "surveyor.toml"
         assert "seeds" not in folder.manifest.settings
-    again = Said(capsys, "crawl", "--until", "pages=6")
+    again = CommandResult(capsys, "crawl", "--until", "pages=6")
     assert "Resuming from 4 pages" in again.err
 
 
@@ -202,10 +202,10 @@ def test_seeds_that_are_named_take_the_place_of_those_in_the_file(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("surveyor.toml").write_text('seeds = ["https://elsewhere.example/"]\n')
-    said = Said(capsys, "crawl", *words(web, "--until", "pages=2", "--delay", "0"))
-    assert said.code == 0, said.err
-    assert "elsewhere" not in said.err
-    assert "from " not in said.err  # all else was asked for
+    done = CommandResult(capsys, "crawl", *words(web, "--until", "pages=2", "--delay", "0"))
+    assert done.code == 0, done.err
+    assert "elsewhere" not in done.err
+    assert "from " not in done.err  # all else was asked for
     with SurveyFolder.open(Path("a.survey"), write=False) as folder:
         assert list(folder.manifest.seeds) == web.seeds[:1]
 
@@ -214,25 +214,25 @@ def test_what_a_survey_keeps_is_told_when_it_is_gone_on_with(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = words(web, "--until", "pages=2", "--delay", "0", "--strategy", "breadth")
-    assert "from " not in Said(capsys, "crawl", *first).err
-    again = Said(capsys, "crawl", *words(web, "--until", "pages=3"))
+    assert "from " not in CommandResult(capsys, "crawl", *first).err
+    again = CommandResult(capsys, "crawl", *words(web, "--until", "pages=3"))
     assert "from the survey: strategy breadth, delay 0\n" in again.err
 
 
 def test_seeds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text('seeds = ["ftp://a.org/"]\ncontact = "me@example.org"\n')
-    assert Said(capsys, "config", "trust").code == 0
-    assert "'ftp://a.org/' is not the URL of a page" in Said(capsys, "crawl").err
+    assert CommandResult(capsys, "config", "trust").code == 0
+    assert "'ftp://a.org/' is not the URL of a page" in CommandResult(capsys, "crawl").err
     Path("surveyor.toml").write_text("seeds = []\n")
-    said = Said(capsys, "crawl")
-    assert (said.code, said.err.startswith("there are no seeds\n")) == (2, True)
-    assert "`surveyor init`" in said.err
+    done = CommandResult(capsys, "crawl")
+    assert (done.code, done.err.startswith("there are no seeds\n")) == (2, True)
+    assert "`surveyor init`" in done.err
 
 
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
 def test_the_file_is_what_config_reads(template: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--template", template, "--seed", "docs.example.org", "--seed", "https://b.org/x", "--delay", "0"]
-    result = Said(capsys, "init", *given, "--contact", "me@example.org", "--json").json()
+    result = CommandResult(capsys, "init", *given, "--contact", "me@example.org", "--json").json()
     settings, origins = load()
     usual = TEMPLATES[template][1]
     assert settings == Settings(
@@ -261,12 +261,12 @@ def test_each_comment_can_be_made_a_setting() -> None:
 
 def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text("delay = 5\n")
-    said = Said(capsys, "init", "--seed", "a.org")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("surveyor.toml already exists\n  hint: --replace")
+    done = CommandResult(capsys, "init", "--seed", "a.org")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("surveyor.toml already exists\n  hint: --replace")
     assert Path("surveyor.toml").read_text() == "delay = 5\n"
     Path("pyproject.toml").write_text("[tool.surveyor]\ndelay = 3\n")
-    replaced = Said(capsys, "init", "--seed", "a.org", "--replace")
+    replaced = CommandResult(capsys, "init", "--seed", "a.org", "--replace")
     assert replaced.code == 0
     assert "! [tool.surveyor] in pyproject.toml is ignored from now on" in replaced.err
     assert "It has no contact yet" in replaced.err
@@ -286,20 +286,20 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_answers_are_refused_before_anything_is_written(
     given: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(capsys, "init", *given)
-    assert (said.code, said.out) == (2, "")
-    assert sentence in said.err
+    done = CommandResult(capsys, "init", *given)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
     assert not Path("surveyor.toml").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_on_a_terminal_it_asks_and_asks_again() -> None:
-    said = answered(
+    done = answered(
         ["init", "--until", "pages=9"],
         ("what to crawl", "topic"), ("pages to start", "ftp://x"), ("is not the URL of a page", "a.org b.org/c"),
         ("contact", "me@example.org"), ("seconds between", "fast"), ("is not a number", "2"),
     )  # fmt: skip
-    assert "surveyor.toml written" in said
+    assert "surveyor.toml written" in done
     assert load()[0] == Settings(
         seeds=("https://a.org/", "https://b.org/c"), contact="me@example.org", scope="any", until="pages=9", delay=2
     )
@@ -308,8 +308,8 @@ def test_on_a_terminal_it_asks_and_asks_again() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_with_a_contact_of_the_user_and_yes_nothing_is_asked() -> None:
     user_file('contact = "me@example.org"\n')
-    assert "?" not in (said := answered(["init", "--yes", "--seed", "a.org"]))
-    assert "names no" not in said
+    assert "?" not in (done := answered(["init", "--yes", "--seed", "a.org"]))
+    assert "names no" not in done
     assert load()[1]["contact"] != "surveyor.toml"
 
 
@@ -321,22 +321,22 @@ def answered(given: Sequence[str], *turns: tuple[str, str]) -> str:
     command = [sys.executable, "-m", "surveyor", *given]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as child:
         os.close(theirs)
-        said, seen, waiting = "", 0, list(turns)
+        done, seen, waiting = "", 0, list(turns)
         while True:
-            if waiting and (at := said.find(waiting[0][0], seen)) >= 0 and said.rstrip(" ").endswith(":"):
+            if waiting and (at := done.find(waiting[0][0], seen)) >= 0 and done.rstrip(" ").endswith(":"):
                 seen = at + len(waiting[0][0])
                 os.write(ours, f"{waiting.pop(0)[1]}\n".encode())
-            assert select.select([ours], [], [], 60)[0], f"it waits: {said}"
+            assert select.select([ours], [], [], 60)[0], f"it waits: {done}"
             try:
                 more = os.read(ours, 4096)
             except OSError:  # it has ended
                 break
             if not more:
                 break
-            said += more.decode()
+            done += more.decode()
     os.close(ours)
-    assert child.returncode == 0, said
-    return said
+    assert child.returncode == 0, done
+    return done
 
 
 def words(web: EmbeddedWeb, *more: str) -> list[str]:
@@ -347,6 +347,6 @@ def words(web: EmbeddedWeb, *more: str) -> list[str]:
 
 def test_files_must_be_writable(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").mkdir()
-    assert Said(capsys, "init", "--replace").code == 2
+    assert CommandResult(capsys, "init", "--replace").code == 2
     with pytest.raises(UsageError):
         load()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from console import Said, process, wait_for
+from console import CommandResult, process, wait_for
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
@@ -38,13 +38,13 @@ def polite(web: EmbeddedWeb, *more: str) -> list[str]:
 
 def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = [*web.seeds, *polite(web, "--out", "a.survey", "--rng", "3")]
-    first = Said(capsys, "crawl", *words, "--until", "coverage=0.5")
+    first = CommandResult(capsys, "crawl", *words, "--until", "coverage=0.5")
     assert first.code == 0
     assert "Goal reached (coverage 50 %)" in first.out
     assert "Ctrl-C is safe" in first.err
     assert "surveyor explain a.survey" in first.err
-    reads = Said(capsys, "status", "a.survey", "--json").json()["pages_fetched"]
-    second = Said(capsys, *words, "--until", "coverage=0.7", "--json")  # no command: a URL is crawled
+    reads = CommandResult(capsys, "status", "a.survey", "--json").json()["pages_fetched"]
+    second = CommandResult(capsys, *words, "--until", "coverage=0.7", "--json")  # no command: a URL is crawled
     result = second.json()
     assert (second.code, result["reached"], result["ending"], result["rng"]) == (0, True, "reached", 3)
     assert result["pages_fetched"] > reads
@@ -53,28 +53,29 @@ def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytes
         abs(sum(result["coverage"][name] for name in ("captured", "moving", "waiting", "blocked", "lost")) - 1) < 1e-9
     )
     assert f"Resuming from {reads} pages (at least " in second.err
-    status = Said(capsys, "a.survey")  # no command: a survey is looked at
+    status = CommandResult(capsys, "a.survey")  # no command: a survey is looked at
     assert "at least" in status.out
     assert "rng 3" in status.out
-    assert Said(capsys, "status", "a.survey", "--csv").out.startswith("mass,pages,reason\n")
+    assert CommandResult(capsys, "status", "a.survey", "--csv").out.startswith("mass,pages,reason\n")
 
 
 def test_ranks_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
-    Said(capsys, "crawl", *web.seeds, *polite(web, "--out", "b.survey", "--until", "pages=60", "-q"))
-    top = Said(capsys, "top", "b.survey", "-n", "3", "--json").json()
+    CommandResult(capsys, "crawl", *web.seeds, *polite(web, "--out", "b.survey", "--until", "pages=60", "-q"))
+    top = CommandResult(capsys, "top", "b.survey", "-n", "3", "--json").json()
     assert len(top["pages"]) == 3
     assert top["coverage"]["at_least"] > 0
     assert top["ranking"]["teleport"] == "custom"
     assert (
-        Said(capsys, "rank", "b.survey", "--teleport", "uniform", "--json").json()["ranking"]["teleport"] == "uniform"
+        CommandResult(capsys, "rank", "b.survey", "--teleport", "uniform", "--json").json()["ranking"]["teleport"]
+        == "uniform"
     )
-    crawled = Said(capsys, "rank", "b.survey", "--crawled-only", "--json").json()
+    crawled = CommandResult(capsys, "rank", "b.survey", "--crawled-only", "--json").json()
     assert crawled["graph"]["pages"] == 60 < top["graph"]["pages"]
-    explained = Said(capsys, "explain", "b.survey", top["pages"][0]["name"], "--json").json()
+    explained = CommandResult(capsys, "explain", "b.survey", top["pages"][0]["name"], "--json").json()
     assert explained["explanation"]["position"] == 1
-    assert Said(capsys, "top", "b.survey", "--blocked").code == 0
-    assert Said(capsys, "graph", "info", "b.survey").code == 2
-    wrong = Said(capsys, "rank", "b.survey/nothing", "--crawled-only")
+    assert CommandResult(capsys, "top", "b.survey", "--blocked").code == 0
+    assert CommandResult(capsys, "graph", "info", "b.survey").code == 2
+    wrong = CommandResult(capsys, "rank", "b.survey/nothing", "--crawled-only")
     assert (wrong.code, "is not a survey" in wrong.err) == (2, True)
 
 
@@ -82,18 +83,18 @@ def test_a_goal_that_cannot_be_reached_is_said_and_ends_with_3(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*web.seeds, *polite(web, "--out", "c.survey", "--until", "coverage=0.999", "--scope", "host")]
-    said = Said(capsys, "crawl", *words)
-    assert said.code == 3
-    assert "cannot be reached" in said.out + said.err or "No page is left" in said.out
-    assert "surveyor top c.survey --blocked" in said.err
+    done = CommandResult(capsys, "crawl", *words)
+    assert done.code == 3
+    assert "cannot be reached" in done.out + done.err or "No page is left" in done.out
+    assert "surveyor top c.survey --blocked" in done.err
 
 
 def test_nothing_left_to_read_before_the_goal_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     with running(WebSettings.plain(web="small")) as plain:
         words = [plain.seeds[0], *polite(plain, "--scope", "host", "--out", "d.survey", "--until", "pages=100000")]
-        said = Said(capsys, "crawl", *words)
-        assert said.code == 3
-        assert "No page is left to fetch before the goal (100,000 pages)" in said.out
+        done = CommandResult(capsys, "crawl", *words)
+        assert done.code == 3
+        assert "No page is left to fetch before the goal (100,000 pages)" in done.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -137,28 +138,28 @@ def test_two_at_once(web: EmbeddedWeb, tmp_path: Path) -> None:
 
 
 def test_a_host_that_does_not_exist(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    said = Said(capsys, "crawl", "https://docs.exmaple.invalid", "--contact", "me@example.org")
-    assert said.code == 5
-    assert "docs.exmaple.invalid does not resolve (no such host)." in said.err
-    assert "Check the spelling." in said.err
+    done = CommandResult(capsys, "crawl", "https://docs.exmaple.invalid", "--contact", "me@example.org")
+    assert done.code == 5
+    assert "docs.exmaple.invalid does not resolve (no such host)." in done.err
+    assert "Check the spelling." in done.err
     assert not list(tmp_path.glob("*.survey"))  # nothing was lost, nothing is left
 
 
 def test_a_seed_that_robots_forbid(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     host = next(host for host in web.hosts if web.plan.robots_of(host).style == "rules")
     seed = f"http://{host}:{web.port}/private/1.html"
-    said = Said(capsys, "crawl", seed, *polite(web, "--out", "g.survey"))
-    assert said.code == 5
-    assert f"{seed}: robots.txt disallows it (Disallow: /private/)." in said.err
-    assert "ask its owner" in said.err
+    done = CommandResult(capsys, "crawl", seed, *polite(web, "--out", "g.survey"))
+    assert done.code == 5
+    assert f"{seed}: robots.txt disallows it (Disallow: /private/)." in done.err
+    assert "ask its owner" in done.err
     assert not [request for request in web.log if request.path.startswith("/private/1") and request.host == host]
 
 
 def test_an_address_of_this_network(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "crawl", "http://169.254.169.254/", "--contact", "me@example.org")
-    assert said.code == 5
-    assert "169.254.169.254 is a cloud agent address." in said.err
-    assert "--allow" in said.err
+    done = CommandResult(capsys, "crawl", "http://169.254.169.254/", "--contact", "me@example.org")
+    assert done.code == 5
+    assert "169.254.169.254 is a cloud agent address." in done.err
+    assert "--allow" in done.err
 
 
 def test_a_certificate_that_nobody_vouches_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,11 +180,11 @@ def test_a_certificate_that_nobody_vouches_for(capsys: pytest.CaptureFixture[str
         threading.Thread(target=answer, daemon=True).start()
         port = server.getsockname()[1]
         seed = f"https://127.0.0.1:{port}/"
-        said = Said(capsys, "crawl", seed, "--allow", "127.0.0.1", "--contact", "me@example.org")
-    assert said.code == 5
-    assert seed in said.err
-    assert "SSL" in said.err or "TLS" in said.err
-    assert "--ca-file" in said.err
+        done = CommandResult(capsys, "crawl", seed, "--allow", "127.0.0.1", "--contact", "me@example.org")
+    assert done.code == 5
+    assert seed in done.err
+    assert "SSL" in done.err or "TLS" in done.err
+    assert "--ca-file" in done.err
 
 
 @pytest.mark.parametrize(
@@ -207,17 +208,17 @@ def test_a_certificate_that_nobody_vouches_for(capsys: pytest.CaptureFixture[str
 def test_wrong_words_are_said_before_anything_is_made(
     words: list[str], text: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    said = Said(capsys, "crawl", *words)
-    assert (said.code, said.out) == (code, "")
-    assert text in said.err
-    assert "hint:" in said.err
+    done = CommandResult(capsys, "crawl", *words)
+    assert (done.code, done.out) == (code, "")
+    assert text in done.err
+    assert "hint:" in done.err
     assert not list(tmp_path.glob("*.survey"))
 
 
 def test_a_typo_in_the_settings_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "surveyor.toml").write_text("untill = 'coverage=0.9'\n")
-    said = Said(capsys, "crawl", "https://a.example", "--contact", "me@example.org")
-    assert (said.code, said.err) == (2, "surveyor.toml: unknown setting 'untill'\n  hint: did you mean until?\n")
+    done = CommandResult(capsys, "crawl", "https://a.example", "--contact", "me@example.org")
+    assert (done.code, done.err) == (2, "surveyor.toml: unknown setting 'untill'\n  hint: did you mean until?\n")
 
 
 def test_settings_from_files_and_variables(
@@ -226,8 +227,8 @@ def test_settings_from_files_and_variables(
     (tmp_path / "surveyor.toml").write_text(f"proxy = 'http://127.0.0.1:{web.port}'\ndelay = 0\ncontact = 'a@b.org'\n")
     (tmp_path / "seeds.txt").write_text("# mine\n" + "\n".join(web.seeds))
     monkeypatch.setenv("SURVEYOR_UNTIL", "pages=5")
-    assert Said(capsys, "config", "trust").code == 0  # it names a proxy
-    assert Said(capsys, "crawl", "--seeds", "seeds.txt", "--out", "h.survey", "--scope", "any").code == 0
+    assert CommandResult(capsys, "config", "trust").code == 0  # it names a proxy
+    assert CommandResult(capsys, "crawl", "--seeds", "seeds.txt", "--out", "h.survey", "--scope", "any").code == 0
     with SurveyFolder.open(tmp_path / "h.survey", write=False) as folder:
         manifest = folder.manifest
     assert manifest.origins["contact"] == "surveyor.toml"
@@ -240,18 +241,18 @@ def test_a_survey_of_a_newer_version_and_a_damaged_one(
     web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = ["crawl", *web.seeds, *polite(web, "--out", "i.survey", "--until", "pages=5")]
-    assert Said(capsys, *words).code == 0
+    assert CommandResult(capsys, *words).code == 0
     toml = tmp_path / "i.survey" / "survey.toml"
     whole = toml.read_text()
     toml.write_text(whole.replace("version = 1", "version = 99"))
-    newer = Said(capsys, *words)
+    newer = CommandResult(capsys, *words)
     assert (newer.code, "newer surveyor" in newer.err, "upgrade" in newer.err) == (4, True, True)
-    assert Said(capsys, "i.survey").code == 4
+    assert CommandResult(capsys, "i.survey").code == 4
     toml.write_text(whole[: len(whole) // 2])
-    assert Said(capsys, "status", "i.survey").code == 4
+    assert CommandResult(capsys, "status", "i.survey").code == 4
     toml.write_text(whole)
-    assert Said(capsys, *words).code == 0
-    assert Said(capsys, "status", "nowhere.survey").code == 4
+    assert CommandResult(capsys, *words).code == 0
+    assert CommandResult(capsys, "status", "nowhere.survey").code == 4
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from domain_links import LINKS as PAGES
 from fake_web import Sites, Time, crawled, page
 from surveyor.cli.domains import SCORES
@@ -51,10 +51,10 @@ def test_scores_are_those_of_the_library() -> None:
 
 
 def test_the_list_and_its_confidence(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
-    said = Said(capsys, "domains", path, "--top", "5", "--error", "5%")
+    done = CommandResult(capsys, "domains", path, "--top", "5", "--error", "5%")
     result = sv.domains(web.graph, top=5, error=0.05)
-    lines = said.out.splitlines()
-    assert said.code == 0
+    lines = done.out.splitlines()
+    assert done.code == 0
     assert lines[0].split() == ["supporters", "95%", "interval", "in-links", "domain"]
     rows = [line.split() for line in lines[1:6]]
     for place, (row, domain) in enumerate(zip(rows, result.top(5), strict=True), 1):
@@ -62,19 +62,21 @@ def test_the_list_and_its_confidence(capsys: pytest.CaptureFixture[str], path: s
         assert row == [str(place), number[0], number[1], "-", number[2], number[3], domain.name]
     p, sampled = result.main.method["p"], result.main.method["sampled"]
     size = f"{web.graph.pages:,} domains"
-    assert f"tse: level-2 supporters: {sampled:,} of {size} sampled (p = {p:.2g}); relative standard error " in said.out
+    assert f"tse: level-2 supporters: {sampled:,} of {size} sampled (p = {p:.2g}); relative standard error " in done.out
     assert result.main.method["error"] <= 0.05
     pairs = zip(result.top(5), result.top(5)[1:], strict=False)
     sure = sum(sv.order_confidence(web.graph, result.main, one.id, other.id) >= 0.95 for one, other in pairs)
-    assert f"order: {sure} of 4 domains in the list " in said.out
-    assert f"{size}, {web.graph.links:,} links; in memory (" in said.err
-    assert f"surveyor domains {path} --top 5 --error 5% --budget star\n" in said.err
-    quiet = Said(capsys, "domains", path, "--top", "5", "--error", "5%", "-q")
-    assert (quiet.out, quiet.err) == (said.out, "")
+    assert f"order: {sure} of 4 domains in the list " in done.out
+    assert f"{size}, {web.graph.links:,} links; in memory (" in done.err
+    assert f"surveyor domains {path} --top 5 --error 5% --budget star\n" in done.err
+    quiet = CommandResult(capsys, "domains", path, "--top", "5", "--error", "5%", "-q")
+    assert (quiet.out, quiet.err) == (done.out, "")
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
-    result = Said(capsys, "domains", path, "--json", "--p", "0.5", "--rng", "3", "--top", "4", "--threads", "1").json()
+    result = CommandResult(
+        capsys, "domains", path, "--json", "--p", "0.5", "--rng", "3", "--top", "4", "--threads", "1"
+    ).json()
     expected = sv.domains(web.graph, options=sv.DomainOptions(p=0.5), rng=3, top=4)
     assert result["command"] == "domains"
     assert result["graph"] == {"path": path, "domains": web.graph.pages, "links": web.graph.links}
@@ -88,7 +90,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str, web: sv.
 
 
 def test_a_top_larger_than_the_graph(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
-    rows = table(Said(capsys, "domains", path, "--csv", "--top", "99999", "--score", "in").out)
+    rows = table(CommandResult(capsys, "domains", path, "--csv", "--top", "99999", "--score", "in").out)
     assert [row["domain"] for row in rows] == names(web.graph, sv.domains(web.graph, "in").main.top(web.graph.pages))
     assert [row["position"] for row in rows] == [str(place) for place in range(1, web.graph.pages + 1)]
 
@@ -102,9 +104,9 @@ def test_files_hold_the_results_of_the_library(
     out = str(tmp_path / f"all{suffix}")
     more = ["--score", "tse,pagerank,in", "--p", "0.4", "--trusted", good, "--blacklist", bad, "--budget", "star+7"]
     args = ["domains", path, "--top", "99999", *more]
-    printed = table(Said(capsys, *args, "--csv").out)
-    said = Said(capsys, *args, "--out", out)
-    assert f"domains written to {out}\n" in said.err
+    printed = table(CommandResult(capsys, *args, "--csv").out)
+    done = CommandResult(capsys, *args, "--out", out)
+    assert f"domains written to {out}\n" in done.err
     trusted, sampling = names(web.graph, range(5)), sv.DomainOptions(p=0.4)
     result = sv.domains(web.graph, ("tse", "pagerank", "in"), trusted=trusted, options=sampling)
     if suffix == ".npy":
@@ -148,14 +150,14 @@ def test_files_hold_the_results_of_the_library(
 @pytest.mark.slow
 def test_several_scores_side_by_side(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
     args = ["domains", path, "--score", "in,pagerank", "--top", "3"]
-    said = Said(capsys, *args)
+    done = CommandResult(capsys, *args)
     tops = {name: names(web.graph, score.top(3)) for name, score in sv.domains(web.graph, "in,pagerank").scores.items()}
-    rows = [line.split() for line in said.out.splitlines()[:4]]
+    rows = [line.split() for line in done.out.splitlines()[:4]]
     assert rows == [["in", "pagerank"], *([str(n + 1), tops["in"][n], tops["pagerank"][n]] for n in range(3))]
-    assert "in: in-links, counted\n" in said.out
-    assert "pagerank: PageRank; proven error at most " in said.out
-    assert Said(capsys, *args, "--json").json()["top"] == tops
-    every = Said(capsys, "domains", path, "--score", "all,supp", "--top", "1", "--json").json()
+    assert "in: in-links, counted\n" in done.out
+    assert "pagerank: PageRank; proven error at most " in done.out
+    assert CommandResult(capsys, *args, "--json").json()["top"] == tops
+    every = CommandResult(capsys, "domains", path, "--score", "all,supp", "--top", "1", "--json").json()
     assert list(every["top"]) == ["tse", "in", "win", "pagerank", "harmonic", "bv", "qvs", "supp"]
 
 
@@ -183,13 +185,13 @@ def test_trust_and_spam_mass(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, web: sv.SyntheticWeb
 ) -> None:
     good = listed(tmp_path / "good.txt", ["https://www.nowhere.example/", *names(web.graph, [1, 2, 3])])
-    said = Said(capsys, "domains", path, "--trusted", good, "--top", "8", "--json")
+    done = CommandResult(capsys, "domains", path, "--trusted", good, "--top", "8", "--json")
     result = sv.trust(web.graph, np.array([1, 2, 3]))
-    for row in said.json()["domains"]:
+    for row in done.json()["domains"]:
         assert row["spam_mass"] == result.spam_mass(row["id"])
         assert row["trust"] == result.trust.log_scores()[row["id"]]
-    assert "! 1 of 4 trusted domains is not in the graph\n" in said.err
-    text = Said(capsys, "domains", path, "--trusted", good, "--top", "8").out
+    assert "! 1 of 4 trusted domains is not in the graph\n" in done.err
+    text = CommandResult(capsys, "domains", path, "--trusted", good, "--top", "8").out
     assert text.splitlines()[0].split()[-4:] == ["spam", "trust", "in-links", "domain"]
     assert "spam: fraction of the popularity that 3 trusted domains do not explain" in text
 
@@ -203,13 +205,13 @@ def test_bad_domains_are_counted(
     lists = ["--blacklist", one, "--blacklist", two]
     plot = tmp_path / "bad.svg"
     args = ["domains", path, "--score", "in,pagerank", "--top", "60", *lists]
-    result = Said(capsys, *args, "--json").json()
+    result = CommandResult(capsys, *args, "--json").json()
     assert result["bad_domains"] == len(bad)
     orders = {
         name: names(web.graph, score.top(web.graph.pages))
         for name, score in sv.domains(web.graph, "in,pagerank").scores.items()
     }
-    text = Said(capsys, *args, "--plot", str(plot)).out
+    text = CommandResult(capsys, *args, "--plot", str(plot)).out
     for name, order in orders.items():
         first = next(place for place, domain in enumerate(order, 1) if domain in bad)
         among = {at: len(bad.intersection(order[:at])) for at in RANKS if at <= len(order)}
@@ -228,27 +230,27 @@ def test_bad_domains_are_counted(
 
 def test_a_blacklist_without_known_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str) -> None:
     none = listed(tmp_path / "none.txt", ["nowhere.example"])
-    said = Said(capsys, "domains", path, "--blacklist", none, "--plot", str(tmp_path / "p.svg"), "-q")
-    assert said.code == 0
-    assert f"! none of the 1 domains in {none} is in the graph.\n" in said.err
-    assert "p.svg was not written: no bad domain is ranked" in said.err
+    done = CommandResult(capsys, "domains", path, "--blacklist", none, "--plot", str(tmp_path / "p.svg"), "-q")
+    assert done.code == 0
+    assert f"! none of the 1 domains in {none} is in the graph.\n" in done.err
+    assert "p.svg was not written: no bad domain is ranked" in done.err
     assert not (tmp_path / "p.svg").exists()
 
 
 def test_budgets_are_accepted_by_a_crawl(capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str) -> None:
-    said = Said(capsys, "domains", path, "--budget", "star:10-1000@50", "--top", "60", "--csv")
-    rows = table(said.out)
+    done = CommandResult(capsys, "domains", path, "--budget", "star:10-1000@50", "--top", "60", "--csv")
+    rows = table(done.out)
     plan = budgets.parse("star:10-1000@50")
     assert [int(row["pages"]) for row in rows] == plan.pages(np.arange(1, 61)).tolist()
-    limits = budgets.read_limits(said.out.splitlines(), "budgets.csv", rest=10)
+    limits = budgets.read_limits(done.out.splitlines(), "budgets.csv", rest=10)
     assert limits.of(rows[0]["domain"]) == 1000
-    text = Said(capsys, "domains", path, "--budget", "star:10-1000@50", "--top", "2").out
+    text = CommandResult(capsys, "domains", path, "--budget", "star:10-1000@50", "--top", "2").out
     size = sv.Graph.open(path).pages
     assert f"budget star:10-1000@50: at most {plan.total(size):,} pages in {size:,} domains\n" in text
-    for text, code in ((said.out, 5), (said.out.replace("pages", "some"), 2)):  # nothing to read; no budget
+    for text, code in ((done.out, 5), (done.out.replace("pages", "some"), 2)):  # nothing to read; no budget
         (tmp_path / "budgets.csv").write_text(text)
         files = ["--budget-file", str(tmp_path / "budgets.csv"), "--out", str(tmp_path / "a.survey")]
-        crawl = Said(capsys, "crawl", "http://nowhere.invalid/", *files, "--contact", "me@example.org", "-q")
+        crawl = CommandResult(capsys, "crawl", "http://nowhere.invalid/", *files, "--contact", "me@example.org", "-q")
         assert crawl.code == code
 
 
@@ -257,12 +259,14 @@ def test_order_confidence_of_two_domains(capsys: pytest.CaptureFixture[str], pat
     one, other = (row.name for row in result.top(2))
     args = ["domains", path, "--p", "30%", "--compare", one, other, "--top", "2"]
     sure = sv.order_confidence(web.graph, result.main, one, other)
-    assert f"{one} has more supporters than {other}: confidence {sure:.1%}\n" in Said(capsys, *args).out
-    assert Said(capsys, *args, "--json").json()["order_confidence"] == sure
+    assert f"{one} has more supporters than {other}: confidence {sure:.1%}\n" in CommandResult(capsys, *args).out
+    assert CommandResult(capsys, *args, "--json").json()["order_confidence"] == sure
 
 
 def test_levels(capsys: pytest.CaptureFixture[str], path: str, web: sv.SyntheticWeb) -> None:
-    result = Said(capsys, "domains", path, "--score", "supp", "--supporter-depth", "1", "--top", "3", "--json").json()
+    result = CommandResult(
+        capsys, "domains", path, "--score", "supp", "--supporter-depth", "1", "--top", "3", "--json"
+    ).json()
     degrees = web.graph.in_links.degrees()
     assert [row["score"] for row in result["domains"]] == sorted(degrees.tolist(), reverse=True)[:3]
 
@@ -272,29 +276,29 @@ def test_levels(capsys: pytest.CaptureFixture[str], path: str, web: sv.Synthetic
 
 def test_pages_are_condensed_to_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pages = str(sv.Graph.from_edges(PAGES).save(tmp_path / "pages"))
-    said = Said(capsys, "domains", pages, "--csv")
+    done = CommandResult(capsys, "domains", pages, "--csv")
     expected = {"db.intern": "1.0", "github.io": "1.0", "b.co.uk": "0.0", "a.org": "0.0"}
-    assert [(row["domain"], row["score"]) for row in table(said.out)] == list(expected.items())
-    assert "7 names are on 4 domains\n" in said.err
-    assert "! 1 page whose name is neither a URL nor a host is omitted\n" in said.err
-    assert "! 1 host without a known public suffix" in said.err
-    private = Said(capsys, "domains", pages, "--csv", "--private-suffixes").out
+    assert [(row["domain"], row["score"]) for row in table(done.out)] == list(expected.items())
+    assert "7 names are on 4 domains\n" in done.err
+    assert "! 1 page whose name is neither a URL nor a host is omitted\n" in done.err
+    assert "! 1 host without a known public suffix" in done.err
+    private = CommandResult(capsys, "domains", pages, "--csv", "--private-suffixes").out
     assert "joe.github.io" in private
     (tmp_path / "own.dat").write_text("org\nuk\nio\nintern\n")
-    assert ",co.uk," in Said(capsys, "domains", pages, "--csv", "--suffixes", str(tmp_path / "own.dat")).out
-    streamed = Said(capsys, "domains", pages, "--csv", "--memory", "100")
+    assert ",co.uk," in CommandResult(capsys, "domains", pages, "--csv", "--suffixes", str(tmp_path / "own.dat")).out
+    streamed = CommandResult(capsys, "domains", pages, "--csv", "--memory", "100")
     assert "streamed" in streamed.err
-    assert streamed.out == said.out
+    assert streamed.out == done.out
 
 
 def test_hosts_are_condensed_with_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     edges = [("www.a.org", "b.org"), ("a.org", "b.org"), ("news.b.org", "c.org")]
     hosts = str(sv.Graph.from_edges(edges).save(tmp_path / "hosts"))
-    assert len(table(Said(capsys, "domains", hosts, "--csv").out)) == 5
-    result = table(Said(capsys, "domains", hosts, "--condense", "--csv").out)
+    assert len(table(CommandResult(capsys, "domains", hosts, "--csv").out)) == 5
+    result = table(CommandResult(capsys, "domains", hosts, "--condense", "--csv").out)
     assert [(row["domain"], row["score"]) for row in result] == [("c.org", "1.0"), ("b.org", "0.0"), ("a.org", "0.0")]
-    said = Said(capsys, "domains", hosts, "--private-suffixes", "-q")
-    assert "! the suffix list was not used: names are taken as domains" in said.err
+    done = CommandResult(capsys, "domains", hosts, "--private-suffixes", "-q")
+    assert "! the suffix list was not used: names are taken as domains" in done.err
 
 
 def test_a_release_of_common_crawl(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -302,12 +306,12 @@ def test_a_release_of_common_crawl(capsys: pytest.CaptureFixture[str], tmp_path:
     for name, text in (("vertices", vertices), ("edges", "0\t1\n1\t2\n3\t1\n")):
         (tmp_path / f"cc-domain-{name}.txt.gz").write_bytes(gzip.compress(text.encode()))
     for more in ([], ["--memory", "1MB"]):
-        rows = table(Said(capsys, "domains", str(tmp_path), "--csv", *more).out)
+        rows = table(CommandResult(capsys, "domains", str(tmp_path), "--csv", *more).out)
         assert [(row["domain"], row["score"]) for row in rows][:2] == [("star.org", "2.0"), ("hub.com", "0.0")]
 
 
 def test_a_survey(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     home, far = "http://www.a.org/", "http://news.b.co.uk/"
     crawled(tmp_path / "a.survey", [home], Sites(Time(), {home: page(home, "/x", far)}))
-    rows = table(Said(capsys, "domains", str(tmp_path / "a.survey"), "--score", "in", "--csv").out)
+    rows = table(CommandResult(capsys, "domains", str(tmp_path / "a.survey"), "--score", "in", "--csv").out)
     assert [(row["domain"], row["score"]) for row in rows] == [("b.co.uk", "1.0"), ("a.org", "0.0")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from console import FULL, NO_KERNELS, Said, process
+from console import FULL, NO_KERNELS, CommandResult, process
 from surveyor.graph.synthetic.generate import rmat
 from surveyor.rank.domains import scores as library
 
@@ -46,8 +46,10 @@ def test_a_stream_prints_and_writes_the_same(
 ) -> None:
     (tmp_path / "bad.txt").write_text("hub1.org\nfan7.org\n")
     more = ["--p", "0.4", "--rng", "5", "--budget", "star:1-90@40", "--blacklist", str(tmp_path / "bad.txt")]
-    whole = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "whole.csv"))
-    short = Said(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "short.csv"), "--memory", "4k")
+    whole = CommandResult(capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "whole.csv"))
+    short = CommandResult(
+        capsys, "domains", named, *more, "--csv", "--out", str(tmp_path / "short.csv"), "--memory", "4k"
+    )
     assert short.out == whole.out
     assert "; in memory (" in whole.err
     assert "; streamed (" in short.err
@@ -57,7 +59,9 @@ def test_a_stream_prints_and_writes_the_same(
     by_id = (tmp_path / "short.csv").read_text().splitlines()
     cut = [line.split(",", 1)[1] for line in ranked]  # the stream has no positions
     assert by_id == [cut[0], *sorted(cut[1:], key=lambda line: int(line.split(",")[0]))]
-    result = [Said(capsys, "domains", named, *more, "--json", *size).json() for size in ([], ["--memory", "4k"])]
+    result = [
+        CommandResult(capsys, "domains", named, *more, "--json", *size).json() for size in ([], ["--memory", "4k"])
+    ]
     assert [one["mode"] for one in result] == ["in memory", "streamed"]
     assert result[0]["domains"] == result[1]["domains"]
     assert result[0]["spam"] == result[1]["spam"]
@@ -69,8 +73,8 @@ def test_a_file_of_links_is_built_into_a_temporary_folder(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, scratch: Path
 ) -> None:
     (tmp_path / "links.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LINKS) + "and nothing\n")
-    whole = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv")
-    short = Said(capsys, "domains", str(tmp_path / "links.tsv"), "--csv", "--memory", "4k")
+    whole = CommandResult(capsys, "domains", str(tmp_path / "links.tsv"), "--csv")
+    short = CommandResult(capsys, "domains", str(tmp_path / "links.tsv"), "--csv", "--memory", "4k")
     assert short.out == whole.out
     assert "; streamed (" in short.err
     assert "1 malformed line was skipped" in short.err
@@ -79,12 +83,12 @@ def test_a_file_of_links_is_built_into_a_temporary_folder(
 
 
 def test_scores_that_exceed_the_memory_limit_are_rejected(capsys: pytest.CaptureFixture[str], named: str) -> None:
-    said = Said(capsys, "domains", named, "--score", "harmonic", "--memory", "4k")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(
+    printed = CommandResult(capsys, "domains", named, "--score", "harmonic", "--memory", "4k")
+    assert (printed.code, printed.out) == (2, "")
+    assert printed.err.startswith(
         "harmonic over 408 domains needs about 65,280 bytes of memory, and memory is limited to 4,000 bytes"
     )
-    assert "hint: tse reads a graph folder as a stream" in said.err
+    assert "hint: tse reads a graph folder as a stream" in printed.err
 
 
 # Invalid options
@@ -129,9 +133,9 @@ def test_invalid_options_are_rejected_before_the_work(
     monkeypatch.chdir(tmp_path)
     no_work(monkeypatch)
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
-    said = Said(capsys, "domains", named, *more)
-    assert (said.code, said.out) == (2, "")
-    assert problem in said.err
+    printed = CommandResult(capsys, "domains", named, *more)
+    assert (printed.code, printed.out) == (2, "")
+    assert problem in printed.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "named"]
 
 
@@ -157,34 +161,34 @@ def test_a_graph_without_names(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "links.txt").write_text("0 1\n1 2\n")
     (tmp_path / "some.txt").write_text("a.org\n")
-    assert Said(capsys, "domains", "links.txt", "--csv").out.splitlines()[1].startswith("1,2,2,1.0,")
+    assert CommandResult(capsys, "domains", "links.txt", "--csv").out.splitlines()[1].startswith("1,2,2,1.0,")
     no_work(monkeypatch)
-    said = Said(capsys, "domains", "links.txt", *options, *more)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.splitlines()[-2:] == [
+    printed = CommandResult(capsys, "domains", "links.txt", *options, *more)
+    assert (printed.code, printed.out) == (2, "")
+    assert printed.err.splitlines()[-2:] == [
         f"{which} names, and links.txt has none",
         "  hint: build it from a file with names",
     ]
 
 
 def test_graphs_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str) -> None:
-    said = Said(capsys, "domains", str(tmp_path / "nowhere"))
-    assert said.code in (2, 4)
-    assert "nowhere" in said.err.splitlines()[0]
+    printed = CommandResult(capsys, "domains", str(tmp_path / "nowhere"))
+    assert printed.code in (2, 4)
+    assert "nowhere" in printed.err.splitlines()[0]
     (Path(named) / "graph.json").write_text("{")
-    assert Said(capsys, "domains", named).code == 4
+    assert CommandResult(capsys, "domains", named).code == 4
     empty = sv.Graph.from_edges([]).save(tmp_path / "empty")
-    said = Said(capsys, "domains", str(empty), "--csv", "--budget", "star")
-    assert (said.code, said.out.count("\n")) == (0, 1)
+    printed = CommandResult(capsys, "domains", str(empty), "--csv", "--budget", "star")
+    assert (printed.code, printed.out.count("\n")) == (0, 1)
 
 
 def test_trusted_domains_that_the_graph_does_not_hold(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, named: str
 ) -> None:
     (tmp_path / "good.txt").write_text("moon.org\n")
-    said = Said(capsys, "domains", named, "--trusted", str(tmp_path / "good.txt"))
-    assert (said.code, said.out) == (2, "")
-    assert "none of the 1 trusted domains is in the graph\n" in said.err
+    printed = CommandResult(capsys, "domains", named, "--trusted", str(tmp_path / "good.txt"))
+    assert (printed.code, printed.out) == (2, "")
+    assert "none of the 1 trusted domains is in the graph\n" in printed.err
 
 
 # The disk, and Ctrl-C
@@ -253,8 +257,8 @@ def test_an_interrupt_leaves_no_files(
     for name, text in (("vertices", "0\torg.a\n1\torg.b\n"), ("edges", "0\t1\n")):
         (tmp_path / f"cc-domain-{name}.txt.gz").write_bytes(gzip.compress(text.encode()))
     monkeypatch.setattr(place, interrupted)
-    said = Said(capsys, "domains", str(tmp_path), "--memory", "10", "--out", str(tmp_path / "all.csv"))
-    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    printed = CommandResult(capsys, "domains", str(tmp_path), "--memory", "10", "--out", str(tmp_path / "all.csv"))
+    assert (printed.code, printed.err.splitlines()[-1]) == (130, "Interrupted.")
     assert list(scratch.iterdir()) == []
     assert not (tmp_path / "all.csv").exists()
 
@@ -266,6 +270,6 @@ def test_an_interrupt_while_domains_are_written(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("surveyor.report.domain_scores._column_values", interrupted)
-    said = Said(capsys, "domains", named, "--out", str(tmp_path / "all.csv"))
-    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    printed = CommandResult(capsys, "domains", named, "--out", str(tmp_path / "all.csv"))
+    assert (printed.code, printed.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [path.name for path in tmp_path.iterdir()] == ["named"]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from console import Said, process
+from console import CommandResult, process
 from surveyor.cli import kernel_cache, options
 from surveyor.cli.output import Output
 from surveyor.cli.progress import ProgressMeter, describe
@@ -42,32 +42,32 @@ from surveyor.graph.csr import Graph
     ],
 )
 def test_wrong_usage(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, *words)
-    assert said.code in ({2, 4} if "no/such/file" in words else {2})
-    assert expected in said.err
-    assert "  hint: " in said.err
-    assert not said.out
+    printed = CommandResult(capsys, *words)
+    assert printed.code in ({2, 4} if "no/such/file" in words else {2})
+    assert expected in printed.err
+    assert "  hint: " in printed.err
+    assert not printed.out
 
 
 @pytest.mark.parametrize(("option", "value"), [("--damping", "1.5"), ("--tolerance", "-1"), ("--tolerance", "nan")])
 def test_impossible_settings(option: str, value: str, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "rank", folder, option, value)
-    assert said.code == 2
-    assert "  hint: " in said.err
+    printed = CommandResult(capsys, "rank", folder, option, value)
+    assert printed.code == 2
+    assert "  hint: " in printed.err
 
 
 def test_damaged_and_newer_graphs(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(folder) / "graph.json"
     about = json.loads(path.read_text())
     path.write_text(json.dumps({**about, "version": 99}))
-    newer = Said(capsys, "rank", folder)
+    newer = CommandResult(capsys, "rank", folder)
     assert newer.code == 4
     assert "hint: pip install --upgrade surveyor" in newer.err
     path.write_text("{")
-    assert Said(capsys, "graph", "info", folder).code == 4
+    assert CommandResult(capsys, "graph", "info", folder).code == 4
     path.write_text(json.dumps(about))
     (Path(folder) / "indices.npy").write_bytes(b"")
-    assert Said(capsys, "rank", folder).code == 4
+    assert CommandResult(capsys, "rank", folder).code == 4
 
 
 def test_a_bug_is_admitted(folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,11 +75,11 @@ def test_a_bug_is_admitted(folder: str, capsys: pytest.CaptureFixture[str], monk
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("surveyor.graph.formats.read_graph", broken)
-    said = Said(capsys, "rank", folder)
-    assert said.code == 1
-    assert "bug in surveyor (ZeroDivisionError: oh)" in said.err
-    assert "Traceback" not in said.err
-    assert "Traceback" in Said(capsys, "rank", folder, "--debug").err
+    printed = CommandResult(capsys, "rank", folder)
+    assert printed.code == 1
+    assert "bug in surveyor (ZeroDivisionError: oh)" in printed.err
+    assert "Traceback" not in printed.err
+    assert "Traceback" in CommandResult(capsys, "rank", folder, "--debug").err
 
 
 def test_an_interrupt_is_one_line(
@@ -89,9 +89,9 @@ def test_an_interrupt_is_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("surveyor.graph.formats.read_graph", interrupted)
-    said = Said(capsys, "rank", folder)
-    assert said.code == 130
-    assert said.err.strip() == "Interrupted."
+    printed = CommandResult(capsys, "rank", folder)
+    assert printed.code == 130
+    assert printed.err.strip() == "Interrupted."
 
 
 def test_sigterm_ends_with_143() -> None:
@@ -107,9 +107,9 @@ def test_sigterm_ends_with_143() -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(signal.SIGTERM)
-        _, said = child.communicate(timeout=20)
+        _, printed = child.communicate(timeout=20)
     assert child.returncode == 143
-    assert said.decode().strip() == "Terminated."
+    assert printed.decode().strip() == "Terminated."
 
 
 def test_a_reader_that_leaves_is_no_error(folder: str) -> None:
@@ -184,11 +184,11 @@ def test_csv_in_a_pipe_is_what_out_writes(tmp_path: Path) -> None:
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
-    result = Said(capsys, "doctor", "--json").json()
+    result = CommandResult(capsys, "doctor", "--json").json()
     assert result["healthy"]
-    said = Said(capsys, "doctor")
-    assert said.code == 0
-    assert "1/3 each" in said.out
+    printed = CommandResult(capsys, "doctor")
+    assert printed.code == 0
+    assert "1/3 each" in printed.out
 
 
 def test_doctor_says_when_something_is_wrong(
@@ -198,9 +198,9 @@ def test_doctor_says_when_something_is_wrong(
 
     bad = doctor.Check("self-check", "off", fine=False, advice="install surveyor again")
     monkeypatch.setattr(doctor, "_self_check", lambda: bad)
-    said = Said(capsys, "doctor")
-    assert said.code == 1
-    assert "! self-check: install surveyor again" in said.err
+    printed = CommandResult(capsys, "doctor")
+    assert printed.code == 1
+    assert "! self-check: install surveyor again" in printed.err
 
 
 CACHE = (
@@ -257,9 +257,9 @@ def test_a_cache_that_fills_up_is_a_warning(
     with kernel_cache.kernels(Output()):
         for _ in range(2):
             cache.save_overload(None, None, None)
-    said = capsys.readouterr().err
-    assert said.count(f"! compiled kernels cannot be saved in {tmp_path} (No space left on device)") == 1
-    assert "NUMBA_CACHE_DIR or XDG_CACHE_HOME" in said
+    printed = capsys.readouterr().err
+    assert printed.count(f"! compiled kernels cannot be saved in {tmp_path} (No space left on device)") == 1
+    assert "NUMBA_CACHE_DIR or XDG_CACHE_HOME" in printed
     assert cache.save_overload is full
 
 
@@ -336,9 +336,9 @@ def test_progress_is_a_bar_on_a_terminal_and_rare_lines_elsewhere(
 def test_names_that_are_not_utf8_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "web.graph"
     Graph.from_edges([("a\udcff", "b\x1b[31m"), ("b\x1b[31m", "a\udcff")]).save(path)
-    assert "a\\xff" in Said(capsys, "top", str(path)).out
-    assert "\x1b" not in Said(capsys, "top", str(path)).out
-    assert json.loads(Said(capsys, "top", str(path), "--json").out)["pages"][0]["name"] in {
+    assert "a\\xff" in CommandResult(capsys, "top", str(path)).out
+    assert "\x1b" not in CommandResult(capsys, "top", str(path)).out
+    assert json.loads(CommandResult(capsys, "top", str(path), "--json").out)["pages"][0]["name"] in {
         "a\udcff",
         "b\x1b[31m",
     }

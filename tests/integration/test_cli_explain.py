@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from fake_web import page
 from oracles import dense_pagerank
@@ -46,20 +46,20 @@ def file(tmp_path: Path) -> str:
 
 
 def test_templates_and_the_path_from_a_seed(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "explain", survey, "/imprint")
-    assert said.code == 0, said.err
-    assert "of 25   21 in-links\n" in said.out
-    assert f"reached from {HOME} → /posts/0 → /imprint\n" in said.out
-    assert "share the same 4 links: one template" in said.out
-    assert "20 pages of a.example " in said.out
-    assert "1 of 2 links" in said.out
-    assert "Without the template's links to it, it would be at " in said.out
-    start = Said(capsys, "explain", survey, "/")
+    done = CommandResult(capsys, "explain", survey, "/imprint")
+    assert done.code == 0, done.err
+    assert "of 25   21 in-links\n" in done.out
+    assert f"reached from {HOME} → /posts/0 → /imprint\n" in done.out
+    assert "share the same 4 links: one template" in done.out
+    assert "20 pages of a.example " in done.out
+    assert "1 of 2 links" in done.out
+    assert "Without the template's links to it, it would be at " in done.out
+    start = CommandResult(capsys, "explain", survey, "/")
     assert "this is a teleport page\n" in start.out
 
 
 def test_the_rank_without_a_template_is_that_of_a_dense_solve(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Said(capsys, "explain", survey, "/imprint", "--json").json()["explanation"]
+    result = CommandResult(capsys, "explain", survey, "/imprint", "--json").json()["explanation"]
     (group,) = result["templates"]
     assert (group["host"], group["pages"], sorted(group["shared_links"])) == ("a.example", 20, sorted([HOME, *FOOTER]))
     assert result["path"] == [HOME, POSTS[0], FOOTER[0]]
@@ -80,15 +80,15 @@ def test_the_rank_without_a_template_is_that_of_a_dense_solve(survey: str, capsy
 
 
 def test_a_file_of_links_between_urls(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "explain", file, FOOTER[0])
-    assert "share the same 4 links: one template" in said.out
-    assert "Without the template's links" in said.out
-    assert "reached from" not in said.out  # the teleport is uniform
+    done = CommandResult(capsys, "explain", file, FOOTER[0])
+    assert "share the same 4 links: one template" in done.out
+    assert "Without the template's links" in done.out
+    assert "reached from" not in done.out  # the teleport is uniform
     trusted = Path(file).with_name("trusted.txt")
     trusted.write_text(f"{POSTS[0]}\n")
-    said = Said(capsys, "explain", file, FOOTER[0], "--trusted", str(trusted))
-    assert f"reached from {POSTS[0]} → /imprint" in said.out
-    rows = list(csv.DictReader(io.StringIO(Said(capsys, "explain", file, FOOTER[0], "--csv").out)))
+    done = CommandResult(capsys, "explain", file, FOOTER[0], "--trusted", str(trusted))
+    assert f"reached from {POSTS[0]} → /imprint" in done.out
+    rows = list(csv.DictReader(io.StringIO(CommandResult(capsys, "explain", file, FOOTER[0], "--csv").out)))
     expected = [("template", "20", "4"), ("link", "1", "2"), ("teleport", "", "")]
     assert [(row["kind"], row["pages"], row["links"]) for row in rows] == expected
     assert sum(float(row["fraction"]) for row in rows) == pytest.approx(1, abs=1e-5)
@@ -97,11 +97,11 @@ def test_a_file_of_links_between_urls(file: str, capsys: pytest.CaptureFixture[s
 def test_names_that_are_not_urls_have_no_template(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(file)
     path.write_text(path.read_text().replace("https://", ""))
-    said = Said(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "-n", "3")
-    assert said.code == 0, said.err
-    assert "template" not in said.out
-    assert "18 other pages" in said.out
-    plain = Said(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "--json").json()
+    done = CommandResult(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "-n", "3")
+    assert done.code == 0, done.err
+    assert "template" not in done.out
+    assert "18 other pages" in done.out
+    plain = CommandResult(capsys, "explain", file, FOOTER[0].removeprefix("https://"), "--json").json()
     assert plain["explanation"]["without_templates"] is None
 
 
@@ -115,7 +115,7 @@ def test_a_survey_is_derived_once(
         return derive(folder)
 
     monkeypatch.setattr("surveyor.survey.survey.derive", counted)
-    assert Said(capsys, "explain", survey, "/imprint").code == 0
+    assert CommandResult(capsys, "explain", survey, "/imprint").code == 0
     assert len(times) == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console import Said, process
+from console import CommandResult, process
 from surveyor.config import load
 from surveyor.crawler.start import start
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -98,10 +98,10 @@ def test_interrupting_before_the_first_page_is_no_failure(web: EmbeddedWeb, tmp_
 
 def test_a_survey_that_is_not_there_is_not_taken_for_a_host(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for words in (["docs.survey"], ["docs.survey/"], ["top", "docs.survey"], ["explain", "docs.survey", "/"]):
-        said = Said(capsys, *words)
-        assert (said.code, said.out) == (4, "")
-        assert f"{words[0 if len(words) == 1 else 1].rstrip('/')}" in said.err
-        assert "does not exist\n  hint: create one with `surveyor crawl URL --out FOLDER`" in said.err
+        printed = CommandResult(capsys, *words)
+        assert (printed.code, printed.out) == (4, "")
+        assert f"{words[0 if len(words) == 1 else 1].rstrip('/')}" in printed.err
+        assert "does not exist\n  hint: create one with `surveyor crawl URL --out FOLDER`" in printed.err
     assert not list(tmp_path.iterdir())
 
 
@@ -130,10 +130,10 @@ def test_what_is_not_utf8_gets_bars_of_ascii(empty: str) -> None:
 )  # fmt: skip
 def test_a_survey_without_pages_is_a_survey(words: list[str], empty: str, capsys: pytest.CaptureFixture[str]) -> None:
     verb, more = (words[:2], words[2:]) if words[0] == "config" else (words[:1], words[1:])
-    said = Said(capsys, *verb, empty, *more)
-    assert said.code == 0
-    assert said.out
-    result = Said(capsys, *verb, empty, *more, "--json").json()
+    printed = CommandResult(capsys, *verb, empty, *more)
+    assert printed.code == 0
+    assert printed.out
+    result = CommandResult(capsys, *verb, empty, *more, "--json").json()
     assert result["command"] == " ".join(verb)
-    slash = Said(capsys, *verb, f"{empty}/", *more)
+    slash = CommandResult(capsys, *verb, f"{empty}/", *more)
     assert slash.code == 0

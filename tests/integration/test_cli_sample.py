@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from surveyor.cli import sample as command
 from surveyor.cli.sample import SampleCommand, with_doubled_limits
 from surveyor.estimate.sampling.sample_goals import SampleGoal
@@ -47,13 +47,13 @@ def test_choices_are_those_of_the_library() -> None:
 
 
 def test_estimates_as_text(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    said = Said(
+    result = CommandResult(
         capsys, "sample", path, *QUICK, "--share", "url:/arts/", "--mean", "out_degree", "--by", "tld", "--size"
     )
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
-    assert said.code == 0
+    assert result.code == 0
     arts = found.share("url:/arts/")
-    shown = {line.rstrip().rpartition("   ")[2]: line.split() for line in said.out.splitlines()}
+    shown = {line.rstrip().rpartition("   ")[2]: line.split() for line in result.out.splitlines()}
     assert float(shown["share with url:/arts/"][0]) == pytest.approx(100 * arts.value, abs=0.06)
     low, high = (float(shown["share with url:/arts/"][place]) for place in (2, 4))
     assert low <= 100 * arts.low
@@ -71,16 +71,16 @@ def test_estimates_as_text(capsys: pytest.CaptureFixture[str], web: sv.Graph, pa
         "in-links               all known: the graph",
         "weights make every reachable page on topic count equally",
     ):
-        assert words in said.out
-    assert f"surveyor sample {path} --topic {TOPIC} " in said.err
-    quiet = Said(capsys, "sample", path, *QUICK, "--share", "url:/arts/", "-q")
+        assert words in result.out
+    assert f"surveyor sample {path} --topic {TOPIC} " in result.err
+    quiet = CommandResult(capsys, "sample", path, *QUICK, "--share", "url:/arts/", "-q")
     assert all(line.startswith("! ") for line in quiet.err.splitlines())
 
 
 def test_default_statistic(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    said = Said(capsys, "sample", path, *QUICK)
-    assert "mean out_degree" in said.out
-    assert "--share url:/blog/" in said.err
+    result = CommandResult(capsys, "sample", path, *QUICK)
+    assert "mean out_degree" in result.out
+    assert "--share url:/blog/" in result.err
 
 
 def test_tracked_property_is_estimated_once(capsys: pytest.CaptureFixture[str], path: str) -> None:
@@ -90,15 +90,15 @@ def test_tracked_property_is_estimated_once(capsys: pytest.CaptureFixture[str], 
         (["--of", rule, "--share", rule], [("share", rule)]),
         (["--of", "degree", "--share", rule, "--share", rule], [("share", rule), ("mean", "degree")]),
     ):
-        fields = Said(capsys, "sample", path, *QUICK, *words, "--json").json()
+        fields = CommandResult(capsys, "sample", path, *QUICK, *words, "--json").json()
         assert [(one["statistic"], one["of"]) for one in fields["estimates"]] == expected
-    said = Said(capsys, "sample", path, *QUICK, "--by", "tld", "--by", "tld")
-    assert [line.split()[-1] for line in said.out.splitlines() if line].count("tld") == 1
+    result = CommandResult(capsys, "sample", path, *QUICK, "--by", "tld", "--by", "tld")
+    assert [line.split()[-1] for line in result.out.splitlines() if line].count("tld") == 1
 
 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
-    fields = Said(capsys, "sample", path, *QUICK, *words).json()
+    fields = CommandResult(capsys, "sample", path, *QUICK, *words).json()
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert (fields["command"], fields["topic"], fields["method"], fields["rng"]) == ("sample", TOPIC, "trial", 3)
     assert (fields["until"], fields["reached"], fields["ending"]) == ("1,500 steps", True, "steps")
@@ -115,7 +115,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path
 
 
 def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    rows = table(Said(capsys, "sample", path, *QUICK, "--csv", "--share", "url:/arts/", "--by", "host").out)
+    rows = table(CommandResult(capsys, "sample", path, *QUICK, "--csv", "--share", "url:/arts/", "--by", "host").out)
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert rows[0]["statistic"] == "share"
     assert float(rows[0]["value"]) == pytest.approx(found.share("url:/arts/").value)
@@ -126,28 +126,28 @@ def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Grap
 
 def test_draws(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
-    rows = table(Said(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
+    rows = table(CommandResult(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
     assert [row["url"] for row in rows] == list(found.draws(20))
-    said = Said(capsys, "sample", path, *QUICK, "--draws", "20")
-    assert all(f"  {row['url']}\n" in said.out for row in rows)
+    result = CommandResult(capsys, "sample", path, *QUICK, "--draws", "20")
+    assert all(f"  {row['url']}\n" in result.out for row in rows)
 
 
 def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     contained = [web.name(page) for page in range(0, web.pages, 2)]
     Path("held.txt").write_text("\n".join(contained))
-    fields = Said(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
+    fields = CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
     recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
     assert recall["of"] == "held.txt"
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert recall["value"] == pytest.approx(found.recall(contained).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
-    assert "share contained in held.txt" in Said(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
+    assert "share contained in held.txt" in CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
 
 
 def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--save", "p.parquet", "--plot", "curves", "--report", "r.html"]
-    said = Said(capsys, "sample", path, *QUICK, *words)
-    assert said.code == 0
+    result = CommandResult(capsys, "sample", path, *QUICK, *words)
+    assert result.code == 0
     found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
     assert pyarrow.parquet.read_table("p.parquet")["url"].to_pylist() == found.pages()["url"]
     files = sorted(one.name for one in Path("curves").iterdir())
@@ -162,33 +162,33 @@ def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> 
         "report written to r.html",
         "figures written to curves: running-1.svg, host.svg, out-degree.svg, weights.svg",
     ):
-        assert line in said.err
+        assert line in result.err
 
 
 def test_limit_before_the_goal(capsys: pytest.CaptureFixture[str], path: str) -> None:
     words = ["sample", path, "--topic", TOPIC, "--rng", "3", "--until", "ess=100000", "--until", "steps=300"]
-    said = Said(capsys, *words)
-    assert said.code == 3
-    assert "! the goal ess=100000,steps=300 was not reached" in said.err
-    assert "--until ess=100000 --until steps=600\n" in said.err
-    assert "mean out_degree" in said.out  # results are printed anyway
-    assert Said(capsys, *words, "--json").json()["reached"] is False
-    assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "fetches=100").code == 0
-    assert Said(capsys, "sample", path, "--topic", TOPIC, "--until", "ess=20").code == 0
+    result = CommandResult(capsys, *words)
+    assert result.code == 3
+    assert "! the goal ess=100000,steps=300 was not reached" in result.err
+    assert "--until ess=100000 --until steps=600\n" in result.err
+    assert "mean out_degree" in result.out  # results are printed anyway
+    assert CommandResult(capsys, *words, "--json").json()["reached"] is False
+    assert CommandResult(capsys, "sample", path, "--topic", TOPIC, "--until", "fetches=100").code == 0
+    assert CommandResult(capsys, "sample", path, "--topic", TOPIC, "--until", "ess=20").code == 0
 
 
 @pytest.mark.parametrize("method", [*command.EXACT_METHODS, *command.PUBLISHED_METHODS])
 def test_every_method(capsys: pytest.CaptureFixture[str], path: str, method: str) -> None:
-    said = Said(capsys, "sample", path, "--topic", TOPIC, "--until", "steps=400", "--method", method)
-    assert said.code == 0
-    assert f"method                 {method}: " in said.out
-    assert ("as published; its" in said.out) is (method in command.PUBLISHED_METHODS)
+    result = CommandResult(capsys, "sample", path, "--topic", TOPIC, "--until", "steps=400", "--method", method)
+    assert result.code == 0
+    assert f"method                 {method}: " in result.out
+    assert ("as published; its" in result.out) is (method in command.PUBLISHED_METHODS)
 
 
 def test_start_pages(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     start = web.name(40)
     words = [*QUICK, "--start", start, "--walks", "4", "--json"]
-    assert Said(capsys, "sample", path, *words).json()["walks"] == 4
+    assert CommandResult(capsys, "sample", path, *words).json()["walks"] == 4
 
 
 def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -196,10 +196,10 @@ def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str], tmp_
     graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
     path = str(graph.save(tmp_path / "g"))
     words = ["--topic", "everything", "--until", "steps=300", "--draws", "40", "--by", "host"]
-    said = Said(capsys, "sample", path, *words, "--save", "a.csv", "--report", "r.html")
-    assert said.code == 0
-    assert "\x1b" not in said.out + said.err
-    assert "https://x.example/\\x1b[31m<b>" in said.out
+    result = CommandResult(capsys, "sample", path, *words, "--save", "a.csv", "--report", "r.html")
+    assert result.code == 0
+    assert "\x1b" not in result.out + result.err
+    assert "https://x.example/\\x1b[31m<b>" in result.out
     assert "\x1b" not in Path("r.html").read_text("utf-8")
     assert ring[5] in [unescape_cell(row["url"]) for row in table(Path("a.csv").read_text("utf-8"))]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import Said, wait_for
+from console import CommandResult, wait_for
 from example_site import HOME, survey_of
 from fake_web import page, rules
 from surveyor.cli.sample_display import waiting
@@ -43,18 +43,18 @@ def polite(web: EmbeddedWeb, delay: str = "0") -> list[str]:
 
 def test_fetch_resume_and_extend(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", *web.seeds[:2], *TOPIC, "--out", "s.survey", *polite(web), "--share", "url:/arts/"]
-    said = Said(capsys, *words, "--until", "fetches=40", "--json")
-    fields = said.json()
-    assert said.code == 0
+    result = CommandResult(capsys, *words, "--until", "fetches=40", "--json")
+    fields = result.json()
+    assert result.code == 0
     assert (fields["topic"], fields["rng"], fields["ending"]) == ("tld:example", 3, "fetches")
     assert 30 <= fields["fetches"] <= 40
-    assert "saving to s.survey     Ctrl-C is safe" in said.err
-    assert "robots.txt obeyed, delay 0 s" in said.err
-    more = Said(capsys, *words, "--until", "fetches=70", "--json", "--save", "p.csv", "--report", "r.html")
+    assert "saving to s.survey     Ctrl-C is safe" in result.err
+    assert "robots.txt obeyed, delay 0 s" in result.err
+    more = CommandResult(capsys, *words, "--until", "fetches=70", "--json", "--save", "p.csv", "--report", "r.html")
     assert more.json()["fetches"] > fields["fetches"]
     assert "resuming s.survey" in more.err
     without_rng = [word for word in words if word not in ("--rng", "3")]
-    again = Said(capsys, *without_rng, "--until", "fetches=70")  # with the recorded seed
+    again = CommandResult(capsys, *without_rng, "--until", "fetches=70")  # with the recorded seed
     assert again.code == 0
     assert "surveyor s.survey\n" in again.err  # what was fetched
     assert "share with url:/arts/" in again.out
@@ -62,7 +62,7 @@ def test_fetch_resume_and_extend(web: EmbeddedWeb, capsys: pytest.CaptureFixture
     assert web.seeds[0].split("/")[2] in Path("p.csv").read_text("utf-8")
     with sv.open("s.survey") as survey:
         assert survey.pages_fetched <= 70
-    other = Said(capsys, "sample", *web.seeds[:2], "--topic", "tld:test", "--out", "s.survey", *polite(web))
+    other = CommandResult(capsys, "sample", *web.seeds[:2], "--topic", "tld:test", "--out", "s.survey", *polite(web))
     assert (other.code, other.out) == (2, "")
     assert "s.survey was created with --topic tld:example" in other.err
 
@@ -70,11 +70,13 @@ def test_fetch_resume_and_extend(web: EmbeddedWeb, capsys: pytest.CaptureFixture
 def test_words_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     Path("seeds.txt").write_text("\n".join(web.seeds))
     words = ["sample", "--seeds", "seeds.txt", "--topic", "arts", "--rng", "3", *polite(web), "--by", "language"]
-    said = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--mean", "out_degree")
-    assert said.code == 0, said.err
-    assert "topic                  word:arts\n" in said.out
-    assert re.search(r"^ +[\d.]+ % +[\d.]+ to [\d.]+ % +\d+ +(en|fr|de|es)$", said.out, re.MULTILINE)
-    fields = Said(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json").json()
+    result = CommandResult(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--mean", "out_degree")
+    assert result.code == 0, result.err
+    assert "topic                  word:arts\n" in result.out
+    assert re.search(r"^ +[\d.]+ % +[\d.]+ to [\d.]+ % +\d+ +(en|fr|de|es)$", result.out, re.MULTILINE)
+    fields = CommandResult(
+        capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json"
+    ).json()
     recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
     assert recall["value"] == pytest.approx(1)  # all sampled pages are in the survey
 
@@ -90,8 +92,8 @@ def test_interrupted_sample_resumes(web: EmbeddedWeb, capsys: pytest.CaptureFixt
     assert (started.returncode, out) == (130, ""), err
     assert re.search(r"Stopped\. \d+ pages were requested; all of them are saved in s\.survey\.", err)
     assert f"surveyor {shlex.join(words)}\n" in err
-    stopped = Said(capsys, *words, "--json").json()
-    whole = Said(capsys, *words[: -len(polite(web)) - 1], "whole.survey", *polite(web), "--json").json()
+    stopped = CommandResult(capsys, *words, "--json").json()
+    whole = CommandResult(capsys, *words[: -len(polite(web)) - 1], "whole.survey", *polite(web), "--json").json()
     assert stopped["fetches"] == whole["fetches"]
     assert stopped["estimates"] == whole["estimates"]  # the same as without interruption
 
@@ -129,43 +131,43 @@ def test_slowest_host_is_named() -> None:
 
 def test_unreadable_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = web.seeds[0] + "nowhere.html"
-    said = Said(capsys, "sample", nothing, *TOPIC, *polite(web), "--out", "s.survey")
-    assert (said.code, said.out) == (5, "")
-    assert f"no walk could start: {nothing}" in said.err
+    result = CommandResult(capsys, "sample", nothing, *TOPIC, *polite(web), "--out", "s.survey")
+    assert (result.code, result.out) == (5, "")
+    assert f"no walk could start: {nothing}" in result.err
 
 
 def test_limit_below_the_number_of_seeds(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", *web.seeds[:3], *TOPIC, "--until", "fetches=2", *polite(web), "--out", "s.survey"]
-    said = Said(capsys, *words)
-    assert (said.code, said.out) == (2, "")
-    assert "fetches must be at least 3" in said.err
+    result = CommandResult(capsys, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "fetches must be at least 3" in result.err
     assert not Path("s.survey").exists()
-    assert Said(capsys, *words, "--walks", "2").code != 2  # two start pages
+    assert CommandResult(capsys, *words, "--walks", "2").code != 2  # two start pages
 
 
 def test_changed_random_seed(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=5", *polite(web), "--out", "s.survey"]
-    Said(capsys, *words)
-    said = Said(capsys, *words, "--rng", "9")
-    assert said.code == 2
-    assert "s.survey was created with --rng 3, got 9" in said.err
-    assert "--fresh" not in said.err  # an option of crawls
+    CommandResult(capsys, *words)
+    result = CommandResult(capsys, *words, "--rng", "9")
+    assert result.code == 2
+    assert "s.survey was created with --rng 3, got 9" in result.err
+    assert "--fresh" not in result.err  # an option of crawls
 
 
 def test_seeds_off_topic(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], "--topic", "word:xylophonist", "--until", "fetches=25", *polite(web)]
-    said = Said(capsys, *words, "--out", "s.survey")
-    assert said.code == 3
-    assert "8 of 8 walks have not found the topic yet" in said.err
-    assert "estimate" not in said.out
+    result = CommandResult(capsys, *words, "--out", "s.survey")
+    assert result.code == 3
+    assert "8 of 8 walks have not found the topic yet" in result.err
+    assert "estimate" not in result.out
 
 
 def test_no_contact_and_no_archive(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     proxy = ["--proxy", f"http://127.0.0.1:{web.port}"]
-    said = Said(capsys, "sample", web.seeds[0], "--topic", "arts", *proxy)
-    assert (said.code, "contact" in said.err) == (2, True)
-    said = Said(capsys, "sample", web.seeds[0], "--topic", "arts", *polite(web), "--no-archive")
-    assert (said.code, "archive" in said.err) == (2, True)
+    result = CommandResult(capsys, "sample", web.seeds[0], "--topic", "arts", *proxy)
+    assert (result.code, "contact" in result.err) == (2, True)
+    result = CommandResult(capsys, "sample", web.seeds[0], "--topic", "arts", *polite(web), "--no-archive")
+    assert (result.code, "archive" in result.err) == (2, True)
     assert list(Path().glob("*.survey")) == []
 
 
@@ -185,12 +187,12 @@ def survey() -> str:
 def test_sample_of_a_survey(survey: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = Path(survey, "journal.sqlite").read_bytes()
     words = ["sample", survey, "--topic", "solar power", "--until", "steps=4000", "--share", "word:aaa", "--rng", "3"]
-    fields = Said(capsys, *words, "--size", "--json").json()
+    fields = CommandResult(capsys, *words, "--size", "--json").json()
     share = fields["estimates"][0]
     assert share["low"] < 0.25 < share["high"]
     assert fields["distinct_pages"] == 4
     assert fields["topic"] == 'word:"solar power"'
-    assert Said(capsys, *words, "--start", HOME + "b").code == 0
+    assert CommandResult(capsys, *words, "--start", HOME + "b").code == 0
     assert Path(survey, "journal.sqlite").read_bytes() == before
-    said = Said(capsys, *words, "--in-links", "x.tsv")
-    assert (said.code, "--in-links does not apply to surveys" in said.err) == (2, True)
+    result = CommandResult(capsys, *words, "--in-links", "x.tsv")
+    assert (result.code, "--in-links does not apply to surveys" in result.err) == (2, True)

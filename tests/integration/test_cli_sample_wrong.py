@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from console import FULL, NO_KERNELS, Said, process
+from console import FULL, NO_KERNELS, CommandResult, process
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
@@ -89,56 +89,56 @@ def test_invalid_options(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, more: list[str], problem: str
 ) -> None:
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
-    said = Said(capsys, "sample", path, *more)
-    assert (said.code, said.out) == (2, "")
-    assert problem in said.err
-    assert said.err.splitlines()[-1].startswith("  hint: ")
+    result = CommandResult(capsys, "sample", path, *more)
+    assert (result.code, result.out) == (2, "")
+    assert problem in result.err
+    assert result.err.splitlines()[-1].startswith("  hint: ")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["empty.txt", "web.graph"]
 
 
 def test_missing_source(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "sample", "--topic", "everything")
-    assert (said.code, said.out) == (2, "")
-    assert "no source to sample was given" in said.err
-    said = Said(capsys, "sample", "nothing", "--topic", "arts")
-    assert "no graph or survey 'nothing'" in said.err
+    result = CommandResult(capsys, "sample", "--topic", "everything")
+    assert (result.code, result.out) == (2, "")
+    assert "no source to sample was given" in result.err
+    result = CommandResult(capsys, "sample", "nothing", "--topic", "arts")
+    assert "no graph or survey 'nothing'" in result.err
     for place, codes in (("nothing", (2, 4)), ("nothing.graph", (2, 4)), ("nothing.survey", (4,))):
-        said = Said(capsys, "sample", place, "--topic", "everything")
-        assert said.code in codes
-        assert place in said.err.splitlines()[0]
+        result = CommandResult(capsys, "sample", place, "--topic", "everything")
+        assert result.code in codes
+        assert place in result.err.splitlines()[0]
 
 
 def test_options_for_other_sources(capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--start", "x")
-    assert (said.code, "--start applies to graphs and surveys only" in said.err) == (2, True)
-    said = Said(capsys, "sample", "s.survey", "--topic", "everything", "--delay", "3")
-    assert (said.code, "--delay applies to live samples only, and a survey" in said.err) == (2, True)
-    said = Said(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
-    assert said.code == 2
-    assert "contact" not in said.err  # rejected before the prompt
-    said = Said(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "topic_link_share")
-    assert (said.code, "topic_link_share needs a URL-only topic" in said.err) == (2, True)
+    result = CommandResult(capsys, "sample", "https://a.example/", "--topic", "everything", "--start", "x")
+    assert (result.code, "--start applies to graphs and surveys only" in result.err) == (2, True)
+    result = CommandResult(capsys, "sample", "s.survey", "--topic", "everything", "--delay", "3")
+    assert (result.code, "--delay applies to live samples only, and a survey" in result.err) == (2, True)
+    result = CommandResult(capsys, "sample", "https://a.example/", "--topic", "everything", "--recall", "none.txt")
+    assert result.code == 2
+    assert "contact" not in result.err  # rejected before the prompt
+    result = CommandResult(capsys, "sample", "https://a.example/", "--topic", "arts", "--mean", "topic_link_share")
+    assert (result.code, "topic_link_share needs a URL-only topic" in result.err) == (2, True)
 
 
 # Warnings
 
 
 def test_start_off_topic_finds_it(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    said = Said(capsys, "sample", path, *QUICK, "--start", OFF[-2])
-    assert said.code == 0
-    assert "mean out_degree" in said.out
+    result = CommandResult(capsys, "sample", path, *QUICK, "--start", OFF[-2])
+    assert result.code == 0
+    assert "mean out_degree" in result.out
 
 
 def test_lost_walks(capsys: pytest.CaptureFixture[str]) -> None:
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
-    said = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
-    assert "! 4 of 8 walks have not found the topic yet" in said.err
-    lost = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/")
+    result = CommandResult(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--start", ON[0])
+    assert "! 4 of 8 walks have not found the topic yet" in result.err
+    lost = CommandResult(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/")
     assert lost.code == 3
     assert "! no walk found a page on topic (tld:example)" in lost.err
     assert "estimate" not in lost.out
-    fields = Said(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
+    fields = CommandResult(capsys, "sample", "apart.graph", *QUICK, "--start", "https://c.test/", "--json").json()
     assert (fields["ending"], fields["reached"], fields["estimates"]) == ("lost", False, [])
 
 
@@ -154,12 +154,14 @@ def test_disconnected_topic(capsys: pytest.CaptureFixture[str]) -> None:
     sv.Graph.from_edges([*ring("one", 30), *clique, *alone]).save(Path("parts.graph"))
     starts = ["https://one.example/0", "https://two.example/0", "https://alone.example/", "https://one.example/9"]
     words = ["--topic", "tld:example", "--until", "steps=2000", "--walks", "4"]
-    said = Said(capsys, "sample", "parts.graph", *words, *(word for page in starts for word in ("--start", page)))
-    assert said.code == 0
-    assert "! R-hat " in said.err
-    assert "the walks disagree" in said.err
-    assert "! a walk was left out that never moved" in said.err
-    page = Said(
+    result = CommandResult(
+        capsys, "sample", "parts.graph", *words, *(word for page in starts for word in ("--start", page))
+    )
+    assert result.code == 0
+    assert "! R-hat " in result.err
+    assert "the walks disagree" in result.err
+    assert "! a walk was left out that never moved" in result.err
+    page = CommandResult(
         capsys, "sample", "parts.graph", *words, "--start", starts[0], "--start", starts[1], "--report", "r.html"
     )
     assert "! R-hat" in page.err
@@ -167,56 +169,56 @@ def test_disconnected_topic(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_single_host(capsys: pytest.CaptureFixture[str], path: str) -> None:
-    said = Said(capsys, "sample", path, *QUICK)
-    assert "of the steps are on one host" in said.err
+    result = CommandResult(capsys, "sample", path, *QUICK)
+    assert "of the steps are on one host" in result.err
 
 
 def test_files_without_steps_on_topic(capsys: pytest.CaptureFixture[str], path: str) -> None:
     """The limit ends the sample before the first step; all files are written."""
     words = ["sample", path, "--topic", "tld:example", "--until", "fetches=1", "--walks", "4", "--draws", "3"]
-    said = Said(capsys, *words, "--report", "r.html", "--plot", "curves", "--save", "p.csv")
-    assert said.code == 3
-    assert "! 4 of 4 walks have not found the topic yet" in said.err
-    assert "was not reached" not in said.err  # the limit is the sole goal
-    assert "! no figures were written to curves" in said.err
-    assert "--until fetches=2 " in said.err
-    assert "weights make every page count alike" not in said.out
+    result = CommandResult(capsys, *words, "--report", "r.html", "--plot", "curves", "--save", "p.csv")
+    assert result.code == 3
+    assert "! 4 of 4 walks have not found the topic yet" in result.err
+    assert "was not reached" not in result.err  # the limit is the sole goal
+    assert "! no figures were written to curves" in result.err
+    assert "--until fetches=2 " in result.err
+    assert "weights make every page count alike" not in result.out
     assert not Path("curves").exists()
     assert Path("p.csv").read_text().splitlines() == ["url,weight,visits,degree,walk,fetches"]
     page = Path("r.html").read_text("utf-8")
     assert "4 of 4 walks have not found the topic yet" in page
     assert "<svg" not in page
-    fields = Said(capsys, *words, "--json").json()
+    fields = CommandResult(capsys, *words, "--json").json()
     assert fields["reached"] is sv.sample(path, "tld:example", until="fetches=1", walks=4).reached
     assert (fields["estimates"], fields["draws"]) == ([], [])
-    assert Said(capsys, *words, "--csv").out == "url\n"
+    assert CommandResult(capsys, *words, "--csv").out == "url\n"
 
 
 def test_failed_draws_do_not_affect_other_statistics(capsys: pytest.CaptureFixture[str], path: str) -> None:
     words = ["sample", path, *QUICK, "--draws", "100000", "--by", "tld"]
-    said = Said(capsys, *words, "--report", "r.html")
-    assert said.code == 3
-    assert "mean out_degree" in said.out
-    assert said.out.count("example") == 2  # the topic, and the one category
-    assert "! --draws 100000 could not be estimated: " in said.err
-    assert "got 100,000" in said.err
-    assert "was not reached" not in said.err
+    result = CommandResult(capsys, *words, "--report", "r.html")
+    assert result.code == 3
+    assert "mean out_degree" in result.out
+    assert result.out.count("example") == 2  # the topic, and the one category
+    assert "! --draws 100000 could not be estimated: " in result.err
+    assert "got 100,000" in result.err
+    assert "was not reached" not in result.err
     assert "--draws 100000 could not be estimated" in Path("r.html").read_text("utf-8")
-    fields = Said(capsys, *words, "--json").json()
+    fields = CommandResult(capsys, *words, "--json").json()
     assert (fields["reached"], fields["draws"], set(fields["by"])) == (True, [], {"tld"})
     assert "--draws 100000 could not be estimated" in fields["notes"][-1]
-    assert Said(capsys, *words, "--csv").out == "url\n"  # only the table of draws
+    assert CommandResult(capsys, *words, "--csv").out == "url\n"  # only the table of draws
 
 
 def test_property_without_values(capsys: pytest.CaptureFixture[str]) -> None:
     """Pages without links have no share of links to pages on topic."""
     sv.Graph.from_edges([(off, on) for off in OFF for on in ON]).save(Path("sinks.graph"))
     words = ["sample", "sinks.graph", *QUICK, "--mean", "topic_link_share", "--mean", "degree"]
-    said = Said(capsys, *words, "--report", "r.html", "--plot", "curves")
-    assert said.code == 3
-    assert "! --mean topic_link_share could not be estimated: " in said.err
-    assert "mean degree" in said.out
-    assert "effective sample size  0" not in said.out
+    result = CommandResult(capsys, *words, "--report", "r.html", "--plot", "curves")
+    assert result.code == 3
+    assert "! --mean topic_link_share could not be estimated: " in result.err
+    assert "mean degree" in result.out
+    assert "effective sample size  0" not in result.out
     assert "mean degree" in Path("r.html").read_text("utf-8")
     assert Path("curves", "running-1.svg").exists()
 
@@ -225,10 +227,10 @@ def test_longer_walks_are_suggested_only_after_a_limit(capsys: pytest.CaptureFix
     apart = [*links(), ("https://c.test/", "https://d.test/"), ("https://d.test/", "https://c.test/")]
     sv.Graph.from_edges(apart).save(Path("apart.graph"))
     words = ["--topic", "tld:example", "--start", "https://c.test/", "--until", "ess=9,fetches=5000"]
-    said = Said(capsys, "sample", "apart.graph", *words)
-    assert said.code == 3
-    assert "no walk found a page on topic" in said.err
-    assert "walk on" not in said.err
+    result = CommandResult(capsys, "sample", "apart.graph", *words)
+    assert result.code == 3
+    assert "no walk found a page on topic" in result.err
+    assert "walk on" not in result.err
 
 
 # Disks
@@ -263,8 +265,8 @@ def test_full_disk(path: str, tmp_path: Path, name: str) -> None:
 def test_read_only_folder(capsys: pytest.CaptureFixture[str], path: str) -> None:
     Path("closed").mkdir(mode=0o500)
     for words in (["--save", "closed/a.csv"], ["--plot", "closed"], ["--report", "closed/r.html"]):
-        said = Said(capsys, "sample", path, *QUICK, *words)
-        assert (said.code, "takes no files from you" in said.err) == (2, True)
+        result = CommandResult(capsys, "sample", path, *QUICK, *words)
+        assert (result.code, "takes no files from you" in result.err) == (2, True)
 
 
 def test_interrupt_leaves_no_partial_file(
@@ -274,6 +276,6 @@ def test_interrupt_leaves_no_partial_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("surveyor.report.sample._batches", interrupted)
-    said = Said(capsys, "sample", path, *QUICK, "--save", "all.csv")
-    assert (said.code, said.err.splitlines()[-1]) == (130, "Interrupted.")
+    result = CommandResult(capsys, "sample", path, *QUICK, "--save", "all.csv")
+    assert (result.code, result.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]

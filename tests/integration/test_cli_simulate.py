@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console import LINKS, Said, process
+from console import LINKS, CommandResult, process
 from surveyor.cli.options import STRATEGIES
 from surveyor.cli.reference import HEAD
 from surveyor.cli.simulate import DEFAULT_STRATEGIES
@@ -47,22 +47,22 @@ def timeless(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_race_is_printed(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "simulate", folder, *FROM_HOME)
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
+    printed = CommandResult(capsys, "simulate", folder, *FROM_HOME)
+    assert printed.code == 0, printed.err
+    lines = printed.out.splitlines()
     assert lines[1].split()[-2:] == ["µs/page", "strategy"]
     assert [line.split()[-1] for line in lines[2:7]] == [*names(DEFAULT_STRATEGIES), "order"]
-    assert "times the fetches of the best possible order" in said.out
-    assert "5 pages, 6 links" in said.out
-    assert "relative to the seeds, the damping and the links as fetched" in said.out
-    assert f"surveyor simulate {folder} --seed home --rng 7 --report race.html" in said.err
-    quiet = Said(capsys, "simulate", folder, *FROM_HOME, "--quiet")
+    assert "times the fetches of the best possible order" in printed.out
+    assert "5 pages, 6 links" in printed.out
+    assert "relative to the seeds, the damping and the links as fetched" in printed.out
+    assert f"surveyor simulate {folder} --seed home --rng 7 --report race.html" in printed.err
+    quiet = CommandResult(capsys, "simulate", folder, *FROM_HOME, "--quiet")
     assert "strategy" in quiet.out
     assert not quiet.err
 
 
 def test_a_race_as_json_is_documented(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result = Said(capsys, "simulate", folder, *FROM_HOME, "--strategies", "rankmass,breadth", "--json").json()
+    result = CommandResult(capsys, "simulate", folder, *FROM_HOME, "--strategies", "rankmass,breadth", "--json").json()
     assert result["command"] == "simulate"
     assert result["graph"] == {"path": folder, "pages": 5, "links": 6}
     assert (result["goal"], result["reached"], result["rng"], result["damping"]) == (0.9, True, 7, 0.85)
@@ -76,23 +76,23 @@ def test_a_race_as_json_is_documented(folder: str, capsys: pytest.CaptureFixture
 
 
 def test_a_race_as_csv(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "simulate", folder, *FROM_HOME, "--csv")
-    rows = list(csv.DictReader(io.StringIO(said.out)))
+    printed = CommandResult(capsys, "simulate", folder, *FROM_HOME, "--csv")
+    rows = list(csv.DictReader(io.StringIO(printed.out)))
     assert [row["strategy"] for row in rows] == [*names(DEFAULT_STRATEGIES), "optimal"]
     assert int(rows[0]["guaranteed_50"]) >= int(rows[0]["true_50"]) >= int(rows[-1]["true_50"])
 
 
 def test_the_same_seed_gives_the_same_race(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulate", web, "--seed", "#0", "--strategies", "rankmass,random,opic", "--json"]
-    first = Said(capsys, *words, "--rng", "3").json()
-    assert timeless(first) == timeless(Said(capsys, *words, "--rng", "3").json())
-    drawn = Said(capsys, *words).json()["rng"]
+    first = CommandResult(capsys, *words, "--rng", "3").json()
+    assert timeless(first) == timeless(CommandResult(capsys, *words, "--rng", "3").json())
+    drawn = CommandResult(capsys, *words).json()["rng"]
     assert isinstance(drawn, int)
 
 
 def test_the_loop_of_a_live_crawl_fetches_the_same_pages(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulate", web, "--seed", "#0", "--rng", "3", "--strategies", "breadth,rankmass", "--json"]
-    compiled, objects = Said(capsys, *words).json(), Said(capsys, *words, "--no-compile").json()
+    compiled, objects = CommandResult(capsys, *words).json(), CommandResult(capsys, *words, "--no-compile").json()
     assert not any(run["compiled"] for run in objects["runs"])
     for one, other in zip(compiled["runs"], objects["runs"], strict=True):
         assert one["fetches"] == other["fetches"]
@@ -102,7 +102,7 @@ def test_the_loop_of_a_live_crawl_fetches_the_same_pages(web: str, capsys: pytes
 
 def test_the_first_rule_reached_stops_the_crawl(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulate", web, "--seed", "#0", "--strategies", "breadth", "--json", "--until", "pages=7"]
-    result = Said(capsys, *words, "--until", "coverage=0.99").json()
+    result = CommandResult(capsys, *words, "--until", "coverage=0.99").json()
     assert result["runs"][0]["fetches"] == 7
     assert "7 pages" in result["until"]
     assert "99 %" in result["until"]
@@ -110,11 +110,11 @@ def test_the_first_rule_reached_stops_the_crawl(web: str, capsys: pytest.Capture
 
 def test_an_unreachable_goal_exits_with_3(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["simulate", web, "--seed", "#0", "--strategies", "breadth,rankmass", "--block", "1.example"]
-    said = Said(capsys, *words)
-    assert said.code == 3, said.err
+    printed = CommandResult(capsys, *words)
+    assert printed.code == 3, printed.err
     for name in names("breadth,rankmass"):
-        assert f"! {name} did not reach the goal: " in said.err
-    result = Said(capsys, *words, "--json")
+        assert f"! {name} did not reach the goal: " in printed.err
+    result = CommandResult(capsys, *words, "--json")
     assert result.code == 3
     assert not result.json()["reached"]
     assert result.json()["runs"][0]["coverage"]["blocked"] > 0.05
@@ -123,9 +123,11 @@ def test_an_unreachable_goal_exits_with_3(web: str, capsys: pytest.CaptureFixtur
 
 def test_conditions_are_noted(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--gone", "0.1"], ["--batch", "4"], ["--budget", "5"], ["--change-rate", "0.05"]):
-        said = Said(capsys, "simulate", web, "--seed", "#0", "--rng", "1", "--strategies", "rankmass", "--json", *words)
-        assert said.code in {0, 3}, said.err
-        assert said.json()["notes"], words
+        printed = CommandResult(
+            capsys, "simulate", web, "--seed", "#0", "--rng", "1", "--strategies", "rankmass", "--json", *words
+        )
+        assert printed.code in {0, 3}, printed.err
+        assert printed.json()["notes"], words
 
 
 def test_seeds_by_name_by_id_and_from_a_file(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,18 +135,18 @@ def test_seeds_by_name_by_id_and_from_a_file(folder: str, tmp_path: Path, capsys
     seeds.write_text("blog\nabsent\n")
     words = ["simulate", folder, "--strategies", "breadth", "--json"]
     ids = {Graph.open(folder).page(name) for name in ("home", "blog")}
-    assert set(Said(capsys, *words, "--seed", "home", "--seed", f"#{max(ids)}").json()["seeds"]) == ids
-    said = Said(capsys, *words, "--seed", "home", "--seeds", str(seeds))
-    assert set(said.json()["seeds"]) == ids
-    assert said.json()["seed_names"] == ["home", "blog"]
-    assert "absent" in said.err
-    assert Said(capsys, *words).json()["seeds"]
+    assert set(CommandResult(capsys, *words, "--seed", "home", "--seed", f"#{max(ids)}").json()["seeds"]) == ids
+    printed = CommandResult(capsys, *words, "--seed", "home", "--seeds", str(seeds))
+    assert set(printed.json()["seeds"]) == ids
+    assert printed.json()["seed_names"] == ["home", "blog"]
+    assert "absent" in printed.err
+    assert CommandResult(capsys, *words).json()["seeds"]
 
 
 def test_a_file_of_links_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "links.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in LINKS))
-    result = Said(capsys, "simulate", str(path), "--strategies", "rankmass", "--seed", "home", "--json").json()
+    result = CommandResult(capsys, "simulate", str(path), "--strategies", "rankmass", "--seed", "home", "--json").json()
     assert result["graph"]["pages"] == 5
 
 
@@ -169,11 +171,11 @@ def test_a_file_of_links_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_invalid_arguments(words: list[str], expected: str, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "simulate", folder, *words)
-    assert said.code == 2, said.err
-    assert expected in said.err
-    assert "  hint: " in said.err
-    assert not said.out
+    printed = CommandResult(capsys, "simulate", folder, *words)
+    assert printed.code == 2, printed.err
+    assert expected in printed.err
+    assert "  hint: " in printed.err
+    assert not printed.out
 
 
 def test_a_report_and_a_file_are_written(
@@ -181,14 +183,14 @@ def test_a_report_and_a_file_are_written(
 ) -> None:
     report, out = tmp_path / "race.html", tmp_path / "race.json"
     words = ["simulate", folder, "--seed", "home", "--report", str(report), "--out", str(out), "--json"]
-    said = Said(capsys, *words)
-    assert said.code == 0, said.err
-    assert json.loads(out.read_text("utf-8")) == said.json()
+    printed = CommandResult(capsys, *words)
+    assert printed.code == 0, printed.err
+    assert json.loads(out.read_text("utf-8")) == printed.json()
     page = report.read_text("utf-8")
     assert page.count("<svg") >= 2
-    assert f"--rng {said.json()['rng']}</pre>" in page
+    assert f"--rng {printed.json()['rng']}</pre>" in page
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert "pip install 'surveyor[report]'" in Said(capsys, *words).err
+    assert "pip install 'surveyor[report]'" in CommandResult(capsys, *words).err
     assert "<svg" not in report.read_text("utf-8")
 
 

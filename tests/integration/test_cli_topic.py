@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from fake_web import page as answer
 from fake_web import rules
@@ -86,22 +86,22 @@ def files(tmp_path: Path) -> Path:
 
 def test_train_on_a_survey_with_a_rule(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
-    said = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
+    result = CommandResult(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
     kept = survey / "topics" / "sun.json"
-    assert said.code == 0
+    assert result.code == 0
     assert kept.is_file()
-    assert "on topic: 10 found, 0 missed; off topic: " in said.out
-    assert "(5-fold cross-validation)" in said.out
-    assert "solar" in next(line for line in said.out.splitlines() if line.startswith("positive terms"))
-    assert f"surveyor sample {survey} --topic model:{kept}" in said.err
-    tested = Said(capsys, "topic", "test", "model:sun", str(survey))
+    assert "on topic: 10 found, 0 missed; off topic: " in result.out
+    assert "(5-fold cross-validation)" in result.out
+    assert "solar" in next(line for line in result.out.splitlines() if line.startswith("positive terms"))
+    assert f"surveyor sample {survey} --topic model:{kept}" in result.err
+    tested = CommandResult(capsys, "topic", "test", "model:sun", str(survey))
     assert tested.out.startswith("10 of 21 pages")
-    sampled = Said(capsys, "sample", str(survey), "--topic", "model:sun", "--until", "steps=200")
+    sampled = CommandResult(capsys, "sample", str(survey), "--topic", "model:sun", "--until", "steps=200")
     assert f"topic                  model:{kept}" in sampled.out
-    again = Said(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
+    again = CommandResult(capsys, "topic", "train", "sun", "--survey", str(survey), "--label", "url:/sun/")
     assert again.code == 2
     assert "already exists" in again.err
-    other = Said(
+    other = CommandResult(
         capsys,
         "topic",
         "train",
@@ -121,21 +121,23 @@ def test_train_on_a_survey_with_a_rule(survey: Path, capsys: pytest.CaptureFixtu
 
 
 def test_topic_test_lists_pages_and_quality(survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "topic", "test", "solar", str(survey), "--top", "2")
-    found = int(said.out.split()[0])
-    assert said.code == 0
-    assert said.out.startswith(f"{found} of 21 pages (")
-    assert "match word:solar" in said.out
+    result = CommandResult(capsys, "topic", "test", "solar", str(survey), "--top", "2")
+    found = int(result.out.split()[0])
+    assert result.code == 0
+    assert result.out.startswith(f"{found} of 21 pages (")
+    assert "match word:solar" in result.out
     assert 0 < found <= 10
-    assert said.out.count(" on ") == said.out.count(" off ") == 2
-    assert f"surveyor sample {survey} --topic word:solar" in said.err
+    assert result.out.count(" on ") == result.out.count(" off ") == 2
+    assert f"surveyor sample {survey} --topic word:solar" in result.err
     table = tmp_path / "labels.tsv"
     table.write_text(f"url\tlabel\n{HOME}sun/1\tyes\n{HOME}sun/2\t1\n{HOME}wind/1\tno\n{HOME}nowhere\t0\n", "utf-8")
-    fields = Said(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
+    fields = CommandResult(capsys, "topic", "test", "url:/sun/1", str(survey), "--label", str(table), "--json")
     quality = fields.json()["quality"]
     assert list(quality.values())[:4] == [1, 0, 1, 1]
     assert f"1 of 4 labelled URLs are not fetched in {survey}: {HOME}nowhere" in fields.err
-    listed = list(csv.DictReader(io.StringIO(Said(capsys, "topic", "test", "url:/sun/", str(survey), "--csv").out)))
+    listed = list(
+        csv.DictReader(io.StringIO(CommandResult(capsys, "topic", "test", "url:/sun/", str(survey), "--csv").out))
+    )
     assert len(listed) == 21
     assert {row["url"] for row in listed if row["on_topic"] == "True"} == {f"{HOME}sun/{n}" for n in range(10)}
 
@@ -151,20 +153,22 @@ def test_train_on_files_folders_and_lists(files: Path, capsys: pytest.CaptureFix
         "--negative",
         str(files / "wind"),
     ]
-    said = Said(capsys, "topic", "train", str(files / "sun"), *args, "--json").json()
-    assert said["topic"] == str(files / "sun.json")
-    assert (said["trained"]["positive"], said["trained"]["negative"]) == (6, 6)
-    tested = Said(capsys, "topic", "test", str(files / "sun.json"), str(files / "sun"), str(files / "wind"), "--json")
+    result = CommandResult(capsys, "topic", "train", str(files / "sun"), *args, "--json").json()
+    assert result["topic"] == str(files / "sun.json")
+    assert (result["trained"]["positive"], result["trained"]["negative"]) == (6, 6)
+    tested = CommandResult(
+        capsys, "topic", "test", str(files / "sun.json"), str(files / "sun"), str(files / "wind"), "--json"
+    )
     fields = tested.json()
     assert (fields["topic"], fields["pages"], fields["on_topic"]) == (f"model:{files / 'sun.json'}", 12, 6)
     topic = Topic.parse(fields["topic"])
-    assert topic.digest == said["digest"]
-    compared = Said(
+    assert topic.digest == result["digest"]
+    compared = CommandResult(
         capsys, "topic", "test", "solar", "--positive", str(files / "sun"), "--negative", str(files / "wind")
     )
     assert "off topic: 6 rejected, 0 accepted\n" in compared.out
     (files / "labels.csv").write_text("sun/0.txt,1\nsun/2.html,1\nwind/0.txt,0\nwind/2.html,0\n")
-    tabled = Said(
+    tabled = CommandResult(
         capsys, "topic", "train", str(files / "b.json"), "--label", str(files / "labels.csv"), "--json"
     ).json()
     assert (tabled["trained"]["positive"], tabled["trained"]["negative"]) == (2, 2)
@@ -184,22 +188,24 @@ def test_listed_urls_are_positive_and_all_others_negative(
         "--positive",
         str(tmp_path / "on.txt"),
     ]
-    fields = Said(capsys, *given, "--json").json()["trained"]
+    fields = CommandResult(capsys, *given, "--json").json()["trained"]
     assert (fields["positive"], fields["negative"]) == (10, 11)
-    few = Said(
+    few = CommandResult(
         capsys, *given, "--replace", "--negative", f"{HOME}wind/1", "--negative", f"{HOME}wind/2", "--json"
     ).json()
     assert (few["trained"]["positive"], few["trained"]["negative"]) == (10, 2)
-    ruled = Said(capsys, *given, "--replace", "--negative", "not:words:grid,energy", "--json").json()["trained"]
+    ruled = CommandResult(capsys, *given, "--replace", "--negative", "not:words:grid,energy", "--json").json()[
+        "trained"
+    ]
     assert ruled["positive"] == 10
     assert 2 <= ruled["negative"] < 10  # pages without a label are left out
 
 
 def test_rule_without_matches(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "topic", "test", "zeppelin", str(survey))
-    assert said.code == 0
-    assert said.out.startswith("0 of 21 pages (0 %) match word:zeppelin")
-    assert "! no page is on topic" in said.err
+    result = CommandResult(capsys, "topic", "test", "zeppelin", str(survey))
+    assert result.code == 0
+    assert result.out.startswith("0 of 21 pages (0 %) match word:zeppelin")
+    assert "! no page is on topic" in result.err
 
 
 @pytest.mark.parametrize(
@@ -246,17 +252,17 @@ def test_invalid_arguments(
         survey_of(bare, site(), archive=False)
     names = {"SURVEY": survey, "EMPTY": "empty", "PAGE": "page.html", "BAD": "labels.csv", "BARE": bare}
     words = [str(names.get(word, word)).replace("model:PAGE", "model:page.html") for word in args]
-    said = Said(capsys, "topic", *words)
-    assert (said.code, said.out) == (4 if "nowhere.survey" in args else 2, "")
-    assert expected in said.err
-    assert said.err.count("hint:") == 1
-    assert "Traceback" not in said.err
+    result = CommandResult(capsys, "topic", *words)
+    assert (result.code, result.out) == (4 if "nowhere.survey" in args else 2, "")
+    assert expected in result.err
+    assert result.err.count("hint:") == 1
+    assert "Traceback" not in result.err
     assert not (survey / "topics" / "a.json").exists()
 
 
 def test_rules_for_urls_need_no_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = survey_of(tmp_path / "bare.survey", site(), archive=False)
-    assert Said(capsys, "topic", "test", "url:/sun/", str(bare), "--json").json()["on_topic"] == 10
+    assert CommandResult(capsys, "topic", "test", "url:/sun/", str(bare), "--json").json()["on_topic"] == 10
 
 
 def test_training_needs_an_extra(
@@ -265,19 +271,19 @@ def test_training_needs_an_extra(
     for name in ("sklearn", "sklearn.linear_model", "scipy.sparse"):
         monkeypatch.setitem(sys.modules, name, None)
     places = ["--positive", str(files / "sun"), "--negative", str(files / "wind")]
-    said = Said(capsys, "topic", "train", str(files / "a.json"), *places)
-    assert (said.code, said.out) == (2, "")
-    assert "training a topic needs scikit-learn" in said.err
-    assert "surveyor[topics]" in said.err
+    result = CommandResult(capsys, "topic", "train", str(files / "a.json"), *places)
+    assert (result.code, result.out) == (2, "")
+    assert "training a topic needs scikit-learn" in result.err
+    assert "surveyor[topics]" in result.err
 
 
 def test_unreadable_pages(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gone = files / "sun" / "gone.html"
     gone.symlink_to(files / "nowhere.html")
     (files / "list.txt").write_text("sun/1.txt\n")
-    assert Said(capsys, "topic", "test", "solar", str(gone)).code == 2
+    assert CommandResult(capsys, "topic", "test", "solar", str(gone)).code == 2
     text = files / "text.txt"
     text.write_text("solar power\nsun/0.txt\n")  # not a list of pages: a page
-    fields = Said(capsys, "topic", "test", "solar", str(text), "--json").json()
+    fields = CommandResult(capsys, "topic", "test", "solar", str(text), "--json").json()
     assert (fields["pages"], fields["on_topic"]) == (1, 1)
     assert json.dumps(fields)

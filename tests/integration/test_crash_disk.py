@@ -57,11 +57,11 @@ def whole(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def refused(said: str) -> Iterator[None]:
+def refused(printed: str) -> Iterator[None]:
     """Expect one sentence, and what to do."""
     with pytest.raises(SurveyError) as caught:
         yield
-    assert re.search(said, caught.value.problem)
+    assert re.search(printed, caught.value.problem)
     assert caught.value.exit_code == 4
     assert caught.value.hint
     assert "\n" not in caught.value.problem
@@ -126,7 +126,7 @@ def test_an_archive_that_cannot_be_written(
     Setting(STEADY, options=ARCHIVED).crawl(whole, ALL)
     setting.options = ARCHIVED
     error = OSError(int(trouble[7:9]), trouble[11:])
-    said = "the disk is full: .* nothing of the last one" if error.errno == 28 else f"written: {error.strerror}$"
+    printed = "the disk is full: .* nothing of the last one" if error.errno == 28 else f"written: {error.strerror}$"
     room = [30_000]
 
     def write(file: int, data: Any) -> int:
@@ -138,7 +138,7 @@ def test_an_archive_that_cannot_be_written(
     with monkeypatch.context() as patch:
         patch.setattr(warc, "os", _Other(os, write=write))
         for _ in range(2):  # trying again changes nothing
-            with refused(said):
+            with refused(printed):
                 setting.crawl(path, ALL)
     assert 0 < len(rows(path)["visits"]) < len(rows(whole)["visits"])
     setting.crawl(path, ALL)
@@ -330,7 +330,7 @@ def test_a_checkpoint_that_is_damaged_is_not_needed(tmp_path: Path, setting: Set
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "printed"),
     [
         ("survey.toml", "seeds =", "seeds ==", "survey.toml is damaged"),
         ("survey.toml", "version = 1", "version = 9", "was created by a newer surveyor"),
@@ -338,7 +338,7 @@ def test_a_checkpoint_that_is_damaged_is_not_needed(tmp_path: Path, setting: Set
     ],
 )
 def test_what_is_damaged_or_newer_is_left_alone(
-    tmp_path: Path, setting: Setting, whole: Path, file: str, old: str, new: str, said: str
+    tmp_path: Path, setting: Setting, whole: Path, file: str, old: str, new: str, printed: str
 ) -> None:
     path = tmp_path / "a.survey"
     setting.crawl(path, HALF)
@@ -351,9 +351,9 @@ def test_what_is_damaged_or_newer_is_left_alone(
             (path / file).write_text((path / file).read_text().replace(old, new))
 
     change(old, new)
-    with refused(said):
+    with refused(printed):
         setting.crawl(path, ALL)
-    with refused(said):
+    with refused(printed):
         accounts(path)
     change(new, old)
     setting.crawl(path, ALL)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import LINKS, Said
+from console import LINKS, CommandResult
 from loopback import QUICK, SMALL, linked, served
 from surveyor.stopping import as_rule
 
@@ -33,9 +33,9 @@ PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "
 )
 def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, ending: str) -> None:
     with served(SMALL) as url:
-        said = Said(capsys, "crawl", url, *QUICK, "--until", until, "--json", "--out", "a.survey")
-        result = said.json()
-        assert (said.code, result["ending"], result["reached"]) == (code, ending, code == 0)
+        done = CommandResult(capsys, "crawl", url, *QUICK, "--until", until, "--json", "--out", "a.survey")
+        result = done.json()
+        assert (done.code, result["ending"], result["reached"]) == (code, ending, code == 0)
         with sv.crawl(url, until=until, out="b.survey", **PYTHON) as survey:
             assert (survey.ending, survey.goal_reached) == (ending, code == 0)
     with sv.open("a.survey") as survey:
@@ -45,11 +45,13 @@ def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, endin
 def test_a_site_that_was_fetched_whole_but_cannot_be_certified_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     pages = {"/": linked("/a", "/private/1"), "/a": linked("/"), "/robots.txt": "User-agent: *\nDisallow: /private"}
     with served(pages) as url:
-        said = Said(capsys, "crawl", url, *QUICK, "--until", "coverage=0.99")
-        assert said.code == 3
-        assert "99 %" in said.out
-        assert "2 pages" in said.out
-        again = Said(capsys, "crawl", url, *QUICK, "--until", "coverage=0.99")  # nothing is left, and it says so again
+        done = CommandResult(capsys, "crawl", url, *QUICK, "--until", "coverage=0.99")
+        assert done.code == 3
+        assert "99 %" in done.out
+        assert "2 pages" in done.out
+        again = CommandResult(
+            capsys, "crawl", url, *QUICK, "--until", "coverage=0.99"
+        )  # nothing is left, and it says so again
         assert again.code == 3
 
 
@@ -68,7 +70,7 @@ def test_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
         (["rank", "nothing.tsv"], 2),
         (["status", "nothing.survey"], 4),
     ]
-    found = [(words, Said(capsys, *words).code) for words, _ in table]
+    found = [(words, CommandResult(capsys, *words).code) for words, _ in table]
     assert found == table
 
 
@@ -89,9 +91,9 @@ def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: st
             assert (survey.visits > 0, survey.pages_fetched) == (True, 0)
         with pytest.raises(sv.NothingFetched, match=why):
             sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
-        resumed = Said(capsys, "crawl", "a.survey", *QUICK)
+        resumed = CommandResult(capsys, "crawl", "a.survey", *QUICK)
         assert (resumed.code, why in resumed.err, Path("a.survey").is_dir()) == (5, True, True)
-        assert Said(capsys, "crawl", url, *QUICK, "--out", "b.survey").code == 5
+        assert CommandResult(capsys, "crawl", url, *QUICK, "--out", "b.survey").code == 5
         assert not Path("b.survey").exists()
 
 

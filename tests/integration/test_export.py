@@ -10,7 +10,7 @@ import pytest
 from attack import attack
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from surveyor.outcome import Place
 from surveyor.store.directory import SurveyFolder
@@ -142,18 +142,18 @@ def test_an_index_of_the_archive_leads_to_every_record(survey: Path, tmp_path: P
 def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = tmp_path / "pages.csv"
     there.write_text("mine")
-    said = Said(capsys, "export", str(survey), "--out", str(there))
-    assert (said.code, said.err) == (
+    done = CommandResult(capsys, "export", str(survey), "--out", str(there))
+    assert (done.code, done.err) == (
         2,
         f"{there} exists already\n  hint: choose another name, or overwrite it with --replace\n",
     )
     assert there.read_text() == "mine"
-    result = Said(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
+    result = CommandResult(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
     assert result["files"] == [{"path": str(there), "bytes": there.stat().st_size}]
     assert there.read_text().startswith("page,url,")
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "ranks.parquet").write_text("mine")
-    assert Said(capsys, "export", str(survey), "--out", str(tmp_path / "t")).code == 2
+    assert CommandResult(capsys, "export", str(survey), "--out", str(tmp_path / "t")).code == 2
     assert [path.name for path in (tmp_path / "t").iterdir()] == ["ranks.parquet"]
 
 
@@ -184,7 +184,7 @@ def test_wrong_words(
     survey: Path, words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(survey.parent)
-    said = Said(capsys, "export", "a.survey", *words)
-    assert (said.code, said.out) == (2, "")
-    assert text in said.err
-    assert "hint:" in said.err
+    done = CommandResult(capsys, "export", "a.survey", *words)
+    assert (done.code, done.out) == (2, "")
+    assert text in done.err
+    assert "hint:" in done.err

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from console import Said
+from console import CommandResult
 from surveyor.errors import SurveyError
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Event, Exchange, Outcome, RobotsFile, Visit
@@ -298,38 +298,38 @@ def where(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_doctor_of_a_survey(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "doctor", "a.survey")
-    assert said.code == 0
-    assert "40 commits, 40 visits and 40 URLs verified" in said.out
-    assert "40 records verified" in said.out
+    done = CommandResult(capsys, "doctor", "a.survey")
+    assert done.code == 0
+    assert "40 commits, 40 visits and 40 URLs verified" in done.out
+    assert "40 records verified" in done.out
     damage(where / "warc" / "00000.warc.gz", (where / "warc" / "00000.warc.gz").read_bytes()[2000:2020])
-    said = Said(capsys, "doctor", "a.survey")
-    assert said.code == 4
-    assert "1 damaged records: 00000.warc.gz at" in said.out
+    done = CommandResult(capsys, "doctor", "a.survey")
+    assert done.code == 4
+    assert "1 damaged records: 00000.warc.gz at" in done.out
     damage(where / "journal.sqlite", b"page 30 page 30")
-    result = Said(capsys, "doctor", "a.survey", "--json")
+    result = CommandResult(capsys, "doctor", "a.survey", "--json")
     assert result.code == 4
     found = {one["name"]: one for one in result.json()["checks"]}
     assert "last good commit 30" in found["journal.sqlite"]["value"]
     assert found["survey.toml"]["fine"] is True
-    said = Said(capsys, "top", "a.survey")
-    assert said.code == 4
-    assert "surveyor doctor a.survey" in said.err
+    done = CommandResult(capsys, "top", "a.survey")
+    assert done.code == 4
+    assert "surveyor doctor a.survey" in done.err
     head = where / "journal.head"
     head.write_bytes(b"\xff" + head.read_bytes()[1:])
-    assert "one of two slots is damaged" in Said(capsys, "doctor", "a.survey").out
+    assert "one of two slots is damaged" in CommandResult(capsys, "doctor", "a.survey").out
 
 
 def test_doctor_of_a_graph_and_of_nothing(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Graph.from_edges([("a", "b"), ("b", "c")]).save(where.parent / "g")
-    assert "3 pages and 2 links verified" in Said(capsys, "doctor", "g").out
+    assert "3 pages and 2 links verified" in CommandResult(capsys, "doctor", "g").out
     damage(where.parent / "g" / "graph.json", b'"provenance": {')
-    said = Said(capsys, "doctor", "g")
-    assert said.code == 4
-    assert "graph.json is damaged" in said.out
+    done = CommandResult(capsys, "doctor", "g")
+    assert done.code == 4
+    assert "graph.json is damaged" in done.out
     os.mkdir("empty")  # noqa: PTH102
-    assert Said(capsys, "doctor", "empty").code == 2
-    assert "neither a survey nor a graph" in Said(capsys, "doctor", "empty").err
+    assert CommandResult(capsys, "doctor", "empty").code == 2
+    assert "neither a survey nor a graph" in CommandResult(capsys, "doctor", "empty").err
 
 
 def test_a_graph_without_a_checksum_of_its_description_is_read(where: Path) -> None:

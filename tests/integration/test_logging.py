@@ -11,7 +11,7 @@ import pytest
 from attack import attack
 
 import surveyor as sv
-from console import Said, process
+from console import CommandResult, process
 from example_site import HOME, site, survey_of
 from surveyor.crawler.crawl_log import log_results
 from surveyor.fetch.http import Fetched
@@ -122,25 +122,25 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_verbose_prints_to_stderr(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain, info, debug = (Said(capsys, "status", str(survey), *flags) for flags in ([], ["-v"], ["-vv"]))
+    plain, info, debug = (CommandResult(capsys, "status", str(survey), *flags) for flags in ([], ["-v"], ["-vv"]))
     assert plain.out == info.out == debug.out
     assert "DEBUG surveyor.crawler: checkpoint of visit" in debug.err
     assert "DEBUG" not in info.err
-    both = Said(capsys, "status", str(survey), "-v", "--quiet")
+    both = CommandResult(capsys, "status", str(survey), "-v", "--quiet")
     assert (both.code, "--quiet and --verbose exclude each other" in both.err) == (2, True)
 
 
 def test_log_json_has_all_levels(survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "log.jsonl"
     for _ in range(2):
-        assert Said(capsys, "status", str(survey), "--log-json", str(file)).code == 0
+        assert CommandResult(capsys, "status", str(survey), "--log-json", str(file)).code == 0
     lines = [json.loads(line) for line in file.read_text("ascii").splitlines()]
     assert len(lines) >= 2
     assert {*lines[0]} == {"time", "level", "logger", "message", "fields"}
     assert (lines[0]["level"], lines[0]["logger"]) == ("DEBUG", "surveyor.crawler")
     assert lines[0]["time"].endswith("+00:00")
     assert logging.getLogger("surveyor").level == logging.NOTSET
-    wrong = Said(capsys, "status", str(survey), "--log-json", str(tmp_path / "nowhere" / "log.jsonl"))
+    wrong = CommandResult(capsys, "status", str(survey), "--log-json", str(tmp_path / "nowhere" / "log.jsonl"))
     assert wrong.code == 2
     assert "--log-json" in wrong.err
     assert "cannot be written: No such file" in wrong.err

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console import Said
+from console import CommandResult
 from loopback import QUICK, SMALL, served
 
 pytestmark = [
@@ -61,17 +61,17 @@ def pipe(text: str) -> Iterator[str]:
 def test_a_pipe_is_as_good_as_a_file(capsys: pytest.CaptureFixture[str], words: list[str], text: str) -> None:
     Path("links.tsv").write_text(LINKS)
     Path("list.txt").write_text(text)
-    file = Said(capsys, *words, "list.txt", "--csv")
+    file = CommandResult(capsys, *words, "list.txt", "--csv")
     assert file.code == 0, file.err
     with pipe(text) as name:
-        piped = Said(capsys, *words, name, "--csv")
+        piped = CommandResult(capsys, *words, name, "--csv")
     assert (piped.code, piped.out) == (0, file.out), piped.err
 
 
 def test_seeds_from_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with served(SMALL) as url, pipe(f"{url}\n") as name:
-        said = Said(capsys, "crawl", "--seeds", name, *QUICK, "--until", "pages=2", "--json")
-        assert (said.code, said.json()["seeds"]) == (0, [url])
+        result = CommandResult(capsys, "crawl", "--seeds", name, *QUICK, "--until", "pages=2", "--json")
+        assert (result.code, result.json()["seeds"]) == (0, [url])
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_seeds_from_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_read_again_may_not_be_a_pipe(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     Path("links.tsv").write_text(LINKS)
     with pipe("a.example,5\n") as name:
-        said = Said(capsys, *words, name)
-    assert said.code == 2
-    assert f"{name} is a pipe, and" in said.err
+        result = CommandResult(capsys, *words, name)
+    assert result.code == 2
+    assert f"{name} is a pipe, and" in result.err
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, ROBOTS, site
 from fake_web import CONTACT, Alone, Sites, moved, page, rules
 from surveyor.config import Settings
@@ -147,20 +147,20 @@ def web() -> Iterator[EmbeddedWeb]:
 
 def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     polite = ["--proxy", f"http://127.0.0.1:{web.port}", "--contact", CONTACT, "--delay", "0.01"]
-    said = Said(capsys, "try", web.seeds[0], *polite, "-n", "1")
-    assert said.code == 0, said.err
-    assert "A crawl would fetch it." in said.out
-    assert "in scope:" in said.out
-    assert f"surveyor crawl {web.seeds[0]}" in said.err
-    result = Said(capsys, "try", web.seeds[0], *polite, "--json").json()
+    done = CommandResult(capsys, "try", web.seeds[0], *polite, "-n", "1")
+    assert done.code == 0, done.err
+    assert "A crawl would fetch it." in done.out
+    assert "in scope:" in done.out
+    assert f"surveyor crawl {web.seeds[0]}" in done.err
+    result = CommandResult(capsys, "try", web.seeds[0], *polite, "--json").json()
     assert (result["kind"], result["fetched"], result["hops"][0]["status"]) == ("fetched", True, 200)
     assert sum(result["link_counts"].values()) == len(result["links"]) > 0
-    gone = Said(capsys, "try", f"{web.seeds[0]}nothing", *polite)
+    gone = CommandResult(capsys, "try", f"{web.seeds[0]}nothing", *polite)
     assert gone.code == 5
     assert "record it as gone: http 404" in gone.out
     host = next(host for host in web.hosts if web.plan.robots_of(host).style == "rules")
     before = len(web.log)
-    forbidden = Said(capsys, "try", f"http://{host}:{web.port}/private/1.html", *polite)
+    forbidden = CommandResult(capsys, "try", f"http://{host}:{web.port}/private/1.html", *polite)
     assert forbidden.code == 5
     assert "disallows it (line " in forbidden.out
     assert "ask its owner" in forbidden.err
@@ -170,15 +170,18 @@ def test_command(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], tmp_path:
 
 def test_private_addresses_and_no_contact(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     url, before = f"http://127.0.0.1:{web.port}/", len(web.log)
-    said = Said(capsys, "try", "http://169.254.169.254/", "--contact", CONTACT)
-    assert said.code == 5
-    assert "169.254.169.254 is a cloud agent address" in said.out
-    assert "--allow" in said.err
-    anonymous = Said(capsys, "try", url)
+    done = CommandResult(capsys, "try", "http://169.254.169.254/", "--contact", CONTACT)
+    assert done.code == 5
+    assert "169.254.169.254 is a cloud agent address" in done.out
+    assert "--allow" in done.err
+    anonymous = CommandResult(capsys, "try", url)
     assert (anonymous.code, "there is no contact" in anonymous.err) == (2, True)
     assert len(web.log) == before
-    assert Said(capsys, "try", "ftp://a.example/", "--contact", CONTACT).code == 2
-    assert Said(capsys, "try", url, "--contact", CONTACT, "--delay", "0").code in (0, 5)  # allowed by being named
+    assert CommandResult(capsys, "try", "ftp://a.example/", "--contact", CONTACT).code == 2
+    assert CommandResult(capsys, "try", url, "--contact", CONTACT, "--delay", "0").code in (
+        0,
+        5,
+    )  # allowed by being named
     assert len(web.log) > before
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
 from surveyor.crawler.sources.live import Connection
@@ -103,10 +103,10 @@ def test_survey_can_be_read_by_other_commands(
 ) -> None:
     path = tmp_path / "a.survey"
     done = sampled(web, path, in_links=Links(web.truth()), fetches=60)
-    assert Said(capsys, "status", str(path)).code in (0, 3)
-    top = Said(capsys, "top", str(path), "--json")
+    assert CommandResult(capsys, "status", str(path)).code in (0, 3)
+    top = CommandResult(capsys, "top", str(path), "--json")
     assert top.code == 0
-    assert Said(capsys, "export", str(path), "--out", str(tmp_path / "pages.csv")).code == 0
+    assert CommandResult(capsys, "export", str(path), "--out", str(tmp_path / "pages.csv")).code == 0
     assert by_url(sampled(web, path, in_links=Links(web.truth()), fetches=60)) == by_url(done)
 
 

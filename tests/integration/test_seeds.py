@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from fake_web import CONTACT, Alone, Answers, Sites, moved
 from surveyor.config import Settings
 from surveyor.crawler.seeds import SeedLists, gather_seeds
@@ -61,8 +61,8 @@ FOUND = [f"{SITE}/a", f"{SITE}/b", "https://www.a.org/c", f"{SITE}/news/1"]
 
 
 def test_the_sitemaps_that_robots_txt_names_are_read_politely() -> None:
-    client, said = Sites(Alone(), ANSWERS), list[str]()
-    found = gather(client, sitemaps_of=[f"{SITE}/x", f"{SITE}/y"], say=said.append)
+    client, result = Sites(Alone(), ANSWERS), list[str]()
+    found = gather(client, sitemaps_of=[f"{SITE}/x", f"{SITE}/y"], say=result.append)
     assert list(found.urls) == FOUND
     assert found.kinds == {"index", "sitemap", "feed"}
     asked = [url for url, _ in client.log]
@@ -70,8 +70,8 @@ def test_the_sitemaps_that_robots_txt_names_are_read_politely() -> None:
     assert f"{SITE}/no/3.xml" not in asked
     assert all(then - at >= 1.0 for (_, at), (_, then) in pairwise(client.log))
     assert client.time.now >= client.log[-1][1] + 1.0  # who comes next need not know
-    assert any("no/3.xml: robots.txt disallows it" in line for line in said)
-    assert any("1 pages of other domains" in line for line in said)
+    assert any("no/3.xml: robots.txt disallows it" in line for line in result)
+    assert any("1 pages of other domains" in line for line in result)
 
 
 def test_without_a_word_in_robots_txt_the_usual_place_is_asked() -> None:
@@ -155,13 +155,13 @@ def test_a_crawl_from_a_sitemap(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     words = ["--contact", CONTACT, "--allow", "127.0.0.1", "--delay", "0.01", "--until", "coverage=0.99", "--json"]
-    said = Said(capsys, "crawl", root, "--sitemap", *words)
-    assert said.code == 0, said.err
-    assert said.json()["pages_fetched"] == 6
-    assert "map.xml.gz: 5 pages" in said.err
+    result = CommandResult(capsys, "crawl", root, "--sitemap", *words)
+    assert result.code == 0, result.err
+    assert result.json()["pages_fetched"] == 6
+    assert "map.xml.gz: 5 pages" in result.err
     assert log[:2] == ["/robots.txt", "/map.xml.gz"]
     with sv.open(f"127.0.0.1_{root.rpartition(':')[2]}.survey") as survey:
         assert len(survey.manifest.seeds) == 6
         assert survey.manifest.settings["scope"] == "host"
-    other = Said(capsys, "crawl", "--seeds", f"{root}/map.xml.gz", *words, "--out", "b.survey")
+    other = CommandResult(capsys, "crawl", "--seeds", f"{root}/map.xml.gz", *words, "--out", "b.survey")
     assert other.json()["pages_fetched"] == 6

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console import Said
+from console import CommandResult
 from loopback import QUICK, SMALL, served
 from surveyor.cli import run
 
@@ -18,9 +18,9 @@ LINKS = "www.a.example\tb.example\nb.example\twww.a.example\nc.example\tw2.a.exa
 GRAPH = "my $(graph) it's.tsv"  # a name that a shell would take apart
 
 
-def suggestions(said: Said) -> list[list[str]]:
+def suggestions(result: CommandResult) -> list[list[str]]:
     """Return the commands that a run suggested."""
-    return [shlex.split(line)[1:] for line in re.findall(r"^  \S.*?   (surveyor .*)$", said.err, re.MULTILINE)]
+    return [shlex.split(line)[1:] for line in re.findall(r"^  \S.*?   (surveyor .*)$", result.err, re.MULTILINE)]
 
 
 def keeps(commands: list[list[str]], *words: str) -> bool:
@@ -47,9 +47,9 @@ def test_of_graphs(capsys: pytest.CaptureFixture[str], words: list[str], kept: l
     Path(GRAPH).write_text(LINKS)
     Path("list.txt").write_text("b.example\n")
     Path("bad.txt").write_text("c.example\n")
-    said = Said(capsys, *words)
-    commands = suggestions(said)
-    assert said.code == 0, said.err
+    result = CommandResult(capsys, *words)
+    commands = suggestions(result)
+    assert result.code == 0, result.err
     assert keeps(commands, *kept), commands
     for command in commands:
         assert run(command) == 0, command
@@ -69,9 +69,9 @@ def test_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
             (["try", url, *QUICK[:4]], 0),
         ]
         for words, code in pending:
-            said = Said(capsys, *words)
-            assert said.code == code, (words, said.err)
-            commands = [command for command in suggestions(said) if "--open" not in command]
+            result = CommandResult(capsys, *words)
+            assert result.code == code, (words, result.err)
+            commands = [command for command in suggestions(result) if "--open" not in command]
             for command in commands:
                 more = QUICK if command[0] == "crawl" and "--contact" not in command else []
                 goal = (
@@ -90,8 +90,8 @@ def test_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_fresh_survey_is_resumed_by_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with served({**SMALL, "/robots.txt": "User-agent: *\nDisallow: /c"}) as url:
         for _ in range(2):
-            said = Said(capsys, "crawl", url, *QUICK, "--fresh", "--until", "coverage=0.999")
-        (again,) = [command for command in suggestions(said) if "--again" in command]
+            result = CommandResult(capsys, "crawl", url, *QUICK, "--fresh", "--until", "coverage=0.999")
+        (again,) = [command for command in suggestions(result) if "--again" in command]
         assert "--fresh" not in again
         assert again[again.index("--out") + 1].endswith("-2.survey")
 
@@ -103,8 +103,8 @@ def test_a_pipe_is_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
         reading, writing = os.pipe()
         os.write(writing, b"b.example\n")
         os.close(writing)
-        said = Said(capsys, *words, f"/dev/fd/{reading}")
+        result = CommandResult(capsys, *words, f"/dev/fd/{reading}")
         os.close(reading)
-        assert said.code == 0, said.err
-        assert "/dev/fd/" not in "".join(word for command in suggestions(said) for word in command)
-        assert keeps([command for command in suggestions(said) if "--trusted" in command], "FILE")
+        assert result.code == 0, result.err
+        assert "/dev/fd/" not in "".join(word for command in suggestions(result) for word in command)
+        assert keeps([command for command in suggestions(result) if "--trusted" in command], "FILE")

@@ -315,7 +315,7 @@ def test_a_real_disk(tmp_path: Path, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "printed"),
     [
         ("", "damaged"),
         ("seeds = [", "damaged"),
@@ -325,10 +325,10 @@ def test_a_real_disk(tmp_path: Path, code: str) -> None:
         ('format = "surveyor-survey"\nversion = "x"', "damaged"),
     ],
 )
-def test_a_manifest_that_is_damaged_or_newer(survey: SurveyFolder, text: str, said: str) -> None:
+def test_a_manifest_that_is_damaged_or_newer(survey: SurveyFolder, text: str, printed: str) -> None:
     survey.close()
     (survey.folder / "survey.toml").write_text(text)
-    with pytest.raises(SurveyError, match=said) as caught:
+    with pytest.raises(SurveyError, match=printed) as caught:
         SurveyFolder.open(survey.folder)
     assert caught.value.exit_code == 4
     (survey.folder / "survey.toml").write_text(MANIFEST.to_toml())

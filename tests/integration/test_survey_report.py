@@ -14,7 +14,7 @@ from attack import attack
 
 import surveyor as sv
 import surveyor.survey.survey as survey_module
-from console import Said, process
+from console import CommandResult, process
 from fake_web import Sites, Time, begun, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.outcome import Visit
@@ -218,9 +218,9 @@ def test_without_matplotlib_there_are_tables_only(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("surveyor.report.survey_html.find_spec", lambda _: None)
-    said = Said(capsys, "report", str(made), "--out", str(tmp_path / "plain.html"))
-    assert said.code == 0
-    assert "pip install 'surveyor[report]'" in said.err
+    done = CommandResult(capsys, "report", str(made), "--out", str(tmp_path / "plain.html"))
+    assert done.code == 0
+    assert "pip install 'surveyor[report]'" in done.err
     plain = (tmp_path / "plain.html").read_text("utf-8")
     assert "<figure" not in plain
     assert "pip install 'surveyor[report]'" in unescape(plain)
@@ -264,8 +264,8 @@ def test_while_a_crawl_is_writing(tmp_path: Path) -> None:
 
 
 def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "report", str(made), "--json")
-    result = said.json()
+    done = CommandResult(capsys, "report", str(made), "--json")
+    result = done.json()
     assert result["report"] == str(made / "report.html")
     assert result["bytes"] == (made / "report.html").stat().st_size
     assert result["plots"]
@@ -273,9 +273,9 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert result["coverage"] == survey.coverage.to_dict()
         assert (result["pages_fetched"], result["pages_known"]) == (survey.pages_fetched, survey.pages_known)
     elsewhere = tmp_path / "b.html"
-    said = Said(capsys, "report", str(made), "--out", str(elsewhere))
-    assert said.out.startswith(f"{elsewhere}   ")
-    assert f"surveyor report {made} --out {elsewhere} --open" in said.err
+    done = CommandResult(capsys, "report", str(made), "--out", str(elsewhere))
+    assert done.out.startswith(f"{elsewhere}   ")
+    assert f"surveyor report {made} --out {elsewhere} --open" in done.err
     assert elsewhere.read_text("utf-8") == (made / "report.html").read_text("utf-8")
 
 
@@ -310,7 +310,7 @@ def test_errors_name_the_problem_and_a_hint(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = Said(capsys, "report", *[str(made) if word == "SURVEY" else word for word in given])
-    assert (said.code, said.out) == (code, "")
-    assert sentence in said.err
-    assert "hint:" in said.err
+    done = CommandResult(capsys, "report", *[str(made) if word == "SURVEY" else word for word in given])
+    assert (done.code, done.out) == (code, "")
+    assert sentence in done.err
+    assert "hint:" in done.err

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import survey_of
 from fake_web import MemoryJournal
 from journal_source import JournalSource
@@ -123,6 +123,6 @@ def test_a_survey_plays_the_web(made: tuple[EmbeddedWeb, Path], strategy: str) -
 
 def test_scripts_find_urls_where_they_look_for_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = survey_of(tmp_path / "a.survey")
-    pages = Said(capsys, "top", str(path), "--json").json()["pages"]
+    pages = CommandResult(capsys, "top", str(path), "--json").json()["pages"]
     assert [page["url"] for page in pages] == [page["name"] for page in pages]
     assert pages[0]["url"].startswith("https://a.example/")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, site, survey_of
 from fake_web import page
 from surveyor.fetch.http import Fetched
@@ -36,11 +36,11 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_known_url_has_a_reason(
     survey: Path, text: str, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(capsys, "explain", str(survey), text)
-    assert said.code == 0, said.err
+    done = CommandResult(capsys, "explain", str(survey), text)
+    assert done.code == 0, done.err
     for line in lines:
-        assert line in said.out
-    result = Said(capsys, "explain", str(survey), text, "--json").json()
+        assert line in done.out
+    result = CommandResult(capsys, "explain", str(survey), text, "--json").json()
     assert result["url_status"]["url"].startswith("https://")
     assert ("explanation" in result) == (result["url_status"]["kind"] not in ("redirected", "out of scope"))
 
@@ -56,9 +56,9 @@ def test_a_queued_page_has_a_queue_position(tmp_path: Path, capsys: pytest.Captu
     assert sum(url.mass for url in unfetched.values()) == pytest.approx(coverage.waiting + coverage.blocked)
     assert {url.queue_length for url in queued} == {len([f for f in unfetched.values() if f.kind == "queued"])}
     assert min(url.queue_position for url in queued) == 1
-    said = Said(capsys, "explain", str(path), "/news/")
-    assert "queued, " in said.out
-    assert "in the queue" in said.out
+    done = CommandResult(capsys, "explain", str(path), "/news/")
+    assert "queued, " in done.out
+    assert "in the queue" in done.out
 
 
 def test_a_failed_page_reports_its_failures(tmp_path: Path) -> None:
@@ -82,17 +82,17 @@ def test_a_failed_page_reports_its_failures(tmp_path: Path) -> None:
 def test_unknown_urls_are_rejected_with_similar_ones(
     survey: Path, text: str, problem: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = Said(capsys, "explain", str(survey), text)
-    assert (said.code, said.out) == (2, "")
-    assert problem in said.err
-    assert hint in said.err
+    done = CommandResult(capsys, "explain", str(survey), text)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+    assert hint in done.err
 
 
 def test_an_ambiguous_path_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = "https://b.example/"
     answers = {**site(), other: page(other, "news/"), f"{other}news/": page(f"{other}news/")}
     path = survey_of(tmp_path / "a.survey", answers, scope="any")
-    said = Said(capsys, "explain", str(path), "/news/")
-    assert said.code == 2
-    assert "2 known pages have the path /news/" in said.err
-    assert f"{HOME}news/, {other}news/" in said.err
+    done = CommandResult(capsys, "explain", str(path), "/news/")
+    assert done.code == 2
+    assert "2 known pages have the path /news/" in done.err
+    assert f"{HOME}news/, {other}news/" in done.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, LINKS, site, survey_of
 from surveyor.fetch.http import Fetched
 from surveyor.report.diff_tables import MEANS
@@ -117,29 +117,29 @@ def test_redirected_and_blocked(old: Path, tmp_path: Path) -> None:
 
 def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = survey_of(tmp_path / "new.survey", harmless(site()), damping=0.5, exclude=["*/news/*"])
-    said = Said(capsys, "diff", str(old), str(new))
-    assert said.code == 0
-    first = said.err.splitlines()
+    done = CommandResult(capsys, "diff", str(old), str(new))
+    assert done.code == 0
+    first = done.err.splitlines()
     assert "different exclude: none before, */news/* now" in first[0]
     assert "different damping: 0.85 before, 0.5 now" in first[1]
     assert "measure different things" in first[2]
-    assert "do not count as risen or fallen" in said.out
+    assert "do not count as risen or fallen" in done.out
     assert found(old, new).differing["damping"] == (0.85, 0.5)
 
 
 def test_command(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = survey_of(tmp_path / "new.survey", harmless(site(WITHOUT_NEWS)))
-    said = Said(capsys, "diff", str(old), str(new), "-n", "1")
-    assert "1 unlinked" in said.out
-    assert re.search(rf"unlinked +{HOME}news/", said.out)
-    assert "surveyor explain" in said.err
-    result = Said(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
+    done = CommandResult(capsys, "diff", str(old), str(new), "-n", "1")
+    assert "1 unlinked" in done.out
+    assert re.search(rf"unlinked +{HOME}news/", done.out)
+    assert "surveyor explain" in done.err
+    result = CommandResult(capsys, "diff", str(old), str(new), "-n", "1", "--json").json()
     assert result["counts"]["unlinked"] == 1
     assert result["new_coverage"]["at_least"] > 0.9
     assert all(len(changes) <= 1 for changes in result["changes"].values())
-    lines = Said(capsys, "diff", str(old), str(new), "--csv").out.splitlines()
+    lines = CommandResult(capsys, "diff", str(old), str(new), "--csv").out.splitlines()
     assert lines[0] == "kind,old_share,new_share,old_position,new_position,url"
     assert len(lines) == 1 + sum(result["counts"].values())
-    same = Said(capsys, "diff", str(old), str(old))
+    same = CommandResult(capsys, "diff", str(old), str(old))
     assert "No page differs." in same.out
-    assert Said(capsys, "diff", str(old), "nowhere.survey").code == 4
+    assert CommandResult(capsys, "diff", str(old), "nowhere.survey").code == 4

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import surveyor
-from console import LINKS, Said
+from console import LINKS, CommandResult
 from surveyor import errors
 from surveyor.errors import SurveyorError
 
@@ -76,11 +76,11 @@ def test_what_a_terminal_shows(
     for folder, file in (("damaged", "graph.json"), ("damaged.survey", "survey.toml")):
         Path(folder).mkdir()
         Path(folder, file).write_text("{")
-    said = Said(capsys, *words)
-    assert said.code == getattr(errors, kind).exit_code
-    assert re.search(r"^  hint: \S", said.err, re.MULTILINE), said.err
-    assert "Traceback" not in said.err
-    assert "bug" not in said.err
+    done = CommandResult(capsys, *words)
+    assert done.code == getattr(errors, kind).exit_code
+    assert re.search(r"^  hint: \S", done.err, re.MULTILINE), done.err
+    assert "Traceback" not in done.err
+    assert "bug" not in done.err
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:

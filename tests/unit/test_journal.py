@@ -341,14 +341,14 @@ def test_an_earlier_journal_gets_a_hash_key_when_it_is_written_to(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "done"),
     [("schema", "99", "newer"), ("schema", "3", "older"), ("schema", "x", "damaged"), ("format", "y", "damaged")],
 )
-def test_other_versions_are_refused(journal: Journal, key: str, value: str, said: str) -> None:
+def test_other_versions_are_refused(journal: Journal, key: str, value: str, done: str) -> None:
     journal.close()
     with closing(connect(journal.path, write=True)) as raw:
         raw.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
-    with pytest.raises(SurveyError, match=said) as caught:
+    with pytest.raises(SurveyError, match=done) as caught:
         Journal.open(journal.path)
     assert caught.value.exit_code == 4
 

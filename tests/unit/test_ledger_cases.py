@@ -286,7 +286,7 @@ def test_says_where_all_importance_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("outcome", "result"),
     [
         (Outcome(0, "Read"), "no kind of outcome"),  # type: ignore[arg-type]
         (Outcome(0, "redirected"), "no page -1"),
@@ -295,9 +295,9 @@ def test_says_where_all_importance_is() -> None:
         (Outcome(5_000, "fetched", np.array([1], np.int32)), "call graph.put"),
     ],
 )
-def test_refuses_outcomes_that_would_make_the_accounts_wrong(outcome: Outcome, said: str) -> None:
+def test_refuses_outcomes_that_would_make_the_accounts_wrong(outcome: Outcome, result: str) -> None:
     ledger = Ledger(GrowingGraph(), [0])
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=result):
         ledger.observe(outcome, np.empty(0, np.int32))
     assert ledger.coverage().waiting == 1.0
 

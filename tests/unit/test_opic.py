@@ -329,9 +329,9 @@ def test_importing_the_strategies_does_not_load_numba() -> None:
 @pytest.mark.slow
 def test_the_experiment_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment.main(["--quick", "--out", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert said.count("| greedy |") >= 1
-    assert "bao" in said
+    result = capsys.readouterr().out
+    assert result.count("| greedy |") >= 1
+    assert "bao" in result
     assert len(list(tmp_path.glob("*.svg"))) >= 2
 
 

@@ -52,9 +52,9 @@ def hostile() -> Sample:
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_intervals_round_outward(one: float, two: float, three: float) -> None:
     low, value, high = sorted((one, two, three))
-    said = report.format_interval(estimate(value, low, high))
-    shown = [float(number) for number in re.findall(r"[\d.]+", said)]
-    assert said.endswith(" %")
+    result = report.format_interval(estimate(value, low, high))
+    shown = [float(number) for number in re.findall(r"[\d.]+", result)]
+    assert result.endswith(" %")
     assert shown[0] <= 100 * low + 1e-6
     assert shown[1] >= 100 * high - 1e-6
 

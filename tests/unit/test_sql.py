@@ -10,7 +10,7 @@ import pytest
 from attack import attack
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from example_site import HOME, survey_of
 from surveyor.survey import sql as engines
 from surveyor.survey.tables import TABLES
@@ -170,10 +170,10 @@ def test_the_guards_are_those_that_hold() -> None:
 @attack("a SQL query without end", area="output", must_hold="stopped at its time limit")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_query_without_end_is_stopped(survey: Path, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Said(capsys, "sql", str(survey), FOREVER, "--seconds", "0.2", "--engine", engine)
-    assert said.code == 2
-    assert "the query was stopped after 0.2 s" in said.err
-    assert "--seconds" in said.err
+    result = CommandResult(capsys, "sql", str(survey), FOREVER, "--seconds", "0.2", "--engine", engine)
+    assert result.code == 2
+    assert "the query was stopped after 0.2 s" in result.err
+    assert "--seconds" in result.err
 
 
 # What goes wrong
@@ -214,21 +214,21 @@ def test_without_duckdb(survey: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command(survey: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = Said(capsys, "sql", str(survey))
+    listed = CommandResult(capsys, "sql", str(survey))
     assert listed.code == 0
     assert "share, score, position" in listed.out
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert Said(capsys, "sql", str(survey), "-", "--json").json()["tables"]["ranks"] == list(TABLES["ranks"])
+    assert CommandResult(capsys, "sql", str(survey), "-", "--json").json()["tables"]["ranks"] == list(TABLES["ranks"])
     monkeypatch.setattr("sys.stdin", io.StringIO("select 7 as n"))
-    assert Said(capsys, "sql", str(survey), "-", "--json").json()["rows"] == [[7]]
+    assert CommandResult(capsys, "sql", str(survey), "-", "--json").json()["rows"] == [[7]]
     query = "select url, position from pages join ranks using (page) order by position"
-    shown = Said(capsys, "sql", str(survey), query, "-n", "2")
+    shown = CommandResult(capsys, "sql", str(survey), query, "-n", "2")
     assert shown.out.count("\n") == 3
     assert "These are the first 2 rows" in shown.err
-    fields = Said(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
+    fields = CommandResult(capsys, "sql", str(survey), query, "-n", "2", "--json").json()
     assert (fields["columns"], len(fields["rows"])) == (["url", "position"], 6)
-    csv = Said(capsys, "sql", str(survey), query, "--csv")
+    csv = CommandResult(capsys, "sql", str(survey), query, "--csv")
     assert csv.out.splitlines()[:2] == ["url,position", f"{HOME},1"]
-    assert Said(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "The result is empty.\n"
-    assert Said(capsys, "sql", "nowhere.survey").code == 4
-    assert Said(capsys, "sql", str(survey), "select").code == 2
+    assert CommandResult(capsys, "sql", str(survey), "select 1 where 1 = 0").err == "The result is empty.\n"
+    assert CommandResult(capsys, "sql", "nowhere.survey").code == 4
+    assert CommandResult(capsys, "sql", str(survey), "select").code == 2

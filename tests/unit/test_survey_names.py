@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surveyor as sv
-from console import Said
+from console import CommandResult
 from loopback import QUICK, SMALL, linked, served
 from surveyor.crawler.start import LONGEST, folder_for, site_name
 from surveyor.estimate.sampling.sample_survey import sample_folder
@@ -64,7 +64,7 @@ def test_paths_that_differ_have_names_that_differ(one: list[str], other: list[st
 def test_two_ports_are_two_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     with served(SMALL) as first, served(SMALL) as second:
         for url in (first, second):
-            assert Said(capsys, "crawl", url, *QUICK, "--until", "pages=2").code == 0
+            assert CommandResult(capsys, "crawl", url, *QUICK, "--until", "pages=2").code == 0
         ports = [url.rpartition(":")[2].strip("/") for url in (first, second)]
         assert sorted(path.name for path in Path().glob("*.survey")) == sorted(f"127.0.0.1_{p}.survey" for p in ports)
         for url, port in zip((first, second), ports, strict=True):
@@ -76,11 +76,11 @@ def test_new_seeds_need_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     pages = {**SMALL, "/docs/": linked("/"), "/x": linked("/")}
     with served(pages) as url:
         words = ["--out", "a b.survey", *QUICK]
-        assert Said(capsys, "crawl", url, *words, "--until", "pages=2").code == 0
+        assert CommandResult(capsys, "crawl", url, *words, "--until", "pages=2").code == 0
         kept = {path.name: path.read_bytes() for path in Path("a b.survey").iterdir() if path.name == "survey.toml"}
         with sv.open("a b.survey") as survey:
             before = survey.visits
-        wrong = Said(capsys, "crawl", f"{url}docs/", *words)
+        wrong = CommandResult(capsys, "crawl", f"{url}docs/", *words)
         assert wrong.code == 2
         assert wrong.err.count("\n") == 2
         assert f"a b.survey is a survey of {url}, and {url}docs/ would be new in it" in wrong.err
@@ -89,21 +89,21 @@ def test_new_seeds_need_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> N
         with sv.open("a b.survey") as survey:
             assert (survey.visits, survey.manifest.seeds) == (before, (url,))
         assert kept == {"survey.toml": Path("a b.survey/survey.toml").read_bytes()}
-        added = Said(capsys, "crawl", f"{url}docs/", *words, "--add-seeds", "--until", "pages=3", "--json")
+        added = CommandResult(capsys, "crawl", f"{url}docs/", *words, "--add-seeds", "--until", "pages=3", "--json")
         assert (added.code, added.json()["seeds"]) == (0, [url, f"{url}docs/"])
-        subset = Said(capsys, "crawl", f"{url}docs/", *words, "--until", "pages=4")
+        subset = CommandResult(capsys, "crawl", f"{url}docs/", *words, "--until", "pages=4")
         assert subset.code == 0
         for named in (["a b.survey"], ["--out", "a b.survey"]):
-            again = Said(capsys, "crawl", *named, *QUICK, "--until", "pages=4", "--json")
+            again = CommandResult(capsys, "crawl", *named, *QUICK, "--until", "pages=4", "--json")
             assert (again.code, again.json()["seeds"]) == (0, [url, f"{url}docs/"])
         assert [path.name for path in Path().glob("*.survey")] == ["a b.survey"]
 
 
 def test_fewer_seeds_are_another_survey_unless_the_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with served(SMALL) as first, served(SMALL) as second:
-        assert Said(capsys, "crawl", first, second, *QUICK, "--until", "pages=2").code == 0
+        assert CommandResult(capsys, "crawl", first, second, *QUICK, "--until", "pages=2").code == 0
         (folder,) = Path().glob("*.survey")
-        wrong = Said(capsys, "crawl", first, *QUICK)
+        wrong = CommandResult(capsys, "crawl", first, *QUICK)
         stem = folder.name.removesuffix(".survey")
         assert (wrong.code, wrong.err) == (
             2,
@@ -114,14 +114,14 @@ def test_fewer_seeds_are_another_survey_unless_the_folder_is_named(capsys: pytes
         with pytest.raises(sv.UsageError, match="alone"):
             sv.crawl(first, until="pages=2", contact="me@example.org", delay=0)
         for words in ([first, "--out", str(folder)], [str(folder)], [first, second]):
-            again = Said(capsys, "crawl", *words, *QUICK, "--until", "pages=3")
+            again = CommandResult(capsys, "crawl", *words, *QUICK, "--until", "pages=3")
             assert again.code == 0, again.err
 
 
 def test_another_survey_is_suggested_under_the_name_of_its_own_host(capsys: pytest.CaptureFixture[str]) -> None:
     with served(SMALL) as first:
-        assert Said(capsys, "crawl", first, "--out", "a.survey", *QUICK, "--until", "pages=2").code == 0
-        wrong = Said(capsys, "crawl", "https://b.example/", "--out", "a.survey", *QUICK)
+        assert CommandResult(capsys, "crawl", first, "--out", "a.survey", *QUICK, "--until", "pages=2").code == 0
+        wrong = CommandResult(capsys, "crawl", "https://b.example/", "--out", "a.survey", *QUICK)
         assert "`surveyor crawl https://b.example/ --out b.example.survey --contact me@example.org` begins" in wrong.err
 
 
