@@ -33,7 +33,7 @@ from surveyor.config import Settings
 from surveyor.crawler.loop import crawl
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, derive, save
-from surveyor.crawler.session import Keeper
+from surveyor.crawler.session import RunStore
 from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.start import start
 from surveyor.fetch.politeness.hosts import Hosts
@@ -140,8 +140,8 @@ def make(path: Path, pages: int) -> None:
         folder.commit([], names)  # so that the pages of the survey have the numbers of the graph
         began = time.perf_counter()
         state = derive(folder)
-        keeper = Keeper(folder, state, time.time)
-        work = crawl(state.crawl, GraphSource(web), keeper, sv.Pages(pages), batch=256, tally=state.tally)
+        store = RunStore(folder, state, time.time)
+        work = crawl(state.crawl, GraphSource(web), store, sv.Pages(pages), batch=256, tally=state.tally)
         ending = asyncio.run(work)
         say(f"crawled {state.crawl.ledger.read:,} pages ({ending}): {state.crawl.ledger.coverage()}", began)
         began = time.perf_counter()

@@ -97,7 +97,7 @@ def _watched() -> dict[str, float]:
     watch(urls.Urls, "ids", "URLs to numbers")
     watch(warc.Archive, "write", "WARC: records, digests, compression")
     watch(warc.Archive, "flush", "WARC: wait for the disk")
-    watch(live.Keeper, "commit", "what is to be committed")
+    watch(live.RunStore, "commit", "commit")
     watch(journal.Journal, "commit", "journal")
     watch(ledger.Ledger, "observe", "ledger, closure included")
     watch(growing.GrowingGraph, "put", "graph")

@@ -195,8 +195,9 @@ def test_doctor_says_when_something_is_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from surveyor.cli import doctor
+    from surveyor.store.recovery import Check
 
-    bad = doctor.Check("self-check", "off", fine=False, advice="install surveyor again")
+    bad = Check("self-check", "off", fine=False, advice="install surveyor again")
     monkeypatch.setattr(doctor, "_self_check", lambda: bad)
     printed = CommandResult(capsys, "doctor")
     assert printed.code == 1
