@@ -72,7 +72,7 @@ experiments-large: .venv/ready
 	$(BIN)/python -m experiments.reputation --large --pages 89e6
 
 docs: .venv/ready-docs
-	$(BIN)/python -m surveyor.cli.reference
+	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python tests/attacks/page.py
 	$(BIN)/python -m sphinx -b html -q -W --keep-going docs build/site
 	$(BIN)/python docs/check_site.py build/site

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from console import LINKS, CommandResult, process
+from generate_reference import HEAD
 from surveyor.cli.options import STRATEGIES
-from surveyor.cli.reference import HEAD
 from surveyor.cli.simulate import DEFAULT_STRATEGIES
 from surveyor.crawler import strategies
 from surveyor.crawler.strategies.strategy import name_of

@@ -4,15 +4,12 @@ Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and
 registries, and the documentation of cloud providers. A block is refused unless the registry lists it as globally
 reachable. A reachable block inside a refused one is refused as well: web servers do not use such addresses.
 
-`docs/reference/addresses.md` is generated from these tables (`page()`); a test compares them.
+`docs/reference/addresses.md` is generated from these tables; a test compares them.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from typing import NamedTuple
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Block(NamedTuple):
@@ -127,55 +124,3 @@ CARRIERS = (  # IPv6 blocks whose addresses embed an IPv4 address, and the numbe
 ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # the third 32 bits of an address that ends in an IPv4 address
 GLOBAL_6 = "2000::/3"  # the only IPv6 global unicast range in use (RFC 4291); all else is refused
 NAMED_KINDS = frozenset({"loopback", "private"})  # networks of the user, which a seed URL may allow
-
-ABOUT = """# Addresses that are not connected to
-
-A page is free to link or redirect to any address, also to one inside the network that the crawler runs in. surveyor
-therefore looks up each host once, checks every address that it got, and connects to those addresses only. One refused
-address among several refuses the host. This page is made from `surveyor.fetch.special_addresses`.
-
-What permits such a host:
-
-- `--allow HOST` or `--allow HOST:PORT`, also `allow` in the user's own configuration;
-- **a seed URL on the command line** (or an argument of `sv.crawl` and `sv.preview`) whose host is spelled as a
-  loopback or private address, or as `localhost`: `surveyor http://localhost:8000/`. It permits that host and that port,
-  no others. Cloud agents, link-local and other addresses are not permitted by being named, nor are seeds from a file, a
-  sitemap or a survey; nor is a name such as `wiki.example.org` that resolves to a private address. The survey stores
-  the permission in its settings (`allow`, origin `seed`).
-
-**Behind a proxy** it is the proxy that connects. surveyor checks what it can: hosts that are addresses, `localhost`,
-the names below, and every address to which the host resolves *here*. A host that does not resolve here within
-2 seconds is left to the proxy. Hosts below `.test`, `.example` and `.invalid` are never looked up for this (RFC 6761).
-The proxy itself is the user's choice, and its address is not checked.
-"""
-
-
-def page() -> str:
-    """Return the reference page for these tables."""
-    rows = "| block | refused | kind | name | source |\n|---|---|---|---|---|\n"
-    four, six = (
-        rows + "".join(f"| `{b.network}` | {_refused(b)} | {b.kind} | {b.name} | {b.source} |\n" for b in blocks)
-        for blocks in (IPV4, IPV6)
-    )
-    clouds = "".join(f"| `{block.network}` | {block.name} | {block.source} |\n" for block in CLOUDS)
-    names = "".join(f"| `{name}` | {cloud} |\n" for name, cloud in METADATA_NAMES.items())
-    return (
-        f"{ABOUT}\n## IPv4 (IANA special-purpose and multicast registries)\n\n{four}"
-        f"\n## IPv6 (IANA special-purpose and multicast registries)\n\n{six}"
-        f"\nAll addresses outside `{GLOBAL_6}` are refused, listed or not, except NAT64. Addresses that hold an IPv4 "
-        "address (NAT64, ISATAP) are refused if that one is.\n"
-        f"\n## Agents of clouds\n\n| address | what it is | cloud |\n|---|---|---|\n{clouds}"
-        f"\n## Names of metadata services\n\n| name | cloud |\n|---|---|\n{names}"
-    )
-
-
-def _refused(block: Block) -> str:
-    if not block.reachable:
-        return "yes"
-    network = ipaddress.ip_network(block.network)
-    return "yes, with the block around it" if _around(network) else "no"
-
-
-def _around(network: Network) -> bool:
-    others = (ipaddress.ip_network(block.network) for block in (*IPV4, *IPV6) if not block.reachable)
-    return any(type(other) is type(network) and network.subnet_of(other) for other in others)  # type: ignore[arg-type]

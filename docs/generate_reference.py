@@ -1,10 +1,11 @@
-"""Generate the reference pages of commands, settings and addresses: `python -m surveyor.cli.reference`.
+"""Generate the reference pages of commands, settings and addresses: `python docs/generate_reference.py`.
 
 A test fails if a page is out of date.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ FOLDER = Path("docs/reference")
 HEAD = """\
 # Commands
 
-Generated from `surveyor COMMAND --help` by `python -m surveyor.cli.reference`.
+Generated from `surveyor COMMAND --help` by `python docs/generate_reference.py`.
 
 Results go to stdout; progress, warnings and suggestions go to stderr. On a terminal progress is a bar;
 elsewhere it is a line every ten seconds. With `--quiet` only results, warnings and errors are printed.
@@ -182,7 +183,7 @@ Compiled kernels are cached in `$XDG_CACHE_HOME/surveyor` (`~/.cache/surveyor`),
 SETTINGS = """\
 # Settings of a crawl
 
-Generated from the settings by `python -m surveyor.cli.reference`. The same name is an option (`--max-bytes`), a key of
+Generated from the settings by `python docs/generate_reference.py`. The same name is an option (`--max-bytes`), a key of
 `surveyor.toml` or of `[tool.surveyor]` in `pyproject.toml` (`max_bytes`), a variable (`SURVEYOR_MAX_BYTES`) and an
 argument of `sv.crawl`. `surveyor config show` prints all values and their origins, `surveyor init` writes a file. Later
 sources override earlier ones: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file,
@@ -201,6 +202,27 @@ prints the origin of each value. A resumed survey has its own rules
 
 | setting | default | example | meaning |
 |---|---|---|---|
+"""
+
+ADDRESSES = """# Addresses that are not connected to
+
+A page is free to link or redirect to any address, also to one inside the network that the crawler runs in. surveyor
+therefore looks up each host once, checks every address that it got, and connects to those addresses only. One refused
+address among several refuses the host. This page is made from `surveyor.fetch.special_addresses`.
+
+What permits such a host:
+
+- `--allow HOST` or `--allow HOST:PORT`, also `allow` in the user's own configuration;
+- **a seed URL on the command line** (or an argument of `sv.crawl` and `sv.preview`) whose host is spelled as a
+  loopback or private address, or as `localhost`: `surveyor http://localhost:8000/`. It permits that host and that port,
+  no others. Cloud agents, link-local and other addresses are not permitted by being named, nor are seeds from a file, a
+  sitemap or a survey; nor is a name such as `wiki.example.org` that resolves to a private address. The survey stores
+  the permission in its settings (`allow`, origin `seed`).
+
+**Behind a proxy** it is the proxy that connects. surveyor checks what it can: hosts that are addresses, `localhost`,
+the names below, and every address to which the host resolves *here*. A host that does not resolve here within
+2 seconds is left to the proxy. Hosts below `.test`, `.example` and `.invalid` are never looked up for this (RFC 6761).
+The proxy itself is the user's choice, and its address is not checked.
 """
 
 
@@ -230,7 +252,38 @@ def _entries(command: click.Command, path: str, parent: click.Context | None) ->
                 yield from _entries(child, f"{path} {name}", context)
 
 
+def addresses_reference() -> str:
+    """Return the page of addresses."""
+    rows = "| block | refused | kind | name | source |\n|---|---|---|---|---|\n"
+    four, six = (
+        rows + "".join(f"| `{b.network}` | {_refused(b)} | {b.kind} | {b.name} | {b.source} |\n" for b in blocks)
+        for blocks in (special.IPV4, special.IPV6)
+    )
+    clouds = "".join(f"| `{block.network}` | {block.name} | {block.source} |\n" for block in special.CLOUDS)
+    names = "".join(f"| `{name}` | {cloud} |\n" for name, cloud in special.METADATA_NAMES.items())
+    return (
+        f"{ADDRESSES}\n## IPv4 (IANA special-purpose and multicast registries)\n\n{four}"
+        f"\n## IPv6 (IANA special-purpose and multicast registries)\n\n{six}"
+        f"\nAll addresses outside `{special.GLOBAL_6}` are refused, listed or not, except NAT64. Addresses that hold "
+        "an IPv4 address (NAT64, ISATAP) are refused if that one is.\n"
+        f"\n## Agents of clouds\n\n| address | what it is | cloud |\n|---|---|---|\n{clouds}"
+        f"\n## Names of metadata services\n\n| name | cloud |\n|---|---|\n{names}"
+    )
+
+
+def _refused(block: special.Block) -> str:
+    if not block.reachable:
+        return "yes"
+    network = ipaddress.ip_network(block.network)
+    return "yes, with the block around it" if _around(network) else "no"
+
+
+def _around(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    others = (ipaddress.ip_network(block.network) for block in (*special.IPV4, *special.IPV6) if not block.reachable)
+    return any(type(other) is type(network) and network.subnet_of(other) for other in others)  # type: ignore[arg-type]
+
+
 if __name__ == "__main__":
     (FOLDER / "commands.md").write_text(reference(), "utf-8")
     (FOLDER / "settings.md").write_text(settings_reference(), "utf-8")
-    (FOLDER / "addresses.md").write_text(special.page(), "utf-8")
+    (FOLDER / "addresses.md").write_text(addresses_reference(), "utf-8")
