@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.community_errors import ESTIMATORS, SELECTORS
 from experiments.community_tables import LABELS, DomainRuns
-from surveyor.report.line_plots import DASHES, MARKS
 from surveyor.report.numbers import tiny
-from surveyor.report.svg import INK, LINES, SIZE, figure
+from surveyor.report.svg import DASHES, INK, LINES, MARKS, SIZE, figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

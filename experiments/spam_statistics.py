@@ -17,9 +17,8 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.rank.bad_domains import BadDomains, area_terms
-from surveyor.report.line_plots import MARKS
 from surveyor.report.numbers import printable
-from surveyor.report.svg import INK, LINES, SIZE, figure
+from surveyor.report.svg import INK, LINES, MARKS, SIZE, figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

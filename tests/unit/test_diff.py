@@ -11,8 +11,8 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from example_site import HOME, LINKS, site, survey_of
+from surveyor.cli.diff import MEANS
 from surveyor.fetch.http import Fetched
-from surveyor.report.diff_tables import MEANS
 from surveyor.survey.diff import KINDS, Difference
 
 WITHOUT_NEWS = {path: [goal for goal in goals if goal != "news/"] for path, goals in LINKS.items()}

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.crawler.ledger import CoverageInterval
-from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most
 from surveyor.report.race import (
     RaceReport,
@@ -32,7 +31,7 @@ from surveyor.report.race import (
     true_table,
     write_race_report,
 )
-from surveyor.report.svg import LINES, VARIABLES
+from surveyor.report.svg import LINES, VARIABLES, lines_plot
 from surveyor.report.tables import plain_lines, write_csv
 from surveyor.simulation.race import LEVELS, Race, Run, Sample, thinned
 from test_report import CONTROL, NASTY, Tags, check_harmless

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.report import communities, html_page
-from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most, count, counted, duration, printable, tiny
-from surveyor.report.svg import INK, ONE, SIZE, TWO, figure
+from surveyor.report.svg import INK, ONE, SIZE, TWO, figure, lines_plot
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,8 @@ import numpy as np
 from surveyor.rank.bad_domains import RANKS, BadDomains, bad_domains_in, positions_in, top_lists
 from surveyor.rank.domains.tse import order_confidence
 from surveyor.report.column_files import ROWS, readable, write_columns, write_scores
-from surveyor.report.line_plots import lines_plot
 from surveyor.report.numbers import at_most, count, counted, percent
+from surveyor.report.svg import lines_plot
 from surveyor.report.tables import GAP, INDENT, Table
 
 if TYPE_CHECKING:

@@ -297,8 +297,7 @@ def _method(report: RaceReport) -> list[str]:
 
 def coverage_plot(race: Race) -> str:
     """Plot true (solid) and guaranteed (dashed) coverage against pages fetched, and the optimal order."""
-    from surveyor.report.line_plots import DASHES, POINTS, draw_lines, line_color, line_style, percent_axis
-    from surveyor.report.svg import INK
+    from surveyor.report.svg import DASHES, INK, POINTS, draw_lines, line_color, line_style, percent_axis
 
     best = thinned(race.optimal.size, POINTS)
 
@@ -327,7 +326,7 @@ def coverage_plot(race: Race) -> str:
 
 def gap_plot(race: Race) -> str:
     """Plot the distance of the two bounds against pages fetched."""
-    from surveyor.report.line_plots import POINTS, lines_plot
+    from surveyor.report.svg import POINTS, lines_plot
 
     series = {}
     for name, run in zip(_names(race), race.runs, strict=True):
@@ -354,7 +353,7 @@ def order_plot(race: Race) -> str:
 
 
 def _sampled(race: Race, field: str, title: str, label: str, *, log_y: bool = False) -> str:
-    from surveyor.report.line_plots import lines_plot
+    from surveyor.report.svg import lines_plot
 
     def values(run: Run) -> tuple[list[float], list[float]]:
         return [sample.fetches for sample in run.samples], [getattr(sample, field) for sample in run.samples]
