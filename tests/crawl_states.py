@@ -92,7 +92,7 @@ def answer(page: int, when: int) -> Outcome:
     return Outcome(page, "fetched", links[: -1 - when % 3] if when % 5 == 0 else links)
 
 
-def go_on(state: Crawl, done: int, end: int) -> tuple[list[Outcome], list[Any]]:
+def resume_crawl(state: Crawl, done: int, end: int) -> tuple[list[Outcome], list[Any]]:
     """Continue a crawl to outcome `end`; return the outcomes and the coverage after each."""
     happened: list[Outcome] = []
     coverage = []

@@ -125,7 +125,7 @@ def test_a_robots_txt_that_leads_to_a_closed_port_ends_the_crawl(path: Path) -> 
     area="robots.txt",
     must_hold="the crawl ends within a minute",
 )
-def test_nobody_waits_for_years_for_a_robots_txt_that_lies_elsewhere(path: Path) -> None:
+def test_waits_for_a_redirected_robots_txt_are_bounded(path: Path) -> None:
     there = f"{X}/a.txt"
     client = Sites(Time(), {ROBOTS: moved(ROBOTS, there), there: Fetched(there, 503, retry_after=1e10)})
     began = client.time.now
@@ -187,7 +187,7 @@ def test_a_slow_answer_makes_the_very_next_request_wait(path: Path) -> None:
 
 
 @attack("a robots.txt that redirects to an excluded host", area="robots.txt", must_hold="that host gets no request")
-def test_a_guest_does_not_follow_robots_txt_to_a_host_to_avoid() -> None:
+def test_the_polite_client_does_not_follow_robots_txt_to_an_avoided_host() -> None:
     client = Sites(Alone(), {ROBOTS: moved(ROBOTS, "http://never.org/r.txt")})
     assert not gather(client, avoid=("never.org",)).urls
     assert asked(client) == [ROBOTS]
@@ -199,7 +199,7 @@ def test_a_guest_does_not_follow_robots_txt_to_a_host_to_avoid() -> None:
     must_hold="it is not followed and nothing waits for it",
 )
 @pytest.mark.parametrize("url", [ROBOTS, f"{A}/sitemap.xml"])
-def test_a_guest_does_not_wait_for_ever(url: str) -> None:
+def test_the_polite_client_waits_are_bounded(url: str) -> None:
     client = Sites(Alone(), {url: Fetched(url, 302, target=f"{A}/x", retry_after=1e10)})
     assert not gather(client).urls
     assert client.time.now < client.log[-1][1] + 10
@@ -329,7 +329,7 @@ def test_every_crawl_ends(
     area="traps and limits",
     must_hold="all 20 pages of the honest host are fetched within a minute",
 )
-def test_hosts_that_lead_astray_keep_nobody_else_waiting(path: Path) -> None:
+def test_misleading_hosts_do_not_delay_others(path: Path) -> None:
     answers: dict[str, Answers] = {f"{A}/": page(f"{A}/", *(f"/p{number}" for number in range(20)))}
     answers |= {f"{A}/p{number}": page(f"{A}/p{number}") for number in range(20)}
     evil = [f"http://e{number}.evil.org" for number in range(4)]
@@ -358,7 +358,7 @@ def test_what_a_host_asked_for_while_lists_were_read_holds_for_the_crawl() -> No
 
 
 @pytest.mark.parametrize("rest", [True, False])
-def test_a_break_is_no_wish_though_a_crawl_is_begun_again_in_it(path: Path, rest: bool) -> None:
+def test_a_restart_during_a_backoff_does_not_extend_it(path: Path, rest: bool) -> None:
     client = Sites(Time(), {f"{A}/": page(f"{A}/", "/x"), f"{A}/x": page(f"{A}/x")})
     crawled(path, [f"{A}/"], client, until="pages=1")
     with SurveyFolder.open(path) as folder:

@@ -54,7 +54,7 @@ SCRIPTS = [path for name in ("tests", "experiments", "benchmarks") for path in s
 
 def hits(path: Path, words: list[str]) -> list[str]:
     pattern = re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
-    lines = path.read_text("utf-8").splitlines()
+    lines = path.read_text("utf-8").replace("_", " ").splitlines()  # also the words in identifiers
     return [f"{number}: {line.strip()}" for number, line in enumerate(lines, 1) if pattern.search(line)]
 
 

@@ -262,7 +262,7 @@ def polite(web: EmbeddedWeb) -> list[str]:
     return [*proxy, "--contact", "me@example.org", "--delay", "0", "--backoff", "0.02"]
 
 
-def test_pages_are_fetched_around_a_survey_and_it_goes_on(
+def test_pages_are_fetched_around_a_survey_and_it_resumes(
     served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = served.seeds[0]
@@ -300,7 +300,7 @@ def test_pages_are_fetched_around_a_survey_and_it_goes_on(
     json.dumps(whole, allow_nan=False)
 
 
-def test_a_signal_stops_it_and_it_goes_on(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_stops_it_and_it_resumes(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     seed = served.seeds[0]
     crawl = ["crawl", seed, *polite(served), "--scope", "host", "--until", "pages=20", "--out", "s.survey", "-q"]
     assert CommandResult(capsys, *crawl).code == 0

@@ -100,7 +100,7 @@ def test_graphs_and_surveys_that_are_none(capsys: pytest.CaptureFixture[str], pa
     assert CommandResult(capsys, "community", path, "--local", RULE).code == 4
 
 
-def test_back_links_that_tell_nothing(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
+def test_back_links_without_local_pages(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
     for text, problem in (
         (None, "the back-links in back.tsv cannot be read: No such file"),
         ("one word\n", "line 1 of back.tsv is not a link"),

@@ -210,9 +210,7 @@ def test_seeds_that_are_named_take_the_place_of_those_in_the_file(
         assert list(folder.manifest.seeds) == web.seeds[:1]
 
 
-def test_what_a_survey_keeps_is_told_when_it_is_gone_on_with(
-    web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stored_settings_are_reported_on_resume(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     first = words(web, "--until", "pages=2", "--delay", "0", "--strategy", "breadth")
     assert "from " not in CommandResult(capsys, "crawl", *first).err
     again = CommandResult(capsys, "crawl", *words(web, "--until", "pages=3"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -15,6 +16,11 @@ from pathlib import Path
 import pytest
 
 from console import CommandResult, process, wait_for
+from surveyor.config import Settings
+from surveyor.crawler.session import Run, run
+from surveyor.crawler.start import start
+from surveyor.outcome import Outcome
+from surveyor.stopping import Pages
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
@@ -36,7 +42,7 @@ def polite(web: EmbeddedWeb, *more: str) -> list[str]:
     return [*proxy, "--contact", "me@example.org", "--delay", "0", "--backoff", "0.02", "--scope", "any", *more]
 
 
-def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_crawl_reports_its_coverage_and_resumes(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = [*web.seeds, *polite(web, "--out", "a.survey", "--rng", "3")]
     first = CommandResult(capsys, "crawl", *words, "--until", "coverage=0.5")
     assert first.code == 0
@@ -57,6 +63,22 @@ def test_a_crawl_tells_what_it_holds_and_goes_on(web: EmbeddedWeb, capsys: pytes
     assert "at least" in status.out
     assert "rng 3" in status.out
     assert CommandResult(capsys, "status", "a.survey", "--csv").out.startswith("mass,pages,reason\n")
+
+
+def test_the_report_of_a_crawl_uses_its_state_and_equals_the_survey_on_disk(
+    web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from surveyor.survey import survey
+
+    words = ["crawl", *web.seeds, *polite(web, "--out", "state.survey", "--rng", "3", "--json")]
+    for goal in ("pages=40", "coverage=0.7"):
+        with monkeypatch.context() as patch:
+            patch.setattr(survey, "derive", lambda *_, **__: pytest.fail("the state was derived again"))
+            crawled = CommandResult(capsys, *words, "--until", goal).json()
+        stored = CommandResult(capsys, "status", "state.survey", "--json").json()
+        same = crawled.keys() & stored.keys() - {"schema", "command", "size", "bytes_on_disk"}
+        assert {name: crawled[name] for name in same} == {name: stored[name] for name in same}
+        assert {"coverage", "pages_fetched", "pages_known", "goal"} <= same
 
 
 def test_ranks_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +120,7 @@ def test_nothing_left_to_read_before_the_goal_ends_with_3(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_save_and_say_how_to_go_on(web: EmbeddedWeb, number: int, code: int, tmp_path: Path) -> None:
+def test_signals_save_and_print_how_to_resume(web: EmbeddedWeb, number: int, code: int, tmp_path: Path) -> None:
     words = ["crawl", *web.seeds, *polite(web, "--out", "e.survey", "--until", "pages=100000")]
     crawl = subprocess.Popen(
         [sys.executable, "-m", "surveyor", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -112,6 +134,23 @@ def test_signals_save_and_say_how_to_go_on(web: EmbeddedWeb, number: int, code: 
     assert "resume" in err
     assert "surveyor top e.survey" in err
     with SurveyFolder.open(tmp_path / "e.survey") as folder:
+        assert folder.journal.position >= 20
+
+
+def test_a_cancelled_crawl_saves_a_checkpoint(web: EmbeddedWeb, tmp_path: Path) -> None:
+    settings = Settings(proxy=f"http://127.0.0.1:{web.port}", contact="me@example.org", delay=0.0, scope="any")
+    folder, settings = start(tmp_path / "g.survey", web.seeds, settings, {})
+
+    async def crawl() -> str:
+        def watch(now: Run, _: Outcome | None) -> None:
+            if now.state.tally.pages >= 20:
+                task.cancel()
+
+        task = asyncio.create_task(run(folder, settings, Pages(100_000), watch=watch))
+        return await task
+
+    with folder:
+        assert asyncio.run(crawl()) == "interrupted"
         assert folder.journal.position >= 20
         assert folder.load_checkpoint() is not None
 
@@ -162,7 +201,7 @@ def test_an_address_of_this_network(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--allow" in done.err
 
 
-def test_a_certificate_that_nobody_vouches_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_self_signed_certificate_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # without a certificate: no handshake ends well
     with socket.create_server(("127.0.0.1", 0)) as server:
 

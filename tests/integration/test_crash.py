@@ -255,7 +255,7 @@ def test_a_host_that_asks_to_be_left_alone_is(tmp_path: Path) -> None:
     assert refused > 2
 
 
-def test_going_on_without_a_network(tmp_path: Path) -> None:
+def test_resuming_without_a_network(tmp_path: Path) -> None:
     """Hosts that have answered before the crash are not blamed for what is amiss here."""
     whole, setting = Setting(STEADY), Setting(STEADY)
     whole.crawl(tmp_path / "whole.survey", ALL)

@@ -97,7 +97,7 @@ with SurveyFolder.open(Path(sys.argv[1])):
 """
 
 
-def test_a_second_process_is_told_who_writes(tmp_path: Path, setting: Setting, whole: Path) -> None:
+def test_the_lock_error_names_the_writing_process(tmp_path: Path, setting: Setting, whole: Path) -> None:
     path = tmp_path / "a.survey"
     setting.crawl(path, HALF)
     before = rows(path)
@@ -360,7 +360,7 @@ def test_what_is_damaged_or_newer_is_left_alone(
     assert_same(path, whole)
 
 
-def test_a_full_disk_takes_no_checkpoint_and_the_crawl_goes_on(
+def test_a_full_disk_saves_no_checkpoint_and_the_crawl_continues(
     tmp_path: Path, setting: Setting, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "SAVE_EVERY", 0.0)

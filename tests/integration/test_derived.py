@@ -116,7 +116,7 @@ def test_interrupted_or_not_the_same_pages_are_read_each_once(tmp_path: Path, st
     assert reads[0] == reads[1]
 
 
-def test_a_survey_goes_on_politely_whatever_numbers_its_pages_have(tmp_path: Path) -> None:
+def test_a_resumed_survey_stays_polite_for_any_page_ids(tmp_path: Path) -> None:
     """Seeds that were added later have other numbers than those of a new survey: each page must keep its host."""
     path, client = tmp_path / "a.survey", sites(3)
     crawled(path, SEEDS[:1], client, scope="any", until="pages=3")

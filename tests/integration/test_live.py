@@ -241,7 +241,7 @@ def test_being_offline_costs_no_try(path: Path) -> None:
     assert FIRST_PAUSE <= quiet <= LONGEST_PAUSE + 1
 
 
-def test_a_site_that_is_gone_for_good_is_given_up_after_all_pauses(path: Path) -> None:
+def test_a_dead_site_is_abandoned_after_all_backoffs(path: Path) -> None:
     client = sites({X: Fetched(X, error="timeout-connect", detail="silence")})
     assert crawled(path, [HOME], client) == "exhausted"
     assert journal_of(path)[0][X].reason == "silence"

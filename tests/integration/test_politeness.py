@@ -159,7 +159,7 @@ def check_delays(log: list[Request], addresses: dict[str, str]) -> None:
             assert then.begin >= first.begin + DOMAIN_DELAY - SLACK, (first, then)
 
 
-def check_wishes(log: list[Request]) -> None:
+def check_host_rules(log: list[Request]) -> None:
     """Retry-After is kept to, whatever the answer was; hosts that ask for too much are not asked at all."""
     for asked in log:
         wait = None if asked.answer is None else asked.answer.retry_after
@@ -192,12 +192,12 @@ def check_robots(log: list[Request]) -> None:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(world=worlds())
-def test_nobody_is_asked_too_soon_too_often_or_for_what_he_forbids(
+def test_every_request_keeps_delays_limits_and_robots_rules(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     log, resumes = logged(world, tmp_path_factory.mktemp("polite") / "a.survey")
     check_delays(log, world.addresses)
-    check_wishes(log)
+    check_host_rules(log)
     check_robots(log)
     for at in resumes[1:]:  # who asked last is not known exactly, so everybody waits
         assert not [one for one in log if at <= one.begin < at + DELAY - SLACK]
@@ -220,9 +220,9 @@ def test_the_checks_can_fail() -> None:
     with pytest.raises(AssertionError):
         check_delays([*good, Request("http://b.a.org/", 2.1, 4.0)], {})
     with pytest.raises(AssertionError):
-        check_wishes([Request(home, 0.0, 1.0, Fetched(home, 503, retry_after=9.0)), Request(home, 5.0, 6.0)])
+        check_host_rules([Request(home, 0.0, 1.0, Fetched(home, 503, retry_after=9.0)), Request(home, 5.0, 6.0)])
     with pytest.raises(AssertionError):
-        check_wishes([Request(f"http://{AVOIDED}/", 0.0, 1.0)])
+        check_host_rules([Request(f"http://{AVOIDED}/", 0.0, 1.0)])
     with pytest.raises(AssertionError):
         check_robots([Request(robots, 0.0, 1.0, slow), Request("http://a.org/p", 7.0, 8.0)])
     with pytest.raises(AssertionError):

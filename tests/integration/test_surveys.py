@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedWeb
         yield web, path
 
 
-def test_it_tells_the_truth(made: tuple[EmbeddedWeb, Path]) -> None:
+def test_it_agrees_with_the_ground_truth(made: tuple[EmbeddedWeb, Path]) -> None:
     web, path = made
     crawler = PerfectCrawler(normalise=lambda url: normalise(url) or url, longest=10_000_000)
     truth = web.truth(crawler=crawler)

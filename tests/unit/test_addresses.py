@@ -307,7 +307,7 @@ def test_names_that_cannot_be_names_are_failures_to_resolve() -> None:
     run(work)
 
 
-def test_a_name_that_nobody_has_is_told_from_one_that_could_not_be_looked_up() -> None:
+def test_an_unknown_name_is_distinguished_from_a_failed_lookup() -> None:
     async def work() -> None:
         unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         later = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")

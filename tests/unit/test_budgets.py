@@ -43,7 +43,7 @@ def test_pages_are_those_of_the_formula(plan: Plan, ranks: list[int]) -> None:
 
 
 @given(plans())
-def test_a_better_rank_never_gets_fewer_and_nobody_less_than_the_least(plan: Plan) -> None:
+def test_budgets_rise_with_rank_and_never_fall_below_the_minimum(plan: Plan) -> None:
     pages = plan.pages(np.arange(1, 600))
     assert (np.diff(pages) <= 0).all()
     assert pages[0] == plan.most
@@ -123,7 +123,7 @@ def test_limits_by_rank_name_only_what_differs_and_trust_adds() -> None:
     assert Limits.by_rank(Plan("star", 10, 30, 3), ["a.org"], ["a.org"]).of("a.org") == 30
 
 
-def test_a_digest_tells_limits_apart() -> None:
+def test_digests_distinguish_limits() -> None:
     one, same = Limits(10, {"a.org": 5, "b.org": 6}), Limits(10, {"b.org": 6, "a.org": 5})
     assert one.digest == same.digest
     assert len({one.digest, Limits(11, one.pages).digest, Limits(10, {"a.org": 5}).digest}) == 3

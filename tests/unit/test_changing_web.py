@@ -35,7 +35,7 @@ def test_a_changing_web_stays_sound(graph: Graph, changed: float, born: float, d
         assert web.graph().links == sum(web.links_of(page).size for page in range(web.pages))
 
 
-def test_a_changing_web_changes_as_told() -> None:
+def test_a_changing_web_changes_at_the_given_rates() -> None:
     graph = random_web(2000, 16_000, 1)
     web = ChangingWeb(graph, np.random.default_rng(3), changed=0.1, born=0.02, died=0.03)
     with pytest.raises(UsageError):

@@ -50,7 +50,7 @@ def test_nothing_changed(old: Path, tmp_path: Path) -> None:
     assert repr(difference).startswith("Difference(none; margin ")
 
 
-def test_what_changed_is_told(old: Path, tmp_path: Path) -> None:
+def test_changes_are_reported(old: Path, tmp_path: Path) -> None:
     links = WITHOUT_NEWS | {"": [*WITHOUT_NEWS[""], "fresh"], "fresh": ["library/"]}
     answers = harmless(site(links, {"library/": "<p>more</p>"}))
     answers[f"{HOME}library/deep"] = Fetched(f"{HOME}library/deep", 410)

@@ -26,7 +26,7 @@ def classes(kind: type[SurveyorError] = SurveyorError) -> Iterator[type[Surveyor
             yield from classes(one)
 
 
-def test_each_class_is_told_with_its_exit_code() -> None:
+def test_each_class_is_documented_with_its_exit_code() -> None:
     result = dict(re.findall(r"── (\w+) .* exit (\d)", errors.__doc__ or ""))
     assert {one.__name__: str(one.exit_code) for one in classes()} == result
     table = (DOCS / "reference" / "commands.md").read_text("utf-8")

@@ -98,7 +98,7 @@ def test_seeds_change_ties_alone() -> None:
     assert luck[0] != luck[1] != luck[2]
 
 
-def test_each_round_draws_anew_and_passes_no_page_over_for_good() -> None:
+def test_each_round_draws_again_and_excludes_no_page_permanently() -> None:
     # Page 0 links to a hundred pages; each of them links to ten more that no other page links to.
     links = [(0, page) for page in range(1, 101)]
     links += [(page, 91 + 10 * page + step) for page in range(1, 101) for step in range(10)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import surveyor.store.snapshot as fingerprints
-from crawl_states import MADE, Own, fresh, go_on, objects
+from crawl_states import MADE, Own, fresh, objects, resume_crawl
 from surveyor.crawler.strategies import by_name
 from surveyor.store.snapshot import fingerprint, restore, snapshot
 
@@ -53,10 +53,10 @@ def test_every_strategy_and_setting_has_a_fingerprint_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_it_stays_while_a_crawl_goes_on(name: str) -> None:
+def test_it_stays_the_same_during_a_crawl(name: str) -> None:
     state = fresh(MADE[name]())
     before = fingerprint(objects(state))
-    go_on(state, 0, 150)
+    resume_crawl(state, 0, 150)
     assert fingerprint(objects(state)) == before
 
 

@@ -42,7 +42,7 @@ def test_it_is_said_in_words(result: Forecast, line: str) -> None:
     assert bool(line) == bool(forecast_line(result))
 
 
-def test_a_crawl_that_goes_on_knows_what_waits(tmp_path: Path) -> None:
+def test_a_resumed_crawl_knows_its_queue(tmp_path: Path) -> None:
     home, other = "http://a.example/", "http://b.example/"
     names = [*(f"{home}{number}" for number in range(40)), *(f"{other}{number}" for number in range(3))]
     client = Sites(Time(), {home: page(home, *names), **{name: page(name) for name in names}})

@@ -157,7 +157,7 @@ def test_only_the_first_malformed_lines_are_kept_but_all_are_counted(tmp_path: P
     assert all(len(shown["text"]) <= 80 for shown in malformed["first"])
 
 
-def test_line_numbers_go_on_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_numbers_continue_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BLOCK", 64)
     lines = [f"{number} {number + 1}" for number in range(500)]
     lines[400] = "oops"

@@ -172,7 +172,7 @@ def test_snap_refuses_numbers_that_would_not_come_back(tmp_path: Path, names: li
         write_graph(Graph(np.array([0, 1, 1]), np.array([1], np.int32), names=Names.of(names)), tmp_path / "g.txt")
 
 
-def test_snap_tells_what_becomes_of_pages_without_links(tmp_path: Path) -> None:
+def test_snap_reports_pages_without_links(tmp_path: Path) -> None:
     graph = Graph.from_arrays(np.array([0]), np.array([1]), 3, ["0", "1", "100"])
     write_graph(graph, tmp_path / "g.txt")
     assert "# 1 pages without links are not stored\n" in (tmp_path / "g.txt").read_text()

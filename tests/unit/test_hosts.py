@@ -157,7 +157,7 @@ def check_robots(world: World) -> None:
 
 @settings(max_examples=250)
 @given(worlds())
-def test_nobody_is_asked_too_soon_and_nobody_is_forgotten(world: World) -> None:
+def test_no_host_is_requested_too_soon_and_none_is_forgotten(world: World) -> None:
     wanted = sum(map(len, world.pages))
     world.run()
     assert sum(asked.step == "page" for asked in world.log) == wanted
@@ -371,7 +371,7 @@ def test_one_host_that_fails_again_and_again_is_gone_itself() -> None:
 
 
 @pytest.mark.parametrize("answered", [1, 2])
-def test_where_few_are_known_the_silent_hosts_wait_and_nobody_else(answered: int) -> None:
+def test_with_few_known_hosts_only_the_silent_ones_wait(answered: int) -> None:
     clock = Clock()
     hosts = reached(answered, clock)
     stranger = known(hosts, "new.example")

@@ -111,7 +111,7 @@ def test_ids_do_not_depend_on_the_key(paths: list[str], key: bytes) -> None:
     assert [mine.find(text) for text in texts] == [other.find(text) for text in texts]
 
 
-def test_hosts_are_told_apart_by_their_bytes_though_hashes_are_equal() -> None:
+def test_hosts_with_equal_hashes_are_distinguished_by_their_bytes() -> None:
     urls, names = Urls(), ["a.example", "b.example", "b.example:81", "c.example", "a.example"]
     pages = urls.ids([f"https://{name}/{number}" for number, name in enumerate(names)])
     assert urls.host_ids(pages).tolist() == [0, 1, 1, 2, 0]

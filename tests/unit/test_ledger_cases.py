@@ -310,7 +310,7 @@ def test_an_alias_has_no_importance_of_its_own() -> None:
     assert ledger.importance_of(3) == pytest.approx(0.15)
 
 
-def test_pages_that_were_only_heard_of_wait_without_mass() -> None:
+def test_pages_known_only_by_name_wait_without_mass() -> None:
     crawl = new_crawl([0])
     read(crawl.ledger, 0, 1)
     before = crawl.ledger.coverage()

@@ -96,7 +96,7 @@ def test_links_that_pass_nothing_on() -> None:
         ("", "unavailable_after: some day, unavailable_after:, unavailable_after", ""),
     ],
 )
-def test_wishes(meta: str, header: str, expected: str) -> None:
+def test_robots_directives(meta: str, header: str, expected: str) -> None:
     page = read_page(meta.encode(), URL, headers={"X-Robots-Tag": header})
     assert (page.noindex, page.nofollow, page.noarchive) == tuple(letter in expected for letter in "ifa")
     assert page.unavailable_after == (datetime(2010, 6, 25, 15, tzinfo=UTC) if "t" in expected else None)

@@ -169,7 +169,7 @@ def test_always_the_best_page_of_the_hosts_that_may_be_asked(
     model.drain()
 
 
-def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> None:
+def test_host_tasks_come_first_and_one_at_a_time_per_address() -> None:
     clock = Clock()
     hosts = Hosts(1.0, clock=clock)
     queues = HostQueues(SMALL, hosts, url_of)
@@ -198,7 +198,7 @@ def test_errands_come_first_and_one_at_a_time_where_hosts_share_an_address() -> 
     assert taken(queues, 10).pages == [1]  # it matters more than the rules of the others
 
 
-def test_while_the_network_is_down_nobody_is_asked() -> None:
+def test_no_host_is_requested_while_the_network_is_down() -> None:
     model = Model(1.0)
     put(model.queues, {0: 1.0, 1: 2.0})
     model.hosts.unreached(0, "http://never.example", offline=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from crawl_states import END, MADE, WEB, Own, assert_same_state, fresh, go_on, objects
+from crawl_states import END, MADE, WEB, Own, assert_same_state, fresh, objects, resume_crawl
 from surveyor.crawler.frontier import Budgets
 from surveyor.crawler.loop import Crawl, replay
 from surveyor.crawler.strategies import by_name
@@ -40,15 +40,15 @@ def through_disk(folder: Path, state: Crawl, into: Crawl) -> dict[str, Any]:
 @pytest.mark.parametrize("name", MADE)
 def test_a_restored_crawl_equals_an_uninterrupted_one(name: str, done: int, tmp_path: Path) -> None:
     first, restored, replayed = (fresh(MADE[name]()) for _ in range(3))
-    past, _ = go_on(first, 0, done)
+    past, _ = resume_crawl(first, 0, done)
     through_disk(tmp_path, first, restored)
     replay(replayed, past)
     for state in (restored, replayed):
         assert_same_state(first, state)
-    happened, coverage = go_on(first, done, END)
+    happened, coverage = resume_crawl(first, done, END)
     assert name == "breadth:3" or {one.kind for one in past + happened} == {"fetched", "gone", "blocked", "redirected"}
     for state in (restored, replayed):
-        again, covered = go_on(state, done, END)
+        again, covered = resume_crawl(state, done, END)
         assert again == happened
         assert covered == coverage
         assert_same_state(first, state)
@@ -57,7 +57,7 @@ def test_a_restored_crawl_equals_an_uninterrupted_one(name: str, done: int, tmp_
 def test_a_state_can_be_restored_repeatedly(tmp_path: Path) -> None:
     whole, *states = [fresh(Own()) for _ in range(6)]
     for done, (state, into) in zip(range(0, 240, 60), pairwise(states), strict=True):
-        assert go_on(whole, done, done + 60) == go_on(state, done, done + 60)
+        assert resume_crawl(whole, done, done + 60) == resume_crawl(state, done, done + 60)
         through_disk(tmp_path, state, into)
     assert_same_state(whole, states[-1])
     assert whole.ledger.read > 150
@@ -65,25 +65,25 @@ def test_a_state_can_be_restored_repeatedly(tmp_path: Path) -> None:
 
 def test_without_a_disk_nothing_is_shared_either() -> None:
     first, into = fresh(Own()), fresh(Own())
-    go_on(first, 0, 50)
+    resume_crawl(first, 0, 50)
     frozen = snapshot(objects(first))
     assert frozen is not None
     assert not any(array.flags.writeable for array in frozen[0].values())
     restore(objects(into), *frozen)
     assert not np.shares_memory(first.ledger.mass.residual, into.ledger.mass.residual)
     before = first.ledger.residual.tobytes()
-    go_on(into, 50, 90)
+    resume_crawl(into, 50, 90)
     assert first.ledger.residual.tobytes() == before
 
 
-def test_budgets_go_on_where_they_were(tmp_path: Path) -> None:
+def test_budgets_continue_from_the_snapshot(tmp_path: Path) -> None:
     budgets = Budgets(np.arange(WEB.pages) % 7, np.full(7, 25))
     first, restored = (fresh(by_name("rankmass"), budgets=budgets) for _ in range(2))
-    go_on(first, 0, 120)
+    resume_crawl(first, 0, 120)
     through_disk(tmp_path, first, restored)
-    happened, _ = go_on(first, 120, END)
+    happened, _ = resume_crawl(first, 120, END)
     assert any(outcome.reason == "budget" for outcome in happened)
-    assert go_on(restored, 120, END)[0] == happened
+    assert resume_crawl(restored, 120, END)[0] == happened
 
 
 # --- one thing stays one thing ---
@@ -91,7 +91,7 @@ def test_budgets_go_on_where_they_were(tmp_path: Path) -> None:
 
 def test_shared_memory_stays_shared_and_flags_stay(tmp_path: Path) -> None:
     first, restored = fresh(Opic()), fresh(Opic())
-    go_on(first, 0, 60)
+    resume_crawl(first, 0, 60)
     through_disk(tmp_path, first, restored)
     queues: Any = restored.frontier._queues
     mass, queue = restored.ledger.mass, queues._queue
@@ -327,7 +327,7 @@ DAMAGES = [
 @pytest.mark.parametrize("what", DAMAGES)
 def test_damage_is_refused_and_changes_nothing(what: str, tmp_path: Path) -> None:
     state, into, same = fresh(Own()), fresh(Own()), fresh(Own())
-    past, _ = go_on(state, 0, 80)
+    past, _ = resume_crawl(state, 0, 80)
     arrays, about = snapshot(objects(state)) or ({}, {})
     with pytest.raises(ValueError, match=r"saved|attributes"):
         restore(objects(into), arrays, changed(about, what))

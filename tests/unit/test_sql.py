@@ -50,7 +50,7 @@ def test_both_engines_answer_alike(survey: Path, query: str) -> None:
     assert [name.lower() for name in one.columns] == [name.lower() for name in other.columns] or "(" in query
 
 
-def test_tables_tell_what_the_survey_tells(survey: Path) -> None:
+def test_tables_agree_with_the_survey(survey: Path) -> None:
     with sv.open(survey) as opened:
         kinds = dict(opened.sql("select url, kind from pages").rows)
         assert kinds == {

@@ -119,9 +119,9 @@ def command(output: Output, **given: Any) -> int:
         for host, until in prepared.waits.items():
             folder.note("backoff", host=host, until=until, why="Retry-After")
         finished = _crawl(output, folder, chosen, prepared.origins, is_new=is_new)
-    if finished.code and output.mode != "json":  # at once: what follows replays the journal
+    if finished.code and output.mode != "json":  # at once: what follows ranks the pages
         return report_stop(output, str(path), finished)
-    with Survey(path) as survey:
+    with Survey(path, state=None if finished.last is None else finished.last.state) as survey:
         if not survey.pages_fetched and not finished.code:
             raise _nothing_fetched(survey, is_new=is_new)
         return report_end(output, survey, finished)
@@ -262,7 +262,10 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     hollow = survey.needs_javascript
     reached = ending == "reached" and not hollow
     pages = counted(survey.pages_fetched, "page")
-    output.object("crawl", {**fields_of(survey, TOP), "goal": str(rule), "ending": ending, "reached": reached})
+    output.object(
+        "crawl",
+        {**fields_of(survey, TOP), "goal": survey.manifest.setting("until"), "ending": ending, "reached": reached},
+    )
     if finished.code:
         return finished.code
     larger = larger_budgets(survey, survey.blocked())

@@ -44,7 +44,7 @@ class CrawlDisplay:
         self._searched = -math.inf
         self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
         self._warned = False
-        self._said = 0  # messages about hosts
+        self._messages_shown = 0  # messages about hosts
 
     def __call__(self, run: Run, outcome: Outcome | None) -> None:
         """Record an outcome, and draw if it is due."""
@@ -171,12 +171,12 @@ class CrawlDisplay:
 
     def _report_hosts(self, run: Run) -> None:
         """Print new messages about hosts."""
-        if self._silent or len(run.hosts.messages) == self._said:
+        if self._silent or len(run.hosts.messages) == self._messages_shown:
             return
         self.clear()
-        for remark in run.hosts.messages[self._said :]:
+        for remark in run.hosts.messages[self._messages_shown :]:
             self._stream.write(f"! {printable(remark)}\n")
-        self._said = len(run.hosts.messages)
+        self._messages_shown = len(run.hosts.messages)
         self._stream.flush()
 
 

@@ -35,7 +35,7 @@ SOON = 10.0  # seconds: shorter waits are never abandoned
 SHARE = 0.05  # of all mass
 FEW = 3  # pages
 SEED_SHARE = 0.25  # of all mass, if seeds are among the queued pages
-WORTH_SAYING = 2.0  # seconds
+MIN_REPORTED_WAIT = 2.0  # seconds
 
 
 class Waiting:
@@ -56,7 +56,7 @@ class Waiting:
             ahead.append((first[0], self._short(self._state.urls[first[1]]), *self._trouble(first[1])))
         until, name, tries, why = min(ahead, default=(0.0, "", 0, ""))
         seconds = until - now
-        if seconds < WORTH_SAYING:
+        if seconds < MIN_REPORTED_WAIT:
             return ""
         spelled = f"{seconds:.0f} s" if seconds < 600 else format_seconds(seconds)
         return f"{_retry(tries) or 'waiting'} for {name} in {spelled}: {why}"

@@ -82,7 +82,7 @@ def derive(
     """
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
-    derived, since, closed = kept or (_begun(folder, urls_of(folder), queues, sent, make_one), 0, 0)
+    derived, since, closed = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
     settlements, end = Counter(folder.journal.settlements()[closed:]), folder.journal.position  # the journal may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
@@ -153,7 +153,7 @@ def _from_checkpoint(
     arrays = dict(kept.arrays)
     try:
         urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
-        state = _begun(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
+        state = _initial_state(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         restore(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):
@@ -195,7 +195,7 @@ def _add_urls(folder: SurveyFolder, urls: Urls) -> None:
             raise damaged(folder.journal.path, f"some pages after {first} have no URLs")
 
 
-def _begun(
+def _initial_state(
     folder: SurveyFolder,
     urls: Urls,
     queues: Queues,

@@ -59,8 +59,10 @@ class History:
 class Survey:
     """A crawl on disk, open for reading; another process may be writing to it."""
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, *, state: Derived | None = None) -> None:
+        """Open a survey; `state`, if this process has just crawled it, saves restoring it from disk."""
         self._folder = SurveyFolder.open(Path(folder), write=False)
+        self._state = state
         self.ending = ""  # of the crawl, if it ran in this process: reached, unreachable, exhausted, interrupted
         self.goal: Rule | None = None  # of that crawl; by default, the rule stored in the survey
 
@@ -81,7 +83,7 @@ class Survey:
 
     @cached_property
     def _derived(self) -> Derived:
-        return derive(self._folder)
+        return derive(self._folder) if self._state is None else self._state
 
     @property
     def coverage(self) -> CoverageInterval:
