@@ -18,7 +18,7 @@ import pytest
 
 import surveyor
 from console import CommandResult
-from surveyor.cli.init import TEMPLATES, as_toml
+from surveyor.cli.config_commands import TEMPLATES, as_toml
 from surveyor.cli.lazy import GROUPS
 from surveyor.config import FIELDS, TABLE, Settings, load
 from surveyor.errors import UsageError

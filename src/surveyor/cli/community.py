@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
-from surveyor.cli.suggestions import given_options
+from surveyor.cli.options import given_options
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ class Estimated:
 )
 @options.graph_argument
 @click.option(
-    "--local",
-    metavar="RULE",
-    help="Local pages: host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 or all.",
+    "--local", metavar="RULE", help="Local pages: host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 or all."
 )
 @click.option(
     "--extra", metavar="N", help="Pages to request outside: a number, or a multiple of the local pages (n, 0.5n).  [2n]"
@@ -150,9 +148,7 @@ class Estimated:
 @click.option(
     "--rounds", type=options.Whole(1), metavar="N", help="Selection rounds.  [each of 4 % of the local pages]"
 )
-@click.option(
-    "--estimator", type=click.Choice(ESTIMATORS), default="auto", show_default=True, help="Estimator of the ranks."
-)
+@click.option("--estimator", type=click.Choice(ESTIMATORS), default="auto", help="Estimator of the ranks.")
 @click.option(
     "--until",
     "stable",
@@ -211,7 +207,7 @@ def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     result = estimated.result
     if result is None:
         output.info(f"Stopped. {estimated.remark}.")
-        output.next_steps({"resume": ["surveyor", *(click.get_current_context().obj or ())]})
+        output.next_steps({"resume": options.command_line()})
         return estimated.code
     entry = None if explain is None else local_entry(result.pages, result.name, result.names, explain)
     _show(output, request, estimated.rule, result, top, entry)
@@ -409,7 +405,7 @@ def _write(output: Output, estimated: Estimated, result: CommunityRank, files: F
         from surveyor.report.community_html import CommunityReport, write_report
         from surveyor.report.survey_html import NO_PLOTS, can_plot
 
-        again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
+        again = shlex.join(options.command_line())
         title = f"Global rank of {estimated.rule.partition(':')[2] or estimated.rule}"
         page = CommunityReport(title, result, estimated.rule, estimated.source, again, plots=can_plot())
         write_report(page, Path(files.report))

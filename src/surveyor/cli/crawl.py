@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import interrupts, options, settings
+from surveyor.cli.options import current_command
 from surveyor.cli.settings import report_settings
-from surveyor.cli.suggestions import current_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

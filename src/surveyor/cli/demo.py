@@ -35,13 +35,12 @@ CONTACT = "demo@example.org"
     "--out",
     type=click.Path(file_okay=False),
     default="surveyor-demo",
-    show_default=True,
     metavar="DIR",
     help="Folder for survey and report.",
 )
-@click.option("--rng", type=options.Whole(0), default=7, show_default=True, help="Random seed of the web.")
+@click.option("--rng", type=options.Whole(0), default=7, help="Random seed of the web.")
 @click.option("--serve", is_flag=True, help="Only serve the web, for your own crawls, until Ctrl-C.")
-@click.option("--port", type=options.Whole(0), default=0, help="Port to serve it at.  [any]")
+@click.option("--port", type=options.Whole(0), default=0, show_default=False, help="Port to serve it at.  [any]")
 def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
     """Crawl a synthetic web over HTTP on this machine: kill the crawl, resume it, compare with the ground truth.
 

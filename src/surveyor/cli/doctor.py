@@ -87,12 +87,7 @@ def _check_installation() -> Iterator[Check]:
     if VARIABLE in os.environ:
         cache = Path(os.environ[VARIABLE])
         fine = writable(cache)
-        yield Check(
-            "kernel cache",
-            str(cache),
-            fine,
-            "" if fine else "not writable: every run compiles again",
-        )
+        yield Check("kernel cache", str(cache), fine, "" if fine else "not writable: every run compiles again")
         compiled = sum(1 for _ in cache.rglob("*.nbi"))
         yield Check("kernels", f"{counted(compiled, 'kernel')} compiled" if compiled else "none compiled yet")
     yield _self_check()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggestions import current_command
+from surveyor.cli.options import current_command
 from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,16 +128,14 @@ class Options:
     "--score",
     type=Scores(),
     default="tse",
-    show_default=True,
     metavar="NAME",
     help=f"{', '.join(SCORES)}, several separated by commas, or all (without supp).",
 )
-@click.option("--top", "-n", type=options.Whole(1), default=20, show_default=True, metavar="N", help="Domains to list.")
+@click.option("--top", "-n", type=options.Whole(1), default=20, metavar="N", help="Domains to list.")
 @click.option(
     "--error",
     type=options.Share(),
     default=0.01,
-    show_default=True,
     metavar="E",
     help="Relative standard error of tse at rank N, in (0, 1); it determines the sample size.",
 )
@@ -149,7 +147,6 @@ class Options:
     "depth",
     type=options.Whole(1),
     default=2,
-    show_default=True,
     metavar="D",
     help="Level of the supporters that tse, supp and bv count.",
 )
@@ -174,7 +171,7 @@ class Options:
 )
 @click.option("--out", type=click.Path(), metavar="FILE", help="Write all domains: .csv, .csv.gz, .parquet, .npy.")
 @click.option("--plot", type=click.Path(), metavar="FILE", help="Draw the bad domains up to each rank (SVG).")
-@click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Random seed.")
+@click.option("--rng", type=options.Whole(0), default=7, metavar="N", help="Random seed.")
 @options.threads
 def command(output: Output, *, graph: str, **values: Any) -> int:
     """List the most reputable domains of GRAPH: those with the most level-2 supporters.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options
+from surveyor.cli.options import RANKING, given_options
 from surveyor.cli.rank import RankedGraph, RankingOptions, rank_graph
-from surveyor.cli.suggestions import RANKING, given_options
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output

@@ -34,7 +34,6 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     "--table",
     type=click.Choice(TABLES),
     default="pages",
-    show_default=True,
     help="Table in a Parquet, CSV or JSON lines file; pages include their ranks.",
 )
 @click.option(
@@ -44,13 +43,7 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     metavar="N",
     help="Number of top pages, or of hosts in a graph, to write.  [all; 500 in a graph]",
 )
-@click.option(
-    "--level",
-    type=click.Choice(("pages", "hosts")),
-    default="pages",
-    show_default=True,
-    help="Nodes of a graph.",
-)
+@click.option("--level", type=click.Choice(("pages", "hosts")), default="pages", help="Nodes of a graph.")
 @click.option("--raw", is_flag=True, help="CSV: do not escape text that spreadsheets would treat as a formula.")
 @click.option("--replace", is_flag=True, help="Overwrite existing files.")
 def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:

@@ -27,11 +27,7 @@ RNG = 7
 BUILD_FORMAT = "`surveyor graph build --input-format`"
 
 memory_option = click.option(
-    "--memory",
-    type=options.Amount(),
-    default="1GB",
-    show_default=True,
-    help="Memory for links; the rest is stored on disk.",
+    "--memory", type=options.Amount(), default="1GB", help="Memory for links; the rest is stored on disk."
 )
 replace_option = click.option("--replace", is_flag=True, help="Replace DEST if it is a graph.")
 dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
@@ -215,13 +211,7 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
 )
 @click.argument("source", type=click.Path(), metavar="GRAPH|SURVEY")
 @dest_argument
-@click.option(
-    "--level",
-    type=click.Choice(("domains", "hosts")),
-    default="domains",
-    show_default=True,
-    help="Nodes of the new graph.",
-)
+@click.option("--level", type=click.Choice(("domains", "hosts")), default="domains", help="Nodes of the new graph.")
 @click.option(
     "--suffixes", type=click.Path(), metavar="FILE", help="Public Suffix List to use instead of the bundled one."
 )

@@ -40,7 +40,7 @@ COMMANDS: Table = {
     "status": ("status", "Show the coverage of a survey; `surveyor SURVEY` does the same."),
     "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
-    "top": ("top", "List the top pages."),
+    "top": ("rank:list_top", "List the top pages."),
     "domains": ("domains", "Rank domains by reputation, and assign page budgets."),
     "community": ("community", "Estimate the global rank of local pages from few pages around them."),
     "sample": ("sample", "Sample the pages on a topic by random walks, and estimate shares and means over them."),
@@ -53,7 +53,7 @@ COMMANDS: Table = {
     "try": ("try_page", "Preview how a crawl would fetch one page."),
     "simulate": ("simulate", "Compare crawl strategies on a known graph."),
     "demo": ("demo", "Crawl a synthetic web on this machine, kill and resume it, compare with the ground truth."),
-    "init": ("init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
+    "init": ("config_commands:init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
     "config": ("", "Show settings and their origins."),
     "doctor": ("doctor", "Check the installation, or the integrity of a survey or graph."),
     "completion": ("completion", "Print the completion script of a shell."),
@@ -142,7 +142,7 @@ def _help_when_alone() -> None:
         click.echo(context.get_help())
 
 
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 surveyor = LazyGroup(
     COMMANDS,

@@ -1,4 +1,7 @@
-"""Options shared by several commands: an option has one name, type and meaning in all of them."""
+"""Options shared by several commands, and suggested commands that repeat the options of the current one.
+
+An option has one name, type and meaning in all commands.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from surveyor.cli.lazy import SETTINGS
 from surveyor.cli.output import Mode, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,7 +66,9 @@ SHARED_OPTIONS = (
     click.option("--json", is_flag=True, help="Print one JSON object (with a schema number)."),
     CSV,
     click.option("--quiet", "-q", is_flag=True, help="Print only results, warnings and errors."),
-    click.option("--verbose", "-v", count=True, help="Print log records to stderr: -v INFO, -vv DEBUG."),
+    click.option(
+        "--verbose", "-v", count=True, show_default=False, help="Print log records to stderr: -v INFO, -vv DEBUG."
+    ),
     click.option(
         "--log-json", type=click.Path(), metavar="FILE", help="Append log records of all levels as JSON lines to FILE."
     ),
@@ -68,6 +76,9 @@ SHARED_OPTIONS = (
     click.option("--debug", is_flag=True, help="Print the traceback of an error."),  # read by `cli.run`
 )
 SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+PIPE = re.compile(r"/(dev|proc/self)/(fd/|stdin$)|/proc/\d+/fd/")
+#: Options of `options.ranking`.
+RANKING = ("damping", "trusted", "teleport", "crawled_only", "dangling", "tolerance", "max_sweeps")
 
 
 class Whole(click.ParamType[int]):
@@ -148,9 +159,9 @@ def command(
             output = Output(mode, quiet=bool(shared["quiet"]), color=not shared["no_color"])
             with ExitStack() as stack:
                 if shared["verbose"] or shared["log_json"]:
-                    from surveyor.cli.logs import logging_to
+                    from surveyor.store.logs import logging_to
 
-                    stack.enter_context(logging_to(output, int(shared["verbose"] or 0), shared["log_json"]))
+                    stack.enter_context(logging_to(output.log, int(shared["verbose"] or 0), shared["log_json"]))
                 if kernels:
                     from surveyor.cli import kernel_cache
 
@@ -187,7 +198,7 @@ threads = click.option("--threads", type=Whole(1), metavar="N", help="Number of 
 
 def top(default: int, about: str) -> Callable[[Function], Function]:
     """Return the option `--top/-n`, the length of a list."""
-    return click.option("--top", "-n", type=Whole(1), default=default, show_default=True, metavar="N", help=about)
+    return click.option("--top", "-n", type=Whole(1), default=default, metavar="N", help=about)
 
 
 def format_option(name: str, what: str) -> Callable[[Function], Function]:
@@ -228,7 +239,6 @@ ranking = stacked(
         "--tolerance",
         type=float,
         default=1e-6,
-        show_default=True,
         metavar="ERROR",
         callback=below_two,
         help="Maximum proven L1 error of all shares together.",
@@ -252,16 +262,45 @@ ranking = stacked(
         "--dangling",
         type=click.Choice(DANGLING),
         default=DANGLING[0],
-        show_default=True,
         help="Where the rank of pages without links goes.",
     ),
     click.option(
-        "--max-sweeps",
-        type=Whole(1),
-        default=1000,
-        show_default=True,
-        metavar="N",
-        help="Stop after this many sweeps, with exit code 3.",
+        "--max-sweeps", type=Whole(1), default=1000, metavar="N", help="Stop after this many sweeps, with exit code 3."
     ),
     threads,
 )
+
+
+def current_command(*more: str, without: Collection[str] = ()) -> list[str]:
+    """Return the current command line with more words, and without some of its flags."""
+    program, *words = command_line()
+    return [program, *(_reusable(word) for word in words if word not in without), *more]
+
+
+def command_line() -> list[str]:
+    """Return the current command line as it was typed."""
+    return ["surveyor", *(click.get_current_context().obj or ())]
+
+
+def _reusable(word: str) -> str:
+    """Return an argument in a form that works later; a pipe such as `<(command)` does not exist any more then."""
+    name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{name}{equals}FILE" if PIPE.match(value) else word
+
+
+def given_options(names: Collection[str]) -> list[str]:
+    """Return those of the named options that are set on the command line, as words."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+        if not isinstance(option, click.Option) or name not in names or not given:
+            continue
+        flag, value = max(option.opts, key=len), context.params[name]
+        if option.is_flag:
+            words += [flag] if value else option.secondary_opts[:1]
+            continue
+        for one in value if option.multiple else [value]:
+            words += [flag, *(_reusable(str(part)) for part in (one if option.nargs > 1 else [one]))]
+    return words

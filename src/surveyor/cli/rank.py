@@ -1,15 +1,16 @@
-"""`surveyor rank`: rank the pages of a graph with a proven error; also the ranking step of `top` and `explain`."""
+"""`surveyor rank` and `surveyor top`: rank the pages of a graph with a proven error, and list the best pages."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggestions import RANKING, current_command, given_options
+from surveyor.cli.options import RANKING, current_command, given_options
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from surveyor.errors import NotConverged
     from surveyor.graph.csr import Graph
     from surveyor.rank.pagerank import Ranking
+    from surveyor.report.tables import Table
     from surveyor.survey.survey import Survey
 
 DAMPING = 0.85
@@ -103,7 +105,7 @@ class RankedGraph:
 @options.command("rank", table=True)
 @options.graph_argument
 @options.ranking
-@click.option("--top", "-n", type=options.Whole(0), default=10, show_default=True, metavar="N", help="Pages to print.")
+@click.option("--top", "-n", type=options.Whole(0), default=10, metavar="N", help="Pages to print.")
 @click.option(
     "--out", type=click.Path(), metavar="FILE", help="Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz."
 )
@@ -227,7 +229,61 @@ def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
     if not plots:
         output.warn("the report has no plots: pip install 'surveyor[report]' adds them")
     explanation = explain(ranked.graph, ranked.ranking, int(ranked.ranking.top(1)[0]))
-    command_line = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
-    report = RankingReport(ranked.path, ranked.graph, ranked.ranking, explanation, command_line, plots)
+    again = shlex.join(options.command_line())
+    report = RankingReport(ranked.path, ranked.graph, ranked.ranking, explanation, again, plots)
     html_page.write(ranking_html(report), path)
     output.info(f"report written to {path}")
+
+
+@options.command("top", table=True)
+@options.graph_argument
+@options.top(20, "Pages to list.")
+@click.option("--blocked", is_flag=True, help="List the blocked pages of a survey instead, with the reasons.")
+@click.option("--javascript", is_flag=True, help="List the pages of a survey that need JavaScript instead.")
+@options.ranking
+def list_top(output: Output, *, graph: str, top: int, blocked: bool, javascript: bool, **ranking_options: Any) -> int:
+    """List the best pages of a survey, a graph folder or any file of links.
+
+    The graph is ranked each time (100 million links take some seconds), so the list is never older than the graph.
+    `surveyor rank --out` saves all ranks in a file.
+    """
+    if blocked:
+        return list_blocked(output, graph, top)
+    if javascript:
+        return list_javascript(output, graph, top)
+    ranked = rank_graph(output, graph, RankingOptions(**ranking_options))
+    print_top(output, "top", ranked, top)
+    return ranked.exit_code
+
+
+def list_blocked(output: Output, path: str, top: int) -> int:
+    """Print blocked pages with the reasons, most importance first."""
+    from surveyor.report.survey_tables import blocked_pages_table
+    from surveyor.survey.survey import Survey
+
+    with Survey(path) as survey:
+        rows = survey.blocked_pages(top)
+        output.object("top", {"survey": path, "blocked": rows, "reasons": survey.blocked()})
+        _print_table(output, blocked_pages_table(rows), "No page is blocked.")
+    return 0
+
+
+def list_javascript(output: Output, path: str, top: int) -> int:
+    """Print pages that are empty until a script has run, most importance first."""
+    from surveyor.report.survey_tables import javascript_table
+    from surveyor.survey.survey import Survey
+
+    with Survey(path) as survey:
+        rows = survey.javascript(top)
+        output.object("top", {"survey": path, "javascript": rows, "share": survey.javascript_share})
+        _print_table(output, javascript_table(rows), "No page needs JavaScript.")
+    return 0
+
+
+def _print_table(output: Output, table: Table, if_empty: str) -> None:
+    from surveyor.report.survey_tables import of_one_site
+
+    if table.records or output.mode == "csv":
+        output.table(of_one_site(table) if sys.stdout.isatty() else table)
+    else:
+        output.line(if_empty)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
-from surveyor.cli.suggestions import current_command
+from surveyor.cli.options import current_command
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output

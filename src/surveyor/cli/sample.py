@@ -229,7 +229,7 @@ def command(output: Output, **parameters: Any) -> int:
     run = _sample_live(output, chosen) if chosen.source == "web" else _sample_stored(output, chosen)
     if isinstance(run, Interrupted):
         output.info(f"Stopped. {run.message}.")
-        output.next_steps({"resume": ["surveyor", *(click.get_current_context().obj or ())]})
+        output.next_steps({"resume": options.command_line()})
         return run.exit_code
     sample = run.sample
     summary = summarise(sample, chosen.statistics, recall_urls)
@@ -550,7 +550,7 @@ def _write_files(output: Output, run: SampleRun, summary: SampleSummary, chosen:
         else:
             output.warn(f"no figures were written to {chosen.plot}: no step is on topic")
     if chosen.report:
-        again = shlex.join(["surveyor", *(click.get_current_context().obj or ())])
+        again = shlex.join(options.command_line())
         write_report(SampleReport(run.sample, run.source, again, summary, figures), Path(chosen.report))
         output.info(f"report written to {chosen.report}")
         if not can_plot():

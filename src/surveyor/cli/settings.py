@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.config import Settings
 
+#: Settings that affect how pages are fetched.
+FETCHING = frozenset(FIELDS) - {"damping", "rng", "seeds", "strategy", "until"}
 NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; seeds are arguments
 REPORTED = (
     "seeds",

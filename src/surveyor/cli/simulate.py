@@ -60,7 +60,6 @@ crawl_options = options.stacked(
     click.option(
         "--strategies",
         default=DEFAULT_STRATEGIES,
-        show_default=True,
         metavar="LIST",
         help=f"Strategies, separated by commas: {', '.join(options.STRATEGIES)}, or module:Class for your own.",
     ),
@@ -68,7 +67,6 @@ crawl_options = options.stacked(
         "--until",
         multiple=True,
         default=("coverage=0.9",),
-        show_default=True,
         metavar="RULE",
         help="Stopping rule: coverage=0.9, pages=5000. Repeat for more: the first one reached stops the crawl.",
     ),
@@ -76,22 +74,13 @@ crawl_options = options.stacked(
     click.option(
         "--seeds", type=click.Path(), metavar="FILE", help="Pages to start from: names, or ids as #3, one per line."
     ),
-    click.option(
-        "--damping",
-        type=float,
-        default=0.85,
-        show_default=True,
-        metavar="D",
-        help="Probability of following a link.",
-    ),
-    click.option("--batch", type=options.Whole(1), default=1, show_default=True, metavar="N", help="Pages per batch."),
+    click.option("--damping", type=float, default=0.85, metavar="D", help="Probability of following a link."),
+    click.option("--batch", type=options.Whole(1), default=1, metavar="N", help="Pages per batch."),
     click.option("--rng", type=options.Whole(0), metavar="N", help="Random seed.  [drawn and printed]"),
 )
 
 web_options = options.stacked(
-    click.option(
-        "--gone", type=SHARE, default=0.0, show_default=True, metavar="SHARE", help="Share of the pages that are gone."
-    ),
+    click.option("--gone", type=SHARE, default=0.0, metavar="SHARE", help="Share of the pages that are gone."),
     click.option(
         "--block", "blocked", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."
     ),
@@ -100,26 +89,11 @@ web_options = options.stacked(
         "--change-rate",
         type=SHARE,
         default=0.0,
-        show_default=True,
         metavar="SHARE",
         help="Share of the pages whose links change per epoch (as many requests as there are pages).",
     ),
-    click.option(
-        "--birth-rate",
-        type=SHARE,
-        default=0.0,
-        show_default=True,
-        metavar="SHARE",
-        help="Share of pages added per epoch.",
-    ),
-    click.option(
-        "--death-rate",
-        type=SHARE,
-        default=0.0,
-        show_default=True,
-        metavar="SHARE",
-        help="Share of pages removed per epoch.",
-    ),
+    click.option("--birth-rate", type=SHARE, default=0.0, metavar="SHARE", help="Share of pages added per epoch."),
+    click.option("--death-rate", type=SHARE, default=0.0, metavar="SHARE", help="Share of pages removed per epoch."),
 )
 
 

@@ -40,7 +40,11 @@ labels = options.stacked(
     ),
     click.option("--negative", multiple=True, metavar="PLACE|RULE", help="Pages off topic. Repeatable."),
     click.option(
-        "--label", default="", metavar="RULE|FILE", help="Labels of all pages: a rule, or a table of page and label."
+        "--label",
+        default="",
+        show_default=False,
+        metavar="RULE|FILE",
+        help="Labels of all pages: a rule, or a table of page and label.",
     ),
 )
 
@@ -110,10 +114,9 @@ def resolve_model(survey: str | None, rule: str) -> str:
     "--kind",
     type=click.Choice(("linear", "tree")),
     default="linear",
-    show_default=True,
     help="Classifier: linear (logistic regression) or tree (decision tree, C4.5-like).",
 )
-@click.option("--rng", type=options.Whole(0), default=7, show_default=True, metavar="N", help="Random seed.")
+@click.option("--rng", type=options.Whole(0), default=7, metavar="N", help="Random seed.")
 @click.option("--replace", is_flag=True, help="Replace an existing topic.")
 def train(output: Output, **parameters: Any) -> None:
     """Train a topic classifier, and save it as FILE or under NAME in the survey.

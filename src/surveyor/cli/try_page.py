@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surveyor.cli import options, settings
-from surveyor.cli.suggestions import FETCHING, given_options
+from surveyor.cli.options import given_options
+from surveyor.cli.settings import FETCHING
 from surveyor.report.numbers import count, duration, size
 
 if TYPE_CHECKING:

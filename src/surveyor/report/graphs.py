@@ -22,10 +22,7 @@ MIN_FOR_RATE = 100_000  # links; a rate over fewer is not meaningful
 def built(graph: Graph, seconds: float) -> dict[str, str]:
     """Describe a graph that was built."""
     counts = graph.provenance
-    facts = {
-        "pages": f"{count(graph.pages)}{'' if graph.names is None else ', named'}",
-        "links": count(graph.links),
-    }
+    facts = {"pages": f"{count(graph.pages)}{'' if graph.names is None else ', named'}", "links": count(graph.links)}
     if counts.get("self_links_dropped"):
         facts["self-links dropped"] = count(counts["self_links_dropped"])
     if counts.get("repeats_merged"):

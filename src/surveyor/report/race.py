@@ -224,11 +224,7 @@ def _figures(race: Race) -> list[str]:
             "Solid: true coverage, which only a simulation knows. Dashed: what the crawl could guarantee at that "
             "moment. No crawl order can be above the thin line.",
         ),
-        html_page.figure(
-            gap_plot(race),
-            "Uncertainty.",
-            "Upper minus lower bound of the coverage.",
-        ),
+        html_page.figure(gap_plot(race), "Uncertainty.", "Upper minus lower bound of the coverage."),
     ]
     if any(run.samples for run in race.runs):
         figures += [

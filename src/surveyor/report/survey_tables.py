@@ -36,12 +36,7 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         page = row["url"] + ("" if row["fetched"] else "  (not fetched)")
         cells.append((f"{row['score']:.0f}", percent(row["share"]), count(row["in_links"]), page))
-    return Table(
-        titles=("score", "share", "in-links", "page"),
-        cells=cells,
-        keys=keys,
-        records=_records(rows, keys),
-    )
+    return Table(titles=("score", "share", "in-links", "page"), cells=cells, keys=keys, records=_records(rows, keys))
 
 
 def url_status_lines(url: UrlStatus) -> list[str]:

@@ -83,10 +83,7 @@ def figure(draw: Callable[[Axes], None], label: str, salt: str, size: tuple[floa
         axes.minorticks_off()
         file = io.StringIO()
         canvas.savefig(
-            file,
-            format="svg",
-            transparent=True,
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
     return _for_page(file.getvalue(), label)
 
@@ -120,10 +117,7 @@ def _for_page(svg: str, label: str) -> str:
     svg = re.sub(r'(<g|<path) id="[A-Za-z][\w.]*_\d+"', r"\1", svg)
     attributes = f'role="img" aria-label="{text(label)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
     svg = re.sub(
-        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',
-        lambda match: f'<svg viewBox="{match[1]}" {attributes}>',
-        svg,
-        count=1,
+        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', lambda match: f'<svg viewBox="{match[1]}" {attributes}>', svg, count=1
     )
     svg = re.sub(r"font: (?:normal )?([\d.]+px) [^;\"]*", r"font-size: \1", svg)
     for color, variable in VARIABLES.items():

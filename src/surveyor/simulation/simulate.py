@@ -318,11 +318,7 @@ def run_compiled(strategy: Any, setup: RaceSetup) -> Run:
     ledger = setup.ledger(strategy, GrowingGraph(1, 1))
     rows = Rows(graph.indptr[:-1], graph.indptr[1:], graph.indices)
     trace = kernels.Trace(
-        np.empty(most, np.int32),
-        np.empty(most),
-        np.empty(most),
-        np.zeros(2, np.int64),
-        np.empty(batch, np.int32),
+        np.empty(most, np.int32), np.empty(most), np.empty(most), np.zeros(2, np.int64), np.empty(batch, np.int32)
     )
     coverage, fetches = setup.until.limits() or (0.0, 0)
     accuracy = Accuracy.of(setup)

@@ -24,14 +24,17 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from surveyor.errors import UsageError
+
 LOG_BYTES = 1_000_000  # of a log file, plus one rotated file of the same size
+LEVELS = (logging.INFO, logging.DEBUG)  # of -v and -vv
 ROOT = logging.getLogger("surveyor")
 ROOT.addHandler(logging.NullHandler())  # without a handler, logging would print warnings to stderr
 
@@ -96,6 +99,42 @@ def log_errors_to(path: Path) -> Iterator[None]:
     handler.setFormatter(TextFormatter())
     handler.setLevel(logging.ERROR)
     with handling(handler):
+        yield
+
+
+class _Printer(logging.Handler):
+    """Prints records through a function, which keeps them apart from progress displays."""
+
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        super().__init__()
+        self._print_line = print_line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        self._print_line(self.format(record))
+
+
+@contextmanager
+def logging_to(print_line: Callable[[str], None], verbose: int, log_json: str | None) -> Iterator[None]:
+    """Print log records (`--verbose`) and append them to a JSON lines file (`--log-json`) during the block.
+
+    The file gets records of all levels.
+    """
+    with ExitStack() as stack:
+        if verbose:
+            level = LEVELS[min(verbose, len(LEVELS)) - 1]
+            printed = _Printer(print_line)
+            printed.setFormatter(TextFormatter())
+            printed.setLevel(level)
+            stack.enter_context(handling(printed, level))
+        if log_json is not None:
+            try:
+                written = logging.FileHandler(log_json, encoding="ascii")
+            except OSError as error:
+                problem = f"--log-json {log_json} cannot be written: {error.strerror}"
+                raise UsageError(problem, hint="name a file in an existing folder") from error
+            written.setFormatter(JsonFormatter())
+            stack.enter_context(handling(written, logging.DEBUG))
         yield
 
 
