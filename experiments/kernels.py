@@ -113,7 +113,7 @@ class Seen(NamedTuple):
 def track(mass: Mass, seen: Seen, web: Rows, queue: Queue, clock: FloatArray, fetches: int) -> None:
     """Track a changing web by push: fetch this number of pages, each when it is due.
 
-    The steps of `crawler/strategies/rankmass.py`. All pages are known and none gets more links than it had, so that the
+    The steps of `crawler/strategies/tracking.py`. All pages are known and none gets more links than it had, so that the
     rows as last fetched have the layout of the rows of the web.
     """
     for _ in range(fetches):

@@ -31,8 +31,9 @@ import numpy as np
 from surveyor.arrays import BoolArray, FloatArray, IdArray, read_only
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.sources.graph import ChangingWeb
-from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic, Window
-from surveyor.crawler.strategies.rankmass import pace
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
+from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.tracking import pace
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.synthetic.generate import PRESETS, rmat, synthetic_web

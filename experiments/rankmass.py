@@ -23,9 +23,10 @@ import numpy as np
 
 from experiments.kernels import rankmass_as_printed
 from surveyor.arrays import IdArray
-from surveyor.crawler.strategies.baselines import Breadth, levels_needed
-from surveyor.crawler.strategies.rankmass import RankMass, Windowed
+from surveyor.crawler.strategies.breadth import Breadth, levels_needed
+from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy
+from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.graph.synthetic.generate import synthetic_web

@@ -14,8 +14,9 @@ from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl
 from surveyor.crawler.strategies import NAMES, by_name
-from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic
-from surveyor.crawler.strategies.rankmass import Windowed
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.graph.growing import GrowingGraph
 from webs import random_web
 

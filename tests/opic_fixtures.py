@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from surveyor import Graph
 from surveyor.arrays import FloatArray, IdArray
-from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic, Policy, Teleport
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
 from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.mass import Rows
 

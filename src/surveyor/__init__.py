@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "AdaptiveOpic": "crawler.strategies.opic",
+    "AdaptiveOpic": "crawler.strategies.adaptive",
     "Balls": "rank.domains.reach_sketches",
-    "Breadth": "crawler.strategies.baselines",
+    "Breadth": "crawler.strategies.breadth",
     "Bytes": "stopping",
     "ChangeRate": "crawler.revisits",
-    "Cho": "crawler.strategies.baselines",
+    "Cho": "crawler.strategies.cho",
     "CommunityRank": "estimate.community.community_rank",
     "Comparison": "rank.comparison",
     "CondensedGraph": "graph.condense",
@@ -43,11 +43,11 @@ _HOME = {
     "NothingFetched": "errors",
     "Opic": "crawler.strategies.opic",
     "Outcome": "outcome",
-    "Outlinks": "crawler.strategies.baselines",
+    "Outlinks": "crawler.strategies.outlinks",
     "Pages": "stopping",
     "PushOptions": "crawler.ledger",
     "Race": "simulation.race",
-    "Random": "crawler.strategies.baselines",
+    "Random": "crawler.strategies.random",
     "RankMass": "crawler.strategies.rankmass",
     "Ranking": "rank.pagerank",
     "Reorder": "crawler.strategies.strategy",
@@ -67,10 +67,10 @@ _HOME = {
     "SurveyorError": "errors",
     "SyntheticWeb": "graph.synthetic.generate",
     "Topic": "estimate.sampling.topics",
-    "Tracking": "crawler.strategies.rankmass",
+    "Tracking": "crawler.strategies.tracking",
     "Trust": "rank.domains.trust",
     "UsageError": "errors",
-    "Windowed": "crawler.strategies.rankmass",
+    "Windowed": "crawler.strategies.windowed",
     "bit_vectors": "rank.domains.reach_sketches",
     "build_graph": "graph.formats",
     "change_rate": "crawler.revisits",
@@ -196,10 +196,16 @@ if TYPE_CHECKING:
     from surveyor.crawler.preview import preview
     from surveyor.crawler.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
     from surveyor.crawler.seeds import read_seeds
-    from surveyor.crawler.strategies.baselines import Breadth, Cho, Outlinks, Random
-    from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic
-    from surveyor.crawler.strategies.rankmass import RankMass, Tracking, Windowed
+    from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+    from surveyor.crawler.strategies.breadth import Breadth
+    from surveyor.crawler.strategies.cho import Cho
+    from surveyor.crawler.strategies.opic import Opic
+    from surveyor.crawler.strategies.outlinks import Outlinks
+    from surveyor.crawler.strategies.random import Random
+    from surveyor.crawler.strategies.rankmass import RankMass
     from surveyor.crawler.strategies.strategy import Reorder, Strategy
+    from surveyor.crawler.strategies.tracking import Tracking
+    from surveyor.crawler.strategies.windowed import Windowed
     from surveyor.errors import (
         GraphError,
         InputError,

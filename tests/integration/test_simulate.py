@@ -18,7 +18,7 @@ from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, crawl, replay
 from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.strategies import NAMES, by_name
-from surveyor.crawler.strategies.baselines import levels_needed
+from surveyor.crawler.strategies.breadth import levels_needed
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels.mass import FETCHED, STATUS
 from surveyor.simulation.simulate import finish

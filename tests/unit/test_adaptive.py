@@ -12,7 +12,8 @@ from oracles import dense_pagerank
 from surveyor import pagerank
 from surveyor.arrays import FloatArray
 from surveyor.crawler.sources.graph import ChangingWeb
-from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic, Policy, Window
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
+from surveyor.crawler.strategies.opic import Opic, Policy
 from surveyor.kernels import opic_cash as kept
 from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.mass import Rows

@@ -30,7 +30,8 @@ from opic_fixtures import (
 from oracles import dense_pagerank
 from surveyor import Graph
 from surveyor.arrays import FloatArray, IdArray
-from surveyor.crawler.strategies.opic import AdaptiveOpic, Opic, Policy, Teleport
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.opic import Opic, Policy, Teleport
 from surveyor.errors import UsageError
 from surveyor.kernels import opic_cash as kernels
 from surveyor.kernels.opic_visits import visit
@@ -319,7 +320,7 @@ def test_names() -> None:
 
 
 def test_importing_the_strategies_does_not_load_numba() -> None:
-    modules = "surveyor.crawler.strategies.opic, surveyor.crawler.sources.graph"
+    modules = "surveyor.crawler.strategies.adaptive, surveyor.crawler.sources.graph"
     code = f"import sys, {modules}; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

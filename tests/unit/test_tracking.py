@@ -12,7 +12,7 @@ from surveyor.arrays import read_only
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.loop import Crawl
 from surveyor.crawler.sources.graph import ChangingWeb
-from surveyor.crawler.strategies.rankmass import pace
+from surveyor.crawler.strategies.tracking import pace
 from surveyor.kernels.mass import Rows
 from surveyor.kernels.priority_queues import new_queue, set_priority
 from webs import random_web

@@ -26,9 +26,11 @@ from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl, Ending, Source, Tally, blame, crawl
 from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies import by_name, check
-from surveyor.crawler.strategies.baselines import Breadth, Random
-from surveyor.crawler.strategies.rankmass import RankMass, Windowed
+from surveyor.crawler.strategies.breadth import Breadth
+from surveyor.crawler.strategies.random import Random
+from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy, name_of
+from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.errors import StrategyError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph

@@ -1,4 +1,4 @@
-"""Crawl ordering strategies by name; their interface is in `strategy.py`.
+"""Crawl ordering strategies: one small module per strategy; the interface is in `strategy.py`.
 
 On the command line a strategy is selected by name, with an optional argument after a colon: `rankmass`, `rankmass:1`,
 `windowed:0.05`, `opic:random`. Strategies that work in rounds take several arguments, by name:
@@ -18,15 +18,15 @@ from surveyor.crawler.strategies.strategy import Strategy
 from surveyor.errors import UsageError
 
 NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, argument, its type
-    "breadth": ("baselines", "Breadth", "levels", "an integer"),
+    "breadth": ("breadth", "Breadth", "levels", "an integer"),
     "rankmass": ("rankmass", "RankMass", "closure", "a number"),
-    "windowed": ("rankmass", "Windowed", "window", "a number"),
+    "windowed": ("windowed", "Windowed", "window", "a number"),
     "opic": ("opic", "Opic", "policy", "a string"),
-    "adaptive": ("opic", "AdaptiveOpic", "window", "a string"),
-    "tracking": ("rankmass", "Tracking", "", ""),
-    "cho": ("baselines", "Cho", "", ""),
-    "outlinks": ("baselines", "Outlinks", "", ""),
-    "random": ("baselines", "Random", "", ""),
+    "adaptive": ("adaptive", "AdaptiveOpic", "window", "a string"),
+    "tracking": ("tracking", "Tracking", "", ""),
+    "cho": ("cho", "Cho", "", ""),
+    "outlinks": ("outlinks", "Outlinks", "", ""),
+    "random": ("random", "Random", "", ""),
     "complement": ("rounds", "Complement", "batch", "an integer"),
     "flow": ("rounds", "Flow", "batch", "an integer"),
     "rounds": ("rounds", "Rounds", "select", "a string"),
