@@ -35,9 +35,8 @@ from experiments.sampled_runs import OURS, WALKS
 from experiments.topic_webs import QUICK, TopicWeb, real_topics, synthetic_topics
 from surveyor.arrays import BoolArray, FloatArray
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks
-from surveyor.estimate.sampling.estimates import Estimate, mean, share
+from surveyor.estimate.sampling.estimates import Estimate, mean, share, topic_size
 from surveyor.estimate.sampling.sample_goals import GoalCheck, SampleGoal, check_intervals
-from surveyor.estimate.sampling.sizes import topic_size
 from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.kernels.binomial import regularized_beta

@@ -35,7 +35,7 @@ from surveyor.estimate.community.community_options import CommunityOptions
 from surveyor.estimate.community.community_survey import crawl_community, open_community_survey
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.rank.pagerank import pagerank
 from surveyor.survey.crawl import crawl
 from surveyor.testing.web_plan import WebSettings

@@ -38,7 +38,7 @@ from surveyor.crawler.replay import derive
 from surveyor.errors import SurveyorError
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.rank.pagerank import pagerank
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.recovery import examine

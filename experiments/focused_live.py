@@ -32,8 +32,7 @@ from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.sample import sample
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.topics import Topic
-from surveyor.graph.synthetic.generate import TOPICS
-from surveyor.graph.synthetic.shapes import PRESETS
+from surveyor.graph.synthetic.generate import PRESETS, TOPICS
 from surveyor.testing.web_plan import WebSettings
 from surveyor.testing.web_server import EmbeddedWeb, Request, running
 from surveyor.web.html import read_page

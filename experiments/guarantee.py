@@ -30,7 +30,7 @@ import numpy as np
 from experiments.witness import GOALS, Moment, Witness, trespasses
 from surveyor.crawler.session import Run
 from surveyor.crawler.strategies import NAMES
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.outcome import Outcome
 from surveyor.survey.crawl import crawl
 from surveyor.testing.web_plan import CALENDAR, WebSettings

@@ -35,7 +35,7 @@ from typing import Any
 
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyorError
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.crawl import crawl
 from surveyor.survey.survey import Survey

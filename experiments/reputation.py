@@ -34,8 +34,7 @@ from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.rank.domains.link_counts import in_degree, supporters, supporters_of, two_link_paths, weighted_in_degree
 from surveyor.rank.domains.reach_sketches import bit_vectors, hyperball
 from surveyor.rank.domains.reputation import Reputation, Resources
-from surveyor.rank.domains.streamed_tse import streamed_supporters
-from surveyor.rank.domains.tse import SupporterSample, sampled_supporters
+from surveyor.rank.domains.tse import SupporterSample, sampled_supporters, streamed_supporters
 from surveyor.rank.pagerank import SolverOptions, pagerank
 
 THREADS = 2

@@ -14,7 +14,7 @@ from surveyor.crawler.sources.live import Connection
 from surveyor.estimate.community.community_options import CommunityOptions
 from surveyor.estimate.community.community_survey import CrawledCommunity, crawl_community, open_community_survey
 from surveyor.fetch.politeness.hosts import Hosts
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 
 SHAPE = WebShape(
     pages=480,

@@ -25,7 +25,7 @@ from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import recover_journal, start
 from surveyor.fetch.http import REDIRECTS, Fetched, FetchRequest, accepts, media_type, retry_after
 from surveyor.fetch.politeness.hosts import Hosts
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal

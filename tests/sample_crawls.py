@@ -24,7 +24,7 @@ from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.testing.web_truth import Truth
 from surveyor.web.urls import host
 

@@ -95,7 +95,7 @@ _HOME = {
     "sample": "estimate.sampling.sample",
     "sampled_supporters": "rank.domains.tse",
     "simulate": "simulation.simulate",
-    "streamed_supporters": "rank.domains.streamed_tse",
+    "streamed_supporters": "rank.domains.tse",
     "supporters": "rank.domains.link_counts",
     "synthetic_web": "graph.synthetic.generate",
     "trust": "rank.domains.trust",
@@ -235,9 +235,8 @@ if TYPE_CHECKING:
     from surveyor.rank.domains.reach_sketches import Balls, bit_vectors, harmonic, hyperball
     from surveyor.rank.domains.reputation import Reputation, Resources
     from surveyor.rank.domains.scores import Domain, DomainOptions, Domains, domains
-    from surveyor.rank.domains.streamed_tse import streamed_supporters
     from surveyor.rank.domains.trust import Trust, trust
-    from surveyor.rank.domains.tse import order_confidence, sampled_supporters
+    from surveyor.rank.domains.tse import order_confidence, sampled_supporters, streamed_supporters
     from surveyor.rank.explain import Explanation, explain
     from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
     from surveyor.report.survey_html import write_report

@@ -21,11 +21,11 @@ from scipy import sparse
 
 import surveyor as sv
 from console import CommandResult
+from surveyor.arrays import map_npy, read_npy
 from surveyor.errors import GraphError, InputError, SurveyorError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph, read_ranks, write_graph
 from surveyor.graph.formats.registry import file_type
-from surveyor.graph.npy import map_npy, read_npy
 from surveyor.store import checkpoint, signing
 from surveyor.store.snapshot import restore, snapshot
 

@@ -19,7 +19,7 @@ from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
 from surveyor.errors import InputError, UsageError
 from surveyor.fetch.http import Fetched
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing import EmbeddedWeb, WebSettings, running

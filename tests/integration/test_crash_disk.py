@@ -20,7 +20,7 @@ from experiments import kill
 from crash_recovery import STEADY, Image, Setting, accounts, difference, read_urls, rows
 from surveyor.crawler import session as live
 from surveyor.errors import SurveyError
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.store import warc
 from surveyor.store.database import connect
 from surveyor.store.directory import SurveyFolder

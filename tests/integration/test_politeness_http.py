@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import WebShape
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.testing.web_server import Request
 

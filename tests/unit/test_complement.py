@@ -8,7 +8,7 @@ import pytest
 from surveyor.arrays import read_only
 from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
-from surveyor.rank import complement as scores
+from surveyor.rank import expansion as scores
 
 DAMPING = 0.85
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.sizes import relative_topic_size, topic_size
+from surveyor.estimate.sampling.estimates import relative_topic_size, topic_size
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from walk_webs import communities, lazy_walks, many_traces, trace_of
 

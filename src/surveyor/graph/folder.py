@@ -26,12 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import IdArray, save
+from surveyor.arrays import IdArray, map_npy, save
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.names import Names
-from surveyor.graph.npy import map_npy
 from surveyor.stopping import ProgressCallback, silent
 
 FORMAT = "surveyor-graph"

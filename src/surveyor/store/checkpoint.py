@@ -27,8 +27,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surveyor.arrays import read_npy
 from surveyor.errors import SurveyError, UsageError
-from surveyor.graph.npy import read_npy
 from surveyor.store import signing
 from surveyor.store.layout import load_inside, read_inside
 

@@ -38,8 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
-from surveyor.arrays import read_only
-from surveyor.graph.npy import plain_type
+from surveyor.arrays import plain_type, read_only
 from surveyor.store.checkpoint import Arrays
 
 Objects: TypeAlias = Mapping[str, object]

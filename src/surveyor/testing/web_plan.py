@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from surveyor.errors import UsageError
-from surveyor.graph.synthetic.generate import KINDS, SyntheticWeb, synthetic_web
-from surveyor.graph.synthetic.shapes import WebShape
+from surveyor.graph.synthetic.generate import KINDS, SyntheticWeb, WebShape, synthetic_web
 
 Style = Literal["missing", "open", "rules", "agents", "delay", "error", "moved"]
 

@@ -169,7 +169,7 @@ def is_stable(changes: Sequence[float], stable: float) -> bool:
 class Complement(Rounds):
     """Stochastic complement: the largest change of the ranks of local pages first.
 
-    SC-SELECT of Davis and Dhillon, KDD 2006, evaluated exactly (`rank/complement.py`).
+    SC-SELECT of Davis and Dhillon, KDD 2006, evaluated exactly (`rank/expansion.py`).
     """
 
     def __init__(self, **numbers: Any) -> None:

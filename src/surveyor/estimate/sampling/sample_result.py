@@ -12,7 +12,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling import estimates, sizes
+from surveyor.estimate.sampling import estimates
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
@@ -113,7 +113,7 @@ class Sample:
 
         Weights are not corrected for unknown in-links: the correction did not improve sizes (see the docs).
         """
-        return sizes.topic_size(self.trace, level=level)
+        return estimates.topic_size(self.trace, level=level)
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate the share of all pages that is on topic; requires unfocused walks (method `webwalker`)."""
@@ -122,7 +122,7 @@ class Sample:
                 f"relative_size needs unfocused walks, and method {self.method} hardly leaves the topic",
                 hint="sample with method webwalker",
             )
-        return sizes.relative_topic_size(self.weighted, level=level)
+        return estimates.relative_topic_size(self.weighted, level=level)
 
     def recall(self, urls: Iterable[str], *, level: float = 0.95) -> Estimate:
         """Estimate the share of the pages on topic that a crawl or an index contains, given its URLs."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from surveyor.config import SURVEY_FILE
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import bvgraph, commoncrawl, matrices, matrix_market, networks, pairs, parquet
+from surveyor.graph.formats import bvgraph, commoncrawl, matrices, networks, pairs, parquet
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.streams import head, plain_suffix
 from surveyor.graph.formats.text_header import has_columns, text_layout
@@ -82,8 +82,8 @@ FORMATS: dict[str, Format] = {
             "matrixmarket",
             (".mtx",),
             "Matrix Market text: rows link to columns",
-            matrix_market.read_matrix_market,
-            matrix_market.write_matrix_market,
+            matrices.read_matrix_market,
+            matrices.write_matrix_market,
         ),
         Format("npz", (".npz",), "SciPy sparse matrix, or its arrays", matrices.read_npz, matrices.write_npz),
         Format("graphml", (".graphml",), "XML of graph viewers", networks.read_graphml, networks.write_graphml),

@@ -37,9 +37,8 @@ from surveyor.kernels.thread_pool import cores
 from surveyor.rank.domains.link_counts import in_degree, supporters, two_link_paths, weighted_in_degree
 from surveyor.rank.domains.reach_sketches import bit_vectors, harmonic
 from surveyor.rank.domains.reputation import Reputation, Resources
-from surveyor.rank.domains.streamed_tse import streamed_supporters
 from surveyor.rank.domains.trust import TOLERANCE, Trust, as_reputation, trust
-from surveyor.rank.domains.tse import ERROR, TOP, sampled_supporters
+from surveyor.rank.domains.tse import ERROR, TOP, sampled_supporters, streamed_supporters
 from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")

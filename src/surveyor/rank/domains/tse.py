@@ -1,8 +1,8 @@
 """Top Supporters Estimation (TSE): level-D supporters counted over a sample of the domains.
 
 Each domain is in the sample Z with probability p. The count c of the sampled supporters of a domain with S of them is
-Binomial(S, p), so c / p is unbiased, with a relative standard deviation of √((1 - p) / (p · S)): more supporters
-give a better estimate, and budgets depend on the top of the list. Confidence intervals: `BinomialCount`.
+Binomial(S, p), so c / p is unbiased, with a relative standard deviation of √((1 - p) / (p · S)): more supporters give a
+better estimate, and budgets depend on the top of the list. Confidence intervals: `BinomialCount`.
 
 **Sampling** is by hash: a domain is in the sample if the hash of its id and the random seed is below p · 2⁶⁴. So a
 sample with a larger p contains every smaller one, parts can be counted separately and added, and both methods use the
@@ -10,36 +10,54 @@ same sample.
 
 **In memory** a walk of D levels follows links forward from each sampled domain and adds one to all domains at the last
 level. It does a fraction p of the work of the exact count, and nothing else: it does not even read all links once.
-`streamed_tse.py` reads graphs larger than memory as two sequential streams, with the same counts.
 
 **Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known in advance,
 so a pilot with a small p estimates it, and the sample grows until the error at rank R is as small as requested.
 
-**Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel:
-Var(ĉ_a - ĉ_b) = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are
-distinguished far better than their confidence intervals suggest (`order_confidence`).
+**Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel: Var(ĉ_a - ĉ_b)
+= |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are distinguished far
+better than their confidence intervals suggest (`order_confidence`).
 
     >>> graph = Graph.from_edges([(f"fan{k}", "hub") for k in range(300)] + [("hub", "star"), ("fan0", "niche")])
     >>> estimate = sampled_supporters(graph, p=0.5)
     >>> low, high = estimate.interval("star")
     >>> low < 300 < high, sampled_supporters(graph, p=1.0).score("star")
     (True, 300.0)
+
+**Streamed**, for a graph larger than memory: two sequential passes over its files, with a share p of them in memory.
+Pass 1 reads the links and keeps those of sampled domains (where few are sampled, it reads only theirs). Pass 2 reads
+the in-links in blocks of rows: a sampled domain z supports x at level 2 if it links to a domain that links to x, and
+neither is x nor links to x itself. The counts are written to a file as they are computed. They are bit-identical to
+those in memory: the same domains are sampled and counted.
+
+It uses 16 bytes for each link of a sampled domain, a bit and a half for each domain, and work buffers: 4 MB per piece,
+or the longest row. Files are read with plain reads, not mapped, so what was read does not stay in the memory of the
+process.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import NormalDist
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from surveyor.errors import UsageError
+from surveyor.arrays import IdArray, IntArray
+from surveyor.errors import GraphError, UsageError
 from surveyor.graph.csr import Graph, Rows
+from surveyor.graph.folder import describe, open_folder
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.link_counts import Ids, LevelSearch, check_depth
 from surveyor.rank.domains.reputation import (
@@ -50,6 +68,9 @@ from surveyor.rank.domains.reputation import (
     Reputation,
     Resources,
 )
+
+if TYPE_CHECKING:
+    from surveyor.kernels.supporter_counts import SampledLinks
 
 PILOT = 1e-4
 ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
@@ -254,3 +275,251 @@ def check_target(top: int, error: float) -> None:
         raise UsageError(f"top must be at least 1, got {top}", hint="the error is reached at this rank")
     if not 0 < error < 1:
         raise UsageError(f"error must be in (0, 1), got {error:g}", hint="use a value such as 0.01 or 1%")
+
+
+ROWS = 1 << 18  # domains whose row ends are read at a time
+PIECE = 1 << 20  # links counted at a time, or one row if it is longer
+BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
+SIEVE_BITS = 32  # for each relevant domain: one link in this many is checked twice
+SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading
+
+
+class Column:
+    """One array of a graph folder, read in pieces and never memory-mapped."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        version = np.lib.format.read_magic(self._file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        (self.size,), _, self.dtype = read(self._file)
+        self._start = self._file.seek(0, os.SEEK_CUR)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    def __enter__(self) -> Column:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def __getitem__(self, part: slice) -> npt.NDArray[Any]:
+        """Read the entries from part.start up to part.stop."""
+        out: npt.NDArray[Any] = np.empty(part.stop - part.start, self.dtype)
+        self._file.seek(self._start + part.start * self.dtype.itemsize)
+        done, room = 0, out.view(np.uint8).data
+        while done < room.nbytes:
+            read = self._file.readinto(room[done:])
+            if not read:
+                raise GraphError(
+                    f"{self._file.name} ends before entry {part.stop:,}", hint="the graph is truncated: build it again"
+                )
+            done += read
+        return out
+
+
+def streamed_supporters(
+    folder: str | Path,
+    p: float | None = None,
+    *,
+    out: str | Path,
+    top: int = TOP,
+    error: float = ERROR,
+    rng: int = 7,
+    resources: Resources = DEFAULT_RESOURCES,
+) -> Reputation:
+    """Estimate the level-2 supporters of every domain of a graph folder; write the counts to `out`, a `.npy` file.
+
+    p is chosen as in memory: a pilot pass estimates the supporters at rank `top`, further passes reach the error. A p
+    whose sample takes more than `resources.memory` bytes is rejected.
+    """
+    folder, out = Path(folder), Path(out)
+    description = describe(folder)
+    domains = description["pages"]
+    graph = open_folder(folder)  # verifies all files, in one additional pass
+    current = check_p(p) if p is not None else PILOT
+    if p is None:
+        check_target(top, error)
+    while True:
+        _check_disk(out, 4 * domains)
+        _check_memory(current, description["links"], resources.memory)
+        with atomic_write(out) as draft:
+            sampled = _count(folder, current, rng, draft, resources)
+        method = {"p": current, "depth": 2, "rng": rng, "sampled": sampled, "mode": "streamed"}
+        counts = np.load(out, mmap_mode="r") if domains else np.empty(0, np.uint32)
+        rows, names = graph.in_links.indptr, graph.names
+        estimate = Reputation("tse", counts, 1 / current, error_model_of(current), rows, names, method)
+        count = estimate.score_at(min(top, domains)) * current
+        needed = current if p is not None else _needed_p(current, count, error)
+        if needed <= current * 1.01 or current >= 1:
+            reached = BinomialCount(current).relative_error(count / current) if current < 1 else 0.0
+            method.update(top=min(top, domains), error=reached)
+            return estimate
+        current = needed
+
+
+def _needed_p(p: float, count: float, error: float) -> float:
+    """Return the p that the error requires, given the count at the requested rank."""
+    if count < ENOUGH:
+        return round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+    return p_for(error, count / p)
+
+
+def _count(folder: Path, p: float, rng: int, out: Path, resources: Resources) -> int:
+    """Write the counts of all domains; return the number of sampled domains."""
+    from surveyor.kernels.supporter_counts import count_level_two
+
+    with ExitStack() as stack:
+        names = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
+        rows, links, in_rows, in_links = (stack.enter_context(Column(folder / name)) for name in names)
+        domains = rows.size - 1
+        sample = sampled_domains(domains, rng, 0.0, p)
+        linked = _links_of_sample(sample, rows, links, resources)
+        pool = stack.enter_context(ThreadPool(resources.threads))
+        free: SimpleQueue[Ids] = SimpleQueue()
+        for _ in range(pool.threads + 1):
+            free.put(np.zeros(max(sample.size, 1), np.uint32))
+
+        def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
+            _check_ids(piece.view(np.uint32), domains)
+            seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
+            hits = np.empty(piece.size + 1, np.uint32)
+            count_level_two(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
+            free.put(seen)
+            return counts
+
+        write = stack.enter_context(_counts_file(out, domains))
+        done = 0
+        for counts in pool.imap(count, _pieces(in_rows, in_links)):
+            write(counts)
+            done += counts.size
+            resources.progress("counting supporters", done, domains, "domains")
+    return int(sample.size)
+
+
+def _links_of_sample(sample: Ids, rows: Column, links: Column, resources: Resources) -> SampledLinks:
+    """Read the links of the sampled domains and transpose them."""
+    from surveyor.kernels.supporter_counts import SampledLinks, bit_ranks, count_bits, counting_sort, set_bits
+
+    domains = rows.size - 1
+    numbers: list[Ids] = []
+    targets: list[Ids] = []
+    for start, ends, among in _sampled_rows(sample, rows, links.size):
+        here = sample[among].astype(np.int64) - start
+        ranges = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
+        targets += _read_ranges(links, ranges)
+        degrees = np.diff(ends)[here]
+        numbers.append(np.repeat(np.arange(among.start, among.stop, dtype=np.uint32), degrees))
+        resources.progress("reading the sample", start, domains, "domains")
+    goals = np.concatenate([np.empty(0, np.uint32), *targets])
+    owners = np.concatenate([np.empty(0, np.uint32), *numbers])
+    del numbers, targets
+    bits = np.zeros(domains // 64 + 1, np.uint64)
+    before = np.empty(bits.size, np.uint32)
+    _check_ids(goals, domains)
+    set_bits(goals, bits)
+    set_bits(sample, bits)
+    matter = count_bits(bits, before)
+    sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
+    bit_ranks(goals, bits, before, goals)
+    first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
+    counting_sort(goals, owners, first, sampled)
+    own = np.full(matter, -1, np.int32)
+    bit_ranks(sample, bits, before, home := np.empty_like(sample))
+    own[home] = np.arange(sample.size, dtype=np.int32)
+    return SampledLinks(bits, before, first, own, sampled, sieve, factor, shift)
+
+
+def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
+    """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
+    from surveyor.kernels.supporter_counts import fill_sieve
+
+    size = max((SIEVE_BITS * matter).bit_length(), 15)
+    if size >= bits.size.bit_length() + 5:
+        return bits, np.uint32(1), np.uint32(0)
+    sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
+    for some in nodes:
+        fill_sieve(some, sieve, factor, shift)
+    return sieve, factor, shift
+
+
+def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
+    """Yield the row ends of blocks of domains, and the part of the sample that is among them."""
+    for start in range(0, rows.size - 1, ROWS):
+        last = min(start + ROWS, rows.size - 1)
+        first, end = np.searchsorted(sample, [start, last]).tolist()
+        if first < end:
+            ends = rows[start : last + 1]
+            _check_ends(ends, size)
+            yield start, ends, slice(first, end)
+
+
+def _read_ranges(links: Column, ranges: list[tuple[int, int]]) -> Iterator[Ids]:
+    """Yield the links in these ascending ranges; gaps are skipped, or read where that is faster."""
+    run: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if run and 4 * (first - run[-1][1]) > SPARSE:
+            yield from _read_run(links, run)
+            run = []
+        run.append((first, last))
+    yield from _read_run(links, run)
+
+
+def _read_run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
+    if run:
+        base = run[0][0]
+        read = links[base : run[-1][1]].view(np.uint32)
+        yield from (read[first - base : last - base].copy() for first, last in run)
+
+
+def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArray]]:
+    """Yield all rows in blocks: the first domain, the ends of its rows, and their links."""
+    for start in range(0, rows.size - 1, ROWS):
+        ends = rows[start : min(start + ROWS, rows.size - 1) + 1]
+        _check_ends(ends, links.size)
+        row = 0
+        while row < ends.size - 1:
+            last = max(row + 1, int(np.searchsorted(ends, ends[row] + PIECE, side="right")) - 1)
+            yield start + row, ends[row : last + 1], links[int(ends[row]) : int(ends[last])]
+            row = last
+
+
+def _check_ids(ids: Ids, domains: int) -> None:
+    """Reject links with invalid ids: kernels do not check them, and the files were not read before."""
+    if ids.size and int(ids.max()) >= domains:
+        raise GraphError(
+            f"the graph holds a link to id {int(ids.max()):,} of {domains:,} domains",
+            hint="it is corrupt: build it again",
+        )
+
+
+def _check_ends(ends: IntArray, links: int) -> None:
+    if int(ends[0]) < 0 or int(ends[-1]) > links or not bool((ends[1:] >= ends[:-1]).all()):
+        raise GraphError("the rows of the graph are not ascending", hint="it is corrupt: build it again")
+
+
+@contextmanager
+def _counts_file(path: Path, size: int) -> Iterator[Any]:
+    """Write a `.npy` file of counts sequentially."""
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (size,)})
+        yield lambda counts: file.write(counts.data)
+
+
+def _check_memory(p: float, links: int, memory: int | None) -> None:
+    """Reject a sample that does not fit in memory."""
+    if memory is not None and BYTES_PER_LINK * p * links > memory:
+        largest, size = memory / (BYTES_PER_LINK * links), BYTES_PER_LINK * p * links
+        raise UsageError(
+            f"a sample with p = {p:.2g} needs {size / 1e6:,.0f} MB, and memory is limited to {memory / 1e6:,.0f} MB",
+            hint=f"p = {largest:.1g} fits: raise memory or error, or lower top",
+        )
+
+
+def _check_disk(out: Path, size: int) -> None:
+    """Reject a file of counts that does not fit on the disk."""
+    free = shutil.disk_usage(out.parent if out.parent.is_dir() else Path.cwd()).free
+    if size > free:
+        raise UsageError(
+            f"the counts need {size / 1e6:,.0f} MB, and the disk of {out.parent} has {free / 1e6:,.0f} MB free",
+            hint="free some space, or choose another folder",
+        )
