@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -234,8 +233,7 @@ def _show(output: Output, request: Request, rule: str, result: CommunityRank, to
     if output.mode == "csv":
         return
     output.line()
-    for line in [] if entry is None else report.explained_lines(result, entry, movers):
-        output.line(line)
+    output.lines([] if entry is None else report.explained_lines(result, entry, movers))
     if movers:
         output.table(report.movers_table(result, movers, of_one=entry is not None))
     elif entry is None:
@@ -245,9 +243,7 @@ def _show(output: Output, request: Request, rule: str, result: CommunityRank, to
         output.table(report.truth_table(result))
         output.line()
     legend = [report.movers_line(of_one=entry is not None)] if movers else []
-    for line in [*report.lines(result, rule), *legend]:
-        for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
-            output.line(part)
+    output.paragraphs([*report.lines(result, rule), *legend])
     for note in result.notes:
         output.line(f"note: {note}")
 
@@ -430,8 +426,7 @@ def _of_live_web(output: Output, request: Request) -> Estimated:
     config, origins = _settings(output, request)
     with open_community_survey(request.source, request.local, chosen, settings=config, origins=origins) as survey:
         folder, rule = str(survey.folder.folder), survey.record.rule
-        for warning in [*survey.warnings, *_ignored(survey, chosen)]:
-            output.warn(warning)
+        output.warn(*survey.warnings, *_ignored(survey, chosen))
         _introduce(output, survey, origins)
         crawled, code = _crawl(output, survey)
         if crawled is None or crawled.ending == "interrupted":
@@ -501,8 +496,7 @@ def _crawl(output: Output, survey: CommunitySurvey) -> tuple[CrawledCommunity | 
 
         def watch(now: Run, _: Outcome | None) -> None:
             nonlocal reported
-            for remark in [] if output.quiet else now.hosts.messages[reported:]:
-                output.warn(remark)
+            output.warn(*([] if output.quiet else now.hosts.messages[reported:]))
             reported = len(now.hosts.messages)
             requested = int(getattr(now.state.crawl.strategy, "asked", 0))
             progress("fetching around", requested, survey.extra, "pages")

@@ -111,8 +111,7 @@ def command(output: Output, **given: Any) -> int:
     folder, chosen = start(
         path, prepared.seeds, prepared.settings, prepared.origins, again=asked.again, add_seeds=asked.add_seeds
     )
-    for line in folder.notices:
-        output.warn(line)
+    output.warn(*folder.notices)
     with folder:
         if asked.from_last_good:
             _report_recovery(output, folder)
@@ -277,8 +276,7 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
         "exhausted": f"No page is left to fetch {within}before the goal ({rule})",
     }
     output.line(f"{endings.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(finished.seconds)}.")
-    for line in javascript_lines(survey):
-        output.line(line)
+    output.lines(javascript_lines(survey))
     output.line()
     _show_top(output, survey)
     failed = not reached

@@ -155,7 +155,7 @@ def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
 def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     from surveyor.report.accounts import interval
     from surveyor.report.numbers import percent
-    from surveyor.report.tables import Table
+    from surveyor.report.tables import Formats, table_of
 
     rows = survey.top(TOP)
     coverage, true = survey.coverage, float(truth.covered[-1])
@@ -171,11 +171,9 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
         "pages": pages,
     }
     output.object("demo", fields)
-    keys = ("score", "share", "true_share", "url")
-    cells = [(f"{row['score']:.0f}", percent(row["share"]), percent(row["true_share"]), row["url"]) for row in pages]
-    records = [tuple(row[key] for key in keys) for row in pages]
     output.line()
-    output.table(Table(("score", "share", "true share", "page"), cells, keys, records))
+    columns: Formats = {"score": "{:.0f}".format, "share": percent, "true_share": percent, "url": str}
+    output.table(table_of(pages, columns))
     output.line()
     verdict = "inside the bounds" if inside else "OUTSIDE the bounds, which is a bug"
     output.line(f"captured {interval(coverage)}; true coverage {percent(true)}: {verdict}")

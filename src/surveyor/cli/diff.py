@@ -60,8 +60,7 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     if output.mode == "csv":
         output.table(change_table(found, None))
         return 0
-    for line in differing_lines(found):
-        output.warn(line)
+    output.warn(*differing_lines(found))
     if found.differing:
         output.warn("The surveys measure different things: not every difference is a change of the pages.")
     width = max(map(len, names))
@@ -74,8 +73,7 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     output.line(margin_line(found))
     output.line()
     lines = summary_lines(found)
-    for line in lines or ["No page differs."]:
-        output.line(line)
+    output.lines(lines or ["No page differs."])
     if lines:
         output.line()
         output.table(change_table(found, number))

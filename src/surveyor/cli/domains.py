@@ -6,7 +6,6 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -279,8 +278,7 @@ def _print_condensed(output: Output, condensed: CondensedGraph) -> None:
     number = int(condensed.site_of.size)
     verb = "is" if number == 1 else "are"
     output.info(f"{counted(number, 'name')} {verb} on {counted(condensed.graph.pages, 'domain')}")
-    for line in condensed_warnings(condensed):
-        output.warn(line)
+    output.warn(*condensed_warnings(condensed))
 
 
 def _read_lists(output: Output, paths: Iterable[str], *, hosts: bool) -> list[Labels]:
@@ -379,9 +377,7 @@ def _print_domains(output: Output, path: str, report: DomainReport, chosen: Opti
         lines = summary_lines(report, rows)
         if compare is not None:
             lines.append(f"{compare[0]} has more supporters than {compare[1]}: confidence {confidence:.1%}")
-        for line in lines:
-            for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
-                output.line(part)
+        output.paragraphs(lines)
 
 
 def _write_plot(output: Output, report: DomainReport, path: str) -> None:

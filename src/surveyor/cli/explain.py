@@ -77,8 +77,7 @@ def _print_status(output: Output, survey: Survey, text: str) -> UrlStatus:
         raise UsageError(f"{status.url} is unknown: no fetched page links to it{outside}", hint=near)
     if status.url != text:
         output.line(status.url)
-    for line in url_status_lines(status):
-        output.line(line)
+    output.lines(url_status_lines(status))
     return status
 
 

@@ -275,8 +275,7 @@ def _report_condensed(output: Output, condensed: CondensedGraph, dest: str, seco
     fields = {"graph": dest, "level": condensed.level, **condensed.to_dict(), "seconds": round(seconds, 3)}
     output.object("graph condense", fields)
     output.summary({"graph": dest, **condensed_facts(condensed, seconds)})
-    for line in condensed_warnings(condensed):
-        output.warn(line)
+    output.warn(*condensed_warnings(condensed))
     output.graph_notes(condensed.graph)
     steps = {"domain reputation": ["surveyor", "domains", dest], "inspect it": ["surveyor", "graph", "info", dest]}
     output.next_steps(steps)

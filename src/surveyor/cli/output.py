@@ -12,10 +12,11 @@ import shutil
 import sys
 import time
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from surveyor.cli.progress import ProgressMeter
     from surveyor.graph.csr import Graph
@@ -34,14 +35,15 @@ class Output:
         self.compiling = 0.0  # seconds spent on compiling kernels, which a second run does not need
         self._meter: ProgressMeter | None = None
 
-    def info(self, text: str) -> None:
-        """Print a message to stderr, unless quiet."""
-        if not self.quiet:
+    def info(self, *texts: str) -> None:
+        """Print messages to stderr, unless quiet."""
+        for text in () if self.quiet else texts:
             self._err(text)
 
-    def warn(self, text: str) -> None:
-        """Print a warning to stderr, even when quiet."""
-        self._err(f"! {text}")
+    def warn(self, *texts: str) -> None:
+        """Print warnings to stderr, even when quiet."""
+        for text in texts:
+            self._err(f"! {text}")
 
     def log(self, text: str) -> None:
         """Print a log record, whose text is escaped already, to stderr."""
@@ -62,6 +64,16 @@ class Output:
             from surveyor.report.numbers import printable
 
             sys.stdout.write(printable(text) + "\n")
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines of the result, in text mode."""
+        for text in texts:
+            self.line(text)
+
+    def paragraphs(self, texts: Iterable[str]) -> None:
+        """Print lines of the result, wrapped to the terminal, in text mode."""
+        for text in texts:
+            self.lines(wrap(text, self.width, subsequent_indent="  ") if self.width else [text])
 
     def summary(self, facts: Mapping[str, str]) -> None:
         """Print names and values as the result of a command that writes files, unless quiet."""

@@ -85,12 +85,10 @@ class RankedGraph:
         ranking, graph = self.ranking, self.graph
         size = f"{counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"
         output.line(f"{size}; proven error at most {at_most(ranking.error)} in total")
-        for line in lines:
-            output.line(line)
+        output.lines(lines)
         if self.coverage is not None:
             output.line(f"captured {interval(self.coverage)}, {MEANING}")
-        for note in self.notes:
-            output.line(note)
+        output.lines(self.notes)
         work = graph.links * ranking.sweeps
         rate = f", {amount(work / self.seconds)} links/s" if work >= MIN_LINKS_FOR_RATE else ""
         output.info(f"{counted(ranking.sweeps, 'sweep')}, {duration(self.seconds)}{rate}")

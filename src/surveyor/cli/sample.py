@@ -234,8 +234,7 @@ def command(output: Output, **parameters: Any) -> int:
     sample = run.sample
     summary = summarise(sample, chosen.statistics, recall_urls)
     print_result(output, run, summary)
-    for warning in (*sample.notes, *summary.failures):
-        output.warn(warning)
+    output.warn(*sample.notes, *summary.failures)
     if not sample.reached:
         output.warn(f"the goal {chosen.goal} was not reached: {ENDINGS[sample.ending]}")
     _write_files(output, run, summary, chosen)
@@ -463,8 +462,7 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
         fetches=goal.fetches,
     )
     survey = open_sample_survey(seeds, topic, walk_options, out=folder, settings=loaded, origins=origins)
-    for notice in survey.folder.notices:
-        output.warn(notice)
+    output.warn(*survey.folder.notices)
     with survey:
         print_start(output, survey, origins)
         result, code = _walk_live(output, survey, chosen, goal)
@@ -515,8 +513,7 @@ def _walk_live(
         nonlocal reported
         if len(run.hosts.messages) > reported:
             display.clear()
-            for remark in [] if output.quiet else run.hosts.messages[reported:]:
-                output.warn(remark)
+            output.warn(*([] if output.quiet else run.hosts.messages[reported:]))
             reported = len(run.hosts.messages)
         display(
             scheduler.trace, len(scheduler.requested), lambda: waiting(scheduler, run) or f"{len(run.hosts):,} hosts"

@@ -187,9 +187,7 @@ def print_result(output: Output, run: SampleRun, summary: SampleSummary) -> None
     if not summary.statistics and not summary.breakdowns:
         return
     output.line()
-    for line in report.footnotes(run.sample):
-        for part in wrap(line, output.width, subsequent_indent="  ") if output.width else [line]:
-            output.line(part)
+    output.paragraphs(report.footnotes(run.sample))
 
 
 def _print_facts(output: Output, facts: dict[str, str]) -> None:

@@ -92,8 +92,7 @@ def without_flags(settings: Settings, origins: Mapping[str, str]) -> list[str]:
 
 def report_settings(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
     """Print settings that were not given as flags, robots.txt exceptions, and a warning about a short delay."""
-    for line in without_flags(settings, origins):
-        output.info(line)
+    output.info(*without_flags(settings, origins))
     for host, reason in settings.permission.items():
         output.info(f"robots.txt of {host} is not applied: {reason}")
     if settings.delay < 0.1 and not settings.allow and not settings.proxy:

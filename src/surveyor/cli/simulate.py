@@ -184,8 +184,7 @@ def show(output: Output, race: Race) -> None:
     output.line("Coverage is relative to the seeds, the damping and the links as fetched.")
     output.line()
     output.facts(facts(race))
-    for line in shortfalls(race):
-        output.warn(line)
+    output.warn(*shortfalls(race))
     if not race.reached:
         output.info("  hint: lower the goal with --until; the table shows what each strategy can guarantee")
 

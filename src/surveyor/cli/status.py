@@ -47,8 +47,7 @@ def _show_status(output: Output, path: str, survey: Survey) -> int:
         "waiting": f"on {counted(survey.pages_queued, 'queued page')}",
         "blocked": by_kind({row["reason"]: row["mass"] for row in blocked}),
     }
-    for line in (*account_lines(coverage, notes), MEANING, *javascript_lines(survey), ""):
-        output.line(line)
+    output.lines((*account_lines(coverage, notes), MEANING, *javascript_lines(survey), ""))
     output.facts(_facts(survey))
     if blocked:
         output.line()

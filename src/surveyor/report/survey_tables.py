@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.config import FIELDS, LIST, RULES, SWITCH, TABLE
 from surveyor.report.numbers import count, counted, percent
-from surveyor.report.tables import Table
+from surveyor.report.tables import Formats, Table, table_of
 from surveyor.web.urls import origin
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from surveyor.survey.url_status import UrlStatus
 
 SQL_TYPES = {"int32": "integer", "int64": "integer", "float64": "number"}
-HOST_COUNTS = ("share", "fetched", "known", "blocked", "requests", "errors")
+HOST_COUNTS: Formats = {"share": percent, "fetched": count, "known": count, "blocked": percent}
+HOST_COUNTS |= {"requests": count, "errors": count}
 PAGE = re.compile(r"https?://[^/]+/")
 
 
@@ -36,7 +37,7 @@ def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         page = row["url"] + ("" if row["fetched"] else "  (not fetched)")
         cells.append((f"{row['score']:.0f}", percent(row["share"]), count(row["in_links"]), page))
-    return Table(titles=("score", "share", "in-links", "page"), cells=cells, keys=keys, records=_records(rows, keys))
+    return Table(("score", "share", "in-links", "page"), cells, keys, [[row[key] for key in keys] for row in rows])
 
 
 def url_status_lines(url: UrlStatus) -> list[str]:
@@ -76,37 +77,17 @@ def of_one_site(table: Table, key: str = "url") -> Table:
 
 def blocked_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format the reasons of blocked pages."""
-    keys = ("mass", "pages", "reason")
-    return Table(
-        titles=("mass", "pages", "reason"),
-        cells=[(percent(row["mass"]), count(row["pages"]), row["reason"]) for row in rows],
-        keys=keys,
-        records=_records(rows, keys),
-    )
+    return table_of(rows, {"mass": percent, "pages": count, "reason": str})
 
 
 def blocked_pages_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format blocked pages."""
-    keys = ("mass", "url", "reason")
-    return Table(
-        titles=("mass", "page", "reason"),
-        cells=[(percent(row["mass"]), row["url"], row["reason"]) for row in rows],
-        keys=keys,
-        records=_records(rows, keys),
-        left=2,
-    )
+    return table_of(rows, {"mass": percent, "url": str, "reason": str}, left=2)
 
 
 def javascript_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format pages that need JavaScript."""
-    keys = ("share", "url")
-    return Table(
-        titles=("share", "page"),
-        cells=[(percent(row["share"]), row["url"]) for row in rows],
-        keys=keys,
-        records=_records(rows, keys),
-        left=1,
-    )
+    return table_of(rows, {"share": percent, "url": str})
 
 
 def javascript_lines(survey: Survey) -> list[str]:
@@ -122,13 +103,7 @@ def javascript_lines(survey: Survey) -> list[str]:
 
 def scope_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format the links by scope."""
-    keys = ("mass", "links", "where")
-    return Table(
-        titles=("mass", "links", "target"),
-        cells=[(percent(row["mass"]), count(row["links"]), row["where"]) for row in rows],
-        keys=keys,
-        records=_records(rows, keys),
-    )
+    return table_of(rows, {"mass": percent, "links": count, "where": str})
 
 
 def ranked_table(
@@ -158,44 +133,29 @@ def _visit_status(visit: Visit | None) -> str:
 
 def hosts_table(hosts: Sequence[HostSummary]) -> Table:
     """Format hosts with their counts and delays."""
-    keys = (*HOST_COUNTS, "delay", "shortest", "name")
-    cells = []
-    for one in hosts:
-        shortest = "–" if one.shortest is None else f"{one.shortest:.2f} s"
-        cells.append((*_host_cells(one), f"{one.delay:g} s", shortest, one.name))
-    return Table((*keys[:-1], "host"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in hosts])
+    delays = {"delay": "{:g} s".format, "shortest": lambda gap: "–" if gap is None else f"{gap:.2f} s"}
+    return table_of(hosts, {**HOST_COUNTS, **delays, "name": str}, titles={"name": "host"})
 
 
 def domains_table(domains: Sequence[HostSummary]) -> Table:
     """Format registrable domains with their counts."""
-    keys = (*HOST_COUNTS, "name")
-    cells = [(*_host_cells(one), one.name) for one in domains]
-    return Table((*keys[:-1], "domain"), cells, keys, [tuple(getattr(one, key) for key in keys) for one in domains])
-
-
-def _host_cells(one: HostSummary) -> list[str]:
-    parts = ("share", "blocked")
-    return [(percent if name in parts else count)(getattr(one, name)) for name in HOST_COUNTS]
+    return table_of(domains, {**HOST_COUNTS, "name": str}, titles={"name": "domain"})
 
 
 def reasons_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format the reasons of blocked pages with their hosts."""
-    keys = ("mass", "pages", "reason", "hosts")
-    cells = []
-    for row in rows:
-        hosts = row["hosts"]
-        where = hosts[0] if len(hosts) == 1 else f"{count(len(hosts))} hosts"
-        cells.append((percent(row["mass"]), count(row["pages"]), row["reason"], where))
-    return Table(("mass", "pages", "reason", "hosts"), cells, keys, _records(rows, keys), left=2)
+
+    def where(hosts: Sequence[str]) -> str:
+        return hosts[0] if len(hosts) == 1 else f"{count(len(hosts))} hosts"
+
+    return table_of(rows, {"mass": percent, "pages": count, "reason": str, "hosts": where}, left=2)
 
 
 def statuses_table(statuses: Mapping[str, int]) -> Table:
     """Format the HTTP statuses of requests."""
     total = sum(statuses.values()) or 1
-    rows = [(number, number / total, word) for word, number in statuses.items()]
-    cells = [(count(number), percent(part), word) for number, part, word in rows]
-    keys = ("requests", "share", "status")
-    return Table(keys, cells, keys, rows)
+    rows = [{"requests": number, "share": number / total, "status": word} for word, number in statuses.items()]
+    return table_of(rows, {"requests": count, "share": percent, "status": str})
 
 
 def values_table(values: Mapping[str, Any], origins: Mapping[str, str]) -> Table:
@@ -265,7 +225,3 @@ def tables_table(tables: Mapping[str, Mapping[str, str]]) -> Table:
     rows = [(name, column, SQL_TYPES.get(kind, "text")) for name in tables for column, kind in tables[name].items()]
     lines = [(name, ", ".join(columns)) for name, columns in tables.items()]
     return Table(titles=("table", "columns"), cells=lines, keys=("table", "column", "type"), records=rows, left=2)
-
-
-def _records(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    return [tuple(row[key] for key in keys) for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,7 +13,9 @@ from surveyor.store.tabular import escape_cell, write_csv_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+Formats = dict[str, Callable[[Any], str]]
 INDENT, GAP = 2, 3  # blanks before a table and between its columns
+TITLES = {"url": "page", "in_links": "in-links", "true_share": "true share", "where": "target"}  # of keys
 ROOM = 16  # minimum width of a text column
 
 
@@ -25,6 +28,13 @@ class Table:
     keys: Sequence[str]
     records: Sequence[Sequence[Any]]
     left: int = 1  # number of columns at the right end that are text
+
+
+def table_of(rows: Sequence[Any], formats: Formats, *, titles: Mapping[str, str] = TITLES, left: int = 1) -> Table:
+    """Return rows, which are mappings or objects, as a table; `formats` are those of its columns, by key."""
+    records = [[row[key] if isinstance(row, dict) else getattr(row, key) for key in formats] for row in rows]
+    cells = [[show(value) for show, value in zip(formats.values(), record, strict=True)] for record in records]
+    return Table([titles.get(key, key) for key in formats], cells, list(formats), records, left)
 
 
 def write_csv(table: Table, stream: TextIO, *, escape: bool = False) -> None:
