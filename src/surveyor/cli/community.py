@@ -144,9 +144,7 @@ class Estimated:
     "--extra", metavar="N", help="Pages to request outside: a number, or a multiple of the local pages (n, 0.5n).  [2n]"
 )
 @click.option("--select", type=click.Choice(SELECTORS), help="Score that selects these pages.  [complement]")
-@click.option(
-    "--rounds", type=options.Whole(1), metavar="N", help="Selection rounds.  [each of 4 % of the local pages]"
-)
+@options.whole("--rounds", 1, "N", "Selection rounds.  [each of 4 % of the local pages]")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="auto", help="Estimator of the ranks.")
 @click.option(
     "--until",
@@ -161,28 +159,19 @@ class Estimated:
     type=click.Choice(("all", "local")),
     help="Pages of a survey known at the start: all fetched pages, or the local ones.  [all; for a replay, local]",
 )
-@click.option(
-    "--back-links",
-    type=click.Path(),
-    metavar="PATH",
-    help="Known links to local pages: a table of links, a graph or a survey.",
-)
-@click.option("--replay", is_flag=True, help="Fetch nothing: use only the pages that the survey has fetched.")
-@click.option(
-    "--out", type=click.Path(), metavar="DIR", help="Survey folder for fetched pages.  [derived from the survey]"
-)
-@click.option("--truth", is_flag=True, help="Also rank the whole graph, and compare.")
+@options.path("--back-links", "PATH", "Known links to local pages: a table of links, a graph or a survey.")
+@options.flag("--replay", "Fetch nothing: use only the pages that the survey has fetched.")
+@options.path("--out", "DIR", "Survey folder for fetched pages.  [derived from the survey]")
+@options.flag("--truth", "Also rank the whole graph, and compare.")
 @options.top(20, "Number of local pages to list.")
 @click.option("--explain", metavar="PAGE", help="Show the outside pages that affect this local page most.")
-@click.option("--save", type=click.Path(), metavar="FILE", help="Write all local pages: .csv, .parquet or .npy.")
-@click.option("--plot", type=click.Path(), metavar="FILE", help="Plot the changes and the convergence (SVG).")
-@click.option("--report", type=click.Path(), metavar="FILE", help="Write a report as one HTML file.")
+@options.path("--save", "FILE", "Write all local pages: .csv, .parquet or .npy.")
+@options.path("--plot", "FILE", "Plot the changes and the convergence (SVG).")
+@options.path("--report", "FILE", "Write a report as one HTML file.")
 @click.option(
     "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
 )
-@click.option(
-    "--rng", type=options.Whole(0), metavar="N", help="Random seed.  [7; if pages are fetched, of the survey]"
-)
+@options.whole("--rng", 0, "N", "Random seed.  [7; if pages are fetched, of the survey]")
 @settings.some_options(*FETCHING)
 def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     """Estimate how the whole web ranks the local pages of a graph or survey.

@@ -207,8 +207,8 @@ def _trust_survey(output: Output, path: Path) -> int:
     help="When to stop, such as coverage=0.95 or pages=5000.  [by the template]",
 )
 @click.option("--delay", type=float, metavar="X", help="Seconds between two requests to a host, at least.  [1]")
-@click.option("--yes", "-y", is_flag=True, help="Do not prompt; use the options and the template.")
-@click.option("--replace", is_flag=True, help="Replace an existing surveyor.toml.")
+@options.flag("--yes", "-y", "Do not prompt; use the options and the template.")
+@options.flag("--replace", "Replace an existing surveyor.toml.")
 def init(output: Output, *, template: str | None, yes: bool, replace: bool, **given: Any) -> int:
     """Write surveyor.toml in this folder; on a terminal, prompt for missing values.
 

@@ -79,16 +79,12 @@ class Finished:
     metavar="PLACE",
     help="Add seeds from a file or URL: a sitemap, a feed, or text with one URL per line; - is stdin.",
 )
-@click.option("--sitemap", is_flag=True, help="Add all pages in the sitemaps of the hosts of URL... to the seeds.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the survey.  [by host, port and path]")
-@click.option("--fresh", is_flag=True, help="Create a new survey; an existing one is kept.")
-@click.option("--add-seeds", is_flag=True, help="Add URL... to the seeds of an existing survey.")
-@click.option("--again", is_flag=True, help="Retry all blocked pages.")
-@click.option(
-    "--from-last-good",
-    is_flag=True,
-    help="Resume a damaged survey from its last good commit; the damaged files are kept.",
-)
+@options.flag("--sitemap", "Add all pages in the sitemaps of the hosts of URL... to the seeds.")
+@options.path("--out", "DIR", "Folder of the survey.  [by host, port and path]")
+@options.flag("--fresh", "Create a new survey; an existing one is kept.")
+@options.flag("--add-seeds", "Add URL... to the seeds of an existing survey.")
+@options.flag("--again", "Retry all blocked pages.")
+@options.flag("--from-last-good", "Resume a damaged survey from its last good commit; the damaged files are kept.")
 @settings.all_options
 def command(output: Output, **given: Any) -> int:
     """Crawl from URL... in order of importance until a share of it is certified to be captured.

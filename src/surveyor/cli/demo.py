@@ -39,7 +39,7 @@ CONTACT = "demo@example.org"
     help="Folder for survey and report.",
 )
 @click.option("--rng", type=options.Whole(0), default=7, help="Random seed of the web.")
-@click.option("--serve", is_flag=True, help="Only serve the web, for your own crawls, until Ctrl-C.")
+@options.flag("--serve", "Only serve the web, for your own crawls, until Ctrl-C.")
 @click.option("--port", type=options.Whole(0), default=0, show_default=False, help="Port to serve it at.  [any]")
 def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
     """Crawl a synthetic web over HTTP on this machine: kill the crawl, resume it, compare with the ground truth.

@@ -149,28 +149,24 @@ class Options:
     metavar="D",
     help="Level of the supporters that tse, supp and bv count.",
 )
-@click.option("--trusted", type=click.Path(), metavar="FILE", help="Trusted domains: adds trust and spam mass.")
-@click.option(
-    "--blacklist",
-    type=click.Path(),
-    metavar="FILE",
-    multiple=True,
-    help="Bad domains: counts those at the top of each score. May be repeated.",
+@options.path("--trusted", "FILE", "Trusted domains: adds trust and spam mass.")
+@options.path(
+    "--blacklist", "FILE", "Bad domains: counts those at the top of each score. May be repeated.", multiple=True
 )
 @click.option("--budget", metavar="SPEC", help="Page budget of a domain by its rank: star, power:0.8, flat:500.")
 @click.option("--compare", nargs=2, metavar="A B", help="Confidence that A has more supporters than B (tse).")
-@click.option("--condense", is_flag=True, help="Condense a graph of hosts to domains first, as is done for URLs.")
-@click.option("--suffixes", type=click.Path(), metavar="FILE", help="A Public Suffix List to use instead.")
-@click.option("--private-suffixes", is_flag=True, help="Treat private suffixes (blogs of one provider) as domains.")
+@options.flag("--condense", "Condense a graph of hosts to domains first, as is done for URLs.")
+@options.path("--suffixes", "FILE", "A Public Suffix List to use instead.")
+@options.flag("--private-suffixes", "Treat private suffixes (blogs of one provider) as domains.")
 @click.option(
     "--memory",
     type=options.Amount(),
     metavar="SIZE",
     help="Memory limit; a larger graph folder is read as a stream.  [most of the free memory]",
 )
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write all domains: .csv, .csv.gz, .parquet, .npy.")
-@click.option("--plot", type=click.Path(), metavar="FILE", help="Draw the bad domains up to each rank (SVG).")
-@click.option("--rng", type=options.Whole(0), default=7, metavar="N", help="Random seed.")
+@options.path("--out", "FILE", "Write all domains: .csv, .csv.gz, .parquet, .npy.")
+@options.path("--plot", "FILE", "Draw the bad domains up to each rank (SVG).")
+@options.whole("--rng", 0, "N", "Random seed.", default=7)
 @options.threads
 def command(output: Output, *, graph: str, **values: Any) -> int:
     """List the most reputable domains of GRAPH: those with the most level-2 supporters.

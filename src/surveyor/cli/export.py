@@ -23,7 +23,7 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     "surveyor export my.survey --out index.cdxj",
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--out", type=click.Path(), required=True, metavar="FILE|DIR", help="File, or folder for Parquet.")
+@options.path("--out", "FILE|DIR", "File, or folder for Parquet.", required=True)
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
@@ -44,8 +44,8 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     help="Number of top pages, or of hosts in a graph, to write.  [all; 500 in a graph]",
 )
 @click.option("--level", type=click.Choice(("pages", "hosts")), default="pages", help="Nodes of a graph.")
-@click.option("--raw", is_flag=True, help="CSV: do not escape text that spreadsheets would treat as a formula.")
-@click.option("--replace", is_flag=True, help="Overwrite existing files.")
+@options.flag("--raw", "CSV: do not escape text that spreadsheets would treat as a formula.")
+@options.flag("--replace", "Overwrite existing files.")
 def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
     """Write SURVEY in a format of other programs.
 

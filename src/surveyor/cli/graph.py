@@ -29,7 +29,7 @@ BUILD_FORMAT = "`surveyor graph build --input-format`"
 memory_option = click.option(
     "--memory", type=options.Amount(), default="1GB", help="Memory for links; the rest is stored on disk."
 )
-replace_option = click.option("--replace", is_flag=True, help="Replace DEST if it is a graph.")
+replace_option = options.flag("--replace", "Replace DEST if it is a graph.")
 dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
 
 
@@ -43,7 +43,7 @@ dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
 @dest_argument
 @options.format_option("--input-format", "SOURCE")
 @click.option("--nodes", type=options.Amount(), metavar="N", help="Number of pages.  [largest id + 1]")
-@click.option("--strict", is_flag=True, help="Stop at the first malformed line.")
+@options.flag("--strict", "Stop at the first malformed line.")
 @memory_option
 @replace_option
 @click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [of its preset]")
@@ -153,7 +153,7 @@ def _report_built(output: Output, graph: Graph, dest: str, seconds: float) -> No
 
 @options.command("info", kernels=False)
 @options.graph_argument
-@click.option("--verify", is_flag=True, help="Read every file and compare checksums.")
+@options.flag("--verify", "Read every file and compare checksums.")
 def info(output: Output, *, graph: str, verify: bool) -> None:
     """Show pages, links, degrees, size and source of a graph folder or file of links."""
     from surveyor.graph.csr import Graph
@@ -182,7 +182,7 @@ def info(output: Output, *, graph: str, verify: bool) -> None:
 @dest_argument
 @options.format_option("--input-format", "SOURCE")
 @options.format_option("--format", "DEST")
-@click.option("--replace", is_flag=True, help="Overwrite DEST if it exists.")
+@options.flag("--replace", "Overwrite DEST if it exists.")
 @options.threads
 def convert(output: Output, *, source: str, dest: str, replace: bool, threads: int | None, **formats: Any) -> None:
     """Convert SOURCE, a graph folder or file of links, to DEST."""
@@ -212,11 +212,9 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
 @click.argument("source", type=click.Path(), metavar="GRAPH|SURVEY")
 @dest_argument
 @click.option("--level", type=click.Choice(("domains", "hosts")), default="domains", help="Nodes of the new graph.")
-@click.option(
-    "--suffixes", type=click.Path(), metavar="FILE", help="Public Suffix List to use instead of the bundled one."
-)
-@click.option("--private-suffixes", is_flag=True, help="Also use the private section: names below github.io etc.")
-@click.option("--nofollow", is_flag=True, help="Also count nofollow links of a survey.")
+@options.path("--suffixes", "FILE", "Public Suffix List to use instead of the bundled one.")
+@options.flag("--private-suffixes", "Also use the private section: names below github.io etc.")
+@options.flag("--nofollow", "Also count nofollow links of a survey.")
 @memory_option
 @replace_option
 def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given: Any) -> None:

@@ -61,20 +61,6 @@ SETTING_VALUES = {
 }
 DANGLING = ("teleport", "uniform")
 SHARED = ("json", "csv", "quiet", "verbose", "log_json", "no_color", "debug")
-CSV = click.option("--csv", is_flag=True, help="Print the table as CSV.")
-SHARED_OPTIONS = (
-    click.option("--json", is_flag=True, help="Print one JSON object (with a schema number)."),
-    CSV,
-    click.option("--quiet", "-q", is_flag=True, help="Print only results, warnings and errors."),
-    click.option(
-        "--verbose", "-v", count=True, show_default=False, help="Print log records to stderr: -v INFO, -vv DEBUG."
-    ),
-    click.option(
-        "--log-json", type=click.Path(), metavar="FILE", help="Append log records of all levels as JSON lines to FILE."
-    ),
-    click.option("--no-color", is_flag=True, help="No colours (NO_COLOR does the same)."),
-    click.option("--debug", is_flag=True, help="Print the traceback of an error."),  # read by `cli.run`
-)
 SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 PIPE = re.compile(r"/(dev|proc/self)/(fd/|stdin$)|/proc/\d+/fd/")
 #: Options of `options.ranking`.
@@ -144,6 +130,36 @@ class Share(click.ParamType[float]):
             self.fail(f"must be a share such as 0.01 or 1%, got {value!r}.", param, ctx)
 
 
+def flag(*names_and_help: str) -> Callable[[Function], Function]:
+    """Return an option without a value, by its names and its help."""
+    *names, about = names_and_help
+    return click.option(*names, is_flag=True, help=about)
+
+
+def path(name: str, metavar: str, about: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return an option whose value is a path."""
+    return click.option(name, type=click.Path(), metavar=metavar, help=about, **settings)
+
+
+def whole(name: str, at_least: int, metavar: str, about: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return an option whose value is an integer with a minimum."""
+    return click.option(name, type=Whole(at_least), metavar=metavar, help=about, **settings)
+
+
+CSV = flag("--csv", "Print the table as CSV.")
+SHARED_OPTIONS = (
+    flag("--json", "Print one JSON object (with a schema number)."),
+    CSV,
+    flag("--quiet", "-q", "Print only results, warnings and errors."),
+    click.option(
+        "--verbose", "-v", count=True, show_default=False, help="Print log records to stderr: -v INFO, -vv DEBUG."
+    ),
+    path("--log-json", "FILE", "Append log records of all levels as JSON lines to FILE."),
+    flag("--no-color", "No colours (NO_COLOR does the same)."),
+    flag("--debug", "Print the traceback of an error."),  # read by `cli.run`
+)
+
+
 def command(
     name: str, *, table: bool = False, kernels: bool = True, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
@@ -193,7 +209,7 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
     return apply
 
 
-threads = click.option("--threads", type=Whole(1), metavar="N", help="Number of threads.  [all cores]")
+threads = whole("--threads", 1, "N", "Number of threads.  [all cores]")
 
 
 def top(default: int, about: str) -> Callable[[Function], Function]:
@@ -246,27 +262,20 @@ ranking = stacked(
     click.option(
         "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
     ),
-    click.option(
-        "--trusted",
-        type=click.Path(),
-        metavar="FILE",
-        help="Teleport only to these pages: names, or ids as #3, one per line.",
-    ),
+    path("--trusted", "FILE", "Teleport only to these pages: names, or ids as #3, one per line."),
     click.option(
         "--teleport",
         type=click.Choice(("seeds", "uniform")),
         help="Target of random jumps.  [seeds in a survey, uniform in a graph]",
     ),
-    click.option("--crawled-only", is_flag=True, help="In a survey, rank only fetched pages."),
+    flag("--crawled-only", "In a survey, rank only fetched pages."),
     click.option(
         "--dangling",
         type=click.Choice(DANGLING),
         default=DANGLING[0],
         help="Where the rank of pages without links goes.",
     ),
-    click.option(
-        "--max-sweeps", type=Whole(1), default=1000, metavar="N", help="Stop after this many sweeps, with exit code 3."
-    ),
+    whole("--max-sweeps", 1, "N", "Stop after this many sweeps, with exit code 3.", default=1000),
     threads,
 )
 

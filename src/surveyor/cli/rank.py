@@ -104,11 +104,9 @@ class RankedGraph:
 @options.graph_argument
 @options.ranking
 @click.option("--top", "-n", type=options.Whole(0), default=10, metavar="N", help="Pages to print.")
-@click.option(
-    "--out", type=click.Path(), metavar="FILE", help="Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz."
-)
-@click.option("--report", type=click.Path(), metavar="FILE", help="Write a report, one HTML file.")
-@click.option("--warm-start", type=click.Path(), metavar="FILE", help="Start from ranks written by --out.")
+@options.path("--out", "FILE", "Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz.")
+@options.path("--report", "FILE", "Write a report, one HTML file.")
+@options.path("--warm-start", "FILE", "Start from ranks written by --out.")
 def command(
     output: Output, *, graph: str, top: int, out: str | None, report: str | None, **ranking_options: Any
 ) -> int:
@@ -236,8 +234,8 @@ def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
 @options.command("top", table=True)
 @options.graph_argument
 @options.top(20, "Pages to list.")
-@click.option("--blocked", is_flag=True, help="List the blocked pages of a survey instead, with the reasons.")
-@click.option("--javascript", is_flag=True, help="List the pages of a survey that need JavaScript instead.")
+@options.flag("--blocked", "List the blocked pages of a survey instead, with the reasons.")
+@options.flag("--javascript", "List the pages of a survey that need JavaScript instead.")
 @options.ranking
 def list_top(output: Output, *, graph: str, top: int, blocked: bool, javascript: bool, **ranking_options: Any) -> int:
     """List the best pages of a survey, a graph folder or any file of links.

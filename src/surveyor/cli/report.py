@@ -22,8 +22,8 @@ MANY_VISITS = 20_000  # processed in a few seconds
     "surveyor report docs.example.org.survey --out report.html --json",
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--out", type=click.Path(), metavar="FILE", help="HTML file to write.  [report.html in the survey]")
-@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
+@options.path("--out", "FILE", "HTML file to write.  [report.html in the survey]")
+@options.flag("--open", "show", "Open it in the browser.")
 def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     """Write the report of SURVEY as one HTML file: coverage, top pages, hosts, blocked pages, settings.
 

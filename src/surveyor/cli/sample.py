@@ -144,7 +144,7 @@ class Interrupted(NamedTuple):
     help="Stop at ess=400, width=3%, fetches=2000 or steps=10000. Repeat: the first one met ends the sample.  "
     "[ess=400; live also fetches=5000]",
 )
-@click.option("--walks", type=options.Whole(1), metavar="N", help="Number of walks.  [8]")
+@options.whole("--walks", 1, "N", "Number of walks.  [8]")
 @click.option("--share", multiple=True, metavar="RULE", help="Estimate the share of pages that match. Repeatable.")
 @click.option(
     "--mean",
@@ -161,20 +161,14 @@ class Interrupted(NamedTuple):
     help=f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.",
 )
 @click.option("--of", metavar="RULE", help="Rule or number that --until applies to.  [every --share and --mean]")
-@click.option("--size", is_flag=True, help="Estimate the number of pages on topic, from collisions between walks.")
-@click.option(
-    "--recall",
-    type=click.Path(),
-    metavar="FILE|SURVEY",
-    help="Estimate the share of the topic that a list of URLs or a survey contains.",
-)
-@click.option("--draws", type=options.Whole(1), metavar="K", help="Draw K pages uniformly from the topic.")
-@click.option(
+@options.flag("--size", "Estimate the number of pages on topic, from collisions between walks.")
+@options.path("--recall", "FILE|SURVEY", "Estimate the share of the topic that a list of URLs or a survey contains.")
+@options.whole("--draws", 1, "K", "Draw K pages uniformly from the topic.")
+@options.path(
     "--in-links",
+    "FILE|GRAPH|SURVEY",
+    "Source of in-links. Repeatable. For a graph: the share of in-links that walks know, such as 30%.",
     multiple=True,
-    type=click.Path(),
-    metavar="FILE|GRAPH|SURVEY",
-    help="Source of in-links. Repeatable. For a graph: the share of in-links that walks know, such as 30%.",
 )
 @click.option(
     "--start",
@@ -189,9 +183,7 @@ class Interrupted(NamedTuple):
     metavar="PLACE",
     help="Also start at the URLs of a list: a file or URL with one URL per line.",
 )
-@click.option(
-    "--reach", type=options.Whole(1), metavar="N", help="Maximum steps off topic, draws or probes.  [by the method]"
-)
+@options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes.  [by the method]")
 @click.option(
     "--window",
     type=options.Whole(0),
@@ -199,15 +191,11 @@ class Interrupted(NamedTuple):
     help="Moves of which one host may have at most half; 0: no limit.  [100 for live walks with webwalker or "
     "everything, otherwise 0]",
 )
-@click.option("--rng", type=options.Whole(0), metavar="N", help="Random seed.  [7]")
-@click.option(
-    "--out", type=click.Path(), metavar="DIR", help="Survey folder for the fetched pages.  [by seed and topic]"
-)
-@click.option(
-    "--save", type=click.Path(), metavar="FILE", help="Write the sampled pages with weights: .csv, .csv.gz, .parquet."
-)
-@click.option("--plot", type=click.Path(), metavar="DIR", help="Write figures to a folder (SVG).")
-@click.option("--report", type=click.Path(), metavar="FILE", help="Write a report as one HTML file.")
+@options.whole("--rng", 0, "N", "Random seed.  [7]")
+@options.path("--out", "DIR", "Survey folder for the fetched pages.  [by seed and topic]")
+@options.path("--save", "FILE", "Write the sampled pages with weights: .csv, .csv.gz, .parquet.")
+@options.path("--plot", "DIR", "Write figures to a folder (SVG).")
+@options.path("--report", "FILE", "Write a report as one HTML file.")
 @settings.some_options(*CRAWL_SETTINGS)
 def command(output: Output, **parameters: Any) -> int:
     """Sample the pages on a topic by random walks, and estimate shares and means over all of them.

@@ -71,12 +71,10 @@ crawl_options = options.stacked(
         help="Stopping rule: coverage=0.9, pages=5000. Repeat for more: the first one reached stops the crawl.",
     ),
     click.option("--seed", multiple=True, metavar="PAGE", help="Page to start from; repeat for more.  [the ten best]"),
-    click.option(
-        "--seeds", type=click.Path(), metavar="FILE", help="Pages to start from: names, or ids as #3, one per line."
-    ),
+    options.path("--seeds", "FILE", "Pages to start from: names, or ids as #3, one per line."),
     click.option("--damping", type=float, default=0.85, metavar="D", help="Probability of following a link."),
-    click.option("--batch", type=options.Whole(1), default=1, metavar="N", help="Pages per batch."),
-    click.option("--rng", type=options.Whole(0), metavar="N", help="Random seed.  [drawn and printed]"),
+    options.whole("--batch", 1, "N", "Pages per batch.", default=1),
+    options.whole("--rng", 0, "N", "Random seed.  [drawn and printed]"),
 )
 
 web_options = options.stacked(
@@ -84,7 +82,7 @@ web_options = options.stacked(
     click.option(
         "--block", "blocked", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."
     ),
-    click.option("--budget", type=options.Whole(1), metavar="N", help="Maximum number of pages per host.  [no limit]"),
+    options.whole("--budget", 1, "N", "Maximum number of pages per host.  [no limit]"),
     click.option(
         "--change-rate",
         type=SHARE,
@@ -101,9 +99,9 @@ web_options = options.stacked(
 @options.graph_argument
 @crawl_options
 @web_options
-@click.option("--no-compile", is_flag=True, help="Run the loop of a live crawl instead of a compiled one.")
-@click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report with curves to FILE.")
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write the JSON result to FILE.")
+@options.flag("--no-compile", "Run the loop of a live crawl instead of a compiled one.")
+@options.path("--report", "FILE", "Write an HTML report with curves to FILE.")
+@options.path("--out", "FILE", "Write the JSON result to FILE.")
 def command(output: Output, *, graph: str, **given: Any) -> int:
     """Compare crawl strategies on GRAPH, a graph folder or any file of links.
 

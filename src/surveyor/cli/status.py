@@ -20,7 +20,7 @@ SEEDS = 3  # seeds listed
 
 @options.command("status", table=True)
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@click.option("--by-scope", is_flag=True, help="Show the links by scope instead: the importance that leaves the scope.")
+@options.flag("--by-scope", "Show the links by scope instead: the importance that leaves the scope.")
 def command(output: Output, *, survey: str, by_scope: bool) -> int:
     """Show how much of all importance SURVEY has captured, and where the rest is.
 

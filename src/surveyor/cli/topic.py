@@ -108,7 +108,7 @@ def resolve_model(survey: str | None, rule: str) -> str:
     "surveyor topic train solar.json --positive solar-pages --negative other-pages",
 )
 @click.argument("name", metavar="NAME|FILE")
-@click.option("--survey", type=click.Path(), metavar="SURVEY", help="Train on the fetched pages of a survey.")
+@options.path("--survey", "SURVEY", "Train on the fetched pages of a survey.")
 @labels
 @click.option(
     "--kind",
@@ -116,8 +116,8 @@ def resolve_model(survey: str | None, rule: str) -> str:
     default="linear",
     help="Classifier: linear (logistic regression) or tree (decision tree, C4.5-like).",
 )
-@click.option("--rng", type=options.Whole(0), default=7, metavar="N", help="Random seed.")
-@click.option("--replace", is_flag=True, help="Replace an existing topic.")
+@options.whole("--rng", 0, "N", "Random seed.", default=7)
+@options.flag("--replace", "Replace an existing topic.")
 def train(output: Output, **parameters: Any) -> None:
     """Train a topic classifier, and save it as FILE or under NAME in the survey.
 
