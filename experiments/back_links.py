@@ -31,7 +31,7 @@ from experiments.local_domains import real
 from experiments.topic_webs import reachable
 from surveyor.arrays import BoolArray, FloatArray
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.in_link_coverage import (
+from surveyor.estimate.sampling.in_links import (
     LinkCoverage,
     LinkObservations,
     correct_weights,

@@ -13,7 +13,6 @@ import numpy as np
 from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.crawler.sources.live import Connection
-from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
@@ -21,6 +20,7 @@ from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
+from surveyor.estimate.sampling.walks import walk_live
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names

@@ -14,7 +14,7 @@ import pytest
 import surveyor as sv
 from fake_web import Sites, Time, crawled, page
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.in_link_sources import (
+from surveyor.estimate.sampling.in_links import (
     CombinedInLinks,
     InLinkFile,
     InLinkGraph,

@@ -13,7 +13,7 @@ from attack import attack
 import surveyor as sv
 from console import CommandResult, process
 from example_site import HOME, site, survey_of
-from surveyor.crawler.crawl_log import log_results
+from surveyor.crawler.session import log_results
 from surveyor.fetch.http import Fetched
 from surveyor.outcome import Event, FetchResults, Visit
 from surveyor.store.logs import JsonFormatter, TextFormatter, handling

@@ -20,12 +20,12 @@ from console import CommandResult
 from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
 from surveyor.crawler.sources.live import Connection
-from surveyor.estimate.sampling.live_walks import walk_live
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
+from surveyor.estimate.sampling.walks import walk_live
 from surveyor.fetch.http import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -36,7 +36,7 @@ import sys
 from sample_crawls import halves
 from surveyor.config import Settings
 from surveyor.fetch.http import run_sync
-from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.walks import walk_live
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 out, proxy, *seeds = sys.argv[1:]

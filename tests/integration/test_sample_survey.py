@@ -12,9 +12,9 @@ from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything,
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
-from surveyor.estimate.sampling.stored_walks import walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
+from surveyor.estimate.sampling.walks import walk_survey
 from surveyor.outcome import Outcome
 from surveyor.store.directory import SurveyFolder
 

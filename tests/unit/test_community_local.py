@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surveyor.errors import UsageError
-from surveyor.estimate.community.local_pages import LocalRule, local_pages
+from surveyor.estimate.community.community_options import LocalRule, local_pages
 from surveyor.graph.names import Names
 
 URLS = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import surveyor as sv
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.in_link_coverage import (
+from surveyor.estimate.sampling.in_links import (
     LinkObservations,
     correct_weights,
     estimate_in_link_coverage,

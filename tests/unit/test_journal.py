@@ -25,9 +25,8 @@ from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Event, Kind, Outcome, Place, RobotsFile, Visit, was_asked
 from surveyor.store import journal as module
-from surveyor.store.database import connect
+from surveyor.store.database import connect, pack, unpack
 from surveyor.store.journal import Journal
-from surveyor.store.packing import pack, unpack
 
 PAGES = 40
 URLS = [f"https://example.org/{page}" for page in range(PAGES)]

@@ -296,7 +296,7 @@ def _check_distinct(files: Mapping[str, str]) -> None:
 
 def _of_graph(output: Output, request: Request) -> Estimated:
     from surveyor.cli.graph_source import open_graph
-    from surveyor.estimate.community.local_pages import local_pages
+    from surveyor.estimate.community.community_options import local_pages
     from surveyor.report.numbers import counted
 
     graph = open_graph(output, request.source)
@@ -312,7 +312,7 @@ def _of_graph(output: Output, request: Request) -> Estimated:
 
 
 def _of_replay(output: Output, request: Request) -> Estimated:
-    from surveyor.estimate.community.local_pages import LocalRule
+    from surveyor.estimate.community.community_options import LocalRule
     from surveyor.survey.survey import Survey
 
     rule, chosen = str(LocalRule.parse(request.local or "")), request.options
@@ -532,8 +532,8 @@ def _index(pages: IdArray, page: int) -> int | None:
 
 def _check_replayed_page(survey: Survey, rule: str, text: str) -> None:
     """Reject a page that is not local in a replay, before the work."""
+    from surveyor.estimate.community.community_options import local_pages
     from surveyor.estimate.community.known_graph import replay_survey
-    from surveyor.estimate.community.local_pages import local_pages
 
     web = replay_survey(survey)
     local = local_pages(rule, web.graph.names, web.graph.pages, what="this survey", allow_all=True).indices

@@ -491,8 +491,8 @@ def _walk_live(
     """Walk with a progress display; signals stop it with all pages saved."""
     from surveyor.cli import interrupts
     from surveyor.cli.sample_display import WalkDisplay, waiting
-    from surveyor.estimate.sampling.live_walks import walk_live
     from surveyor.estimate.sampling.sample_goals import WalkLimits
+    from surveyor.estimate.sampling.walks import walk_live
 
     display, reported = WalkDisplay(chosen.goal, silent=output.quiet, color=output.color), 0
     limits = WalkLimits.of(goal, chosen.statistics.tracked, lambda _trace, _fetches, tracked: display.track(tracked))

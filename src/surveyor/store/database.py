@@ -1,11 +1,17 @@
-"""SQLite as the journal uses it: a checksum in every page, and a fixed schema.
+r"""SQLite as the journal uses it: a checksum in every page, a fixed schema, and lists of page ids as bytes.
 
-Each page of the file ends in eight bytes that SQLite's checksum VFS (`cksumvfs`, part of apsw) computes when a page
-is written and verifies whenever it is read. Any SQLite tool can read such a file; a tool that writes to it leaves
-pages with wrong checksums, which are reported as damage.
+Each page of the file ends in eight bytes that SQLite's checksum VFS (`cksumvfs`, part of apsw) computes when a page is
+written and verifies whenever it is read. Any SQLite tool can read such a file; a tool that writes to it leaves pages
+with wrong checksums, which are reported as damage.
 
 A file from elsewhere is untrusted data: it is opened with an untrusted schema in defensive mode, and rejected before
 anything is read from it if it has a table, view, index or trigger that this version did not create.
+
+Lists of page ids are packed as zigzag-encoded deltas, seven bits per byte; an empty list is None. It is the LEB128 of
+Protocol Buffers and WebAssembly, so that any language can read a journal.
+
+    >>> pack([np.array([300, 301], np.int32), NO_LINKS])
+    [b'\xd8\x04\x02', None]
 """
 
 from __future__ import annotations
@@ -13,12 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 
+from surveyor.arrays import MAX_PAGES, IdArray, read_only
 from surveyor.errors import SurveyError
+from surveyor.outcome import NO_LINKS
 from surveyor.store.disk import damaged
 
 VFS = "cksmvfs"
@@ -150,3 +160,39 @@ def _load() -> None:
         raise SurveyError(f"the installed apsw has no checksum VFS ({error})", hint=hint) from error
     finally:
         connection.close()
+
+
+def pack(lists: Sequence[IdArray]) -> list[bytes | None]:
+    """Encode lists of ids as bytes, all at once."""
+    ends = np.cumsum([ids.size for ids in lists])
+    numbers = np.concatenate([*lists, NO_LINKS]).astype(np.int64)
+    steps = np.diff(numbers, prepend=0)
+    first = np.array([end - ids.size for end, ids in zip(ends, lists, strict=True) if ids.size], np.int64)
+    steps[first] = numbers[first]
+    zigzag = (steps << 1) ^ (steps >> 63)
+    place = np.arange(5)
+    width = 1 + (zigzag[:, None] >> 7 * place[1:] > 0).sum(1)
+    septets = (zigzag[:, None] >> 7 * place) & 127 | np.where(place < width[:, None] - 1, 128, 0)
+    packed = septets[place < width[:, None]].astype(np.uint8).tobytes()
+    cuts = np.concatenate([[0], np.cumsum(width)])[np.concatenate([[0], ends]).astype(np.int64)].tolist()
+    return [packed[start:end] or None for start, end in pairwise(cuts)]
+
+
+def unpack(lists: Sequence[bytes | None]) -> list[IdArray]:
+    """Decode bytes to lists of ids; raise ValueError if they are invalid."""
+    raw = np.frombuffer(b"".join(item or b"" for item in lists), np.uint8)
+    bytes_before = np.cumsum([0, *(len(item or b"") for item in lists)])
+    last = np.flatnonzero(raw < 128)
+    if raw.size and not (raw[bytes_before[bytes_before > 0] - 1] < 128).all():
+        raise ValueError("links that end in the middle of a number")
+    first = np.concatenate([[0], last + 1])[:-1]
+    if (place := np.arange(raw.size) - np.repeat(first, last - first + 1)).max(initial=0) > 4:
+        raise ValueError("a link of more than 5 bytes")
+    zigzag = np.add.reduceat((raw & 127).astype(np.int64) << 7 * place, first) if raw.size else np.empty(0, np.int64)
+    sums = np.concatenate([[0], np.cumsum((zigzag >> 1) ^ -(zigzag & 1))])
+    bounds = np.searchsorted(last, bytes_before)
+    ids = sums[1:] - np.repeat(sums[bounds[:-1]], np.diff(bounds))
+    if ids.size and not (ids.min() >= 0 and ids.max() < MAX_PAGES):
+        raise ValueError("a link to no page")
+    whole: IdArray = read_only(ids.astype(np.int32))
+    return [whole[start:end] for start, end in pairwise(bounds)]

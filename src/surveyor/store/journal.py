@@ -16,7 +16,7 @@ older, and never part of one; with `sync="full"` (one disk sync per commit) it l
 (`database.py`), and `open` verifies the last commits and compares them with the head (`commits.py`), which is stored in
 a separate file. `check` verifies everything; `recovery.py` recovers the commits before the first bad one.
 
-**Links** are lists of page ids, in page order, packed (`packing.py`). Empty values are NULL.
+**Links** are lists of page ids, in page order, packed (`database.pack`). Empty values are NULL.
 
 **Deletion.** A host whose data is deleted keeps its rows, so that a replay still works: each visit becomes *blocked*
 with reason *deleted* and holds nothing else; pages never visited get such a row too, so that they are not requested
@@ -55,10 +55,11 @@ from surveyor.store.database import (
     check_size,
     connect,
     has_checksums,
+    pack,
     transaction,
+    unpack,
 )
 from surveyor.store.disk import damaged, disk_errors
-from surveyor.store.packing import pack, unpack
 from surveyor.store.validation import check_counts, check_event, check_robots, check_texts, check_visits, whole_number
 
 Sync = Literal["normal", "full"]

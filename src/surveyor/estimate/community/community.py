@@ -17,7 +17,7 @@ from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray, marked
 from surveyor.config import Settings
 from surveyor.crawler.strategies.rounds import is_stable
 from surveyor.errors import UsageError
-from surveyor.estimate.community.community_options import DAMPING, EXTRA, RNG, SELECT, CommunityOptions
+from surveyor.estimate.community.community_options import DAMPING, EXTRA, RNG, SELECT, CommunityOptions, local_pages
 from surveyor.estimate.community.community_rank import CommunityRank, Ending
 from surveyor.estimate.community.community_survey import CrawledCommunity, crawl_community, open_community_survey
 from surveyor.estimate.community.estimators import Method, all_estimates, jackknife, local_rank
@@ -32,7 +32,6 @@ from surveyor.estimate.community.known_graph import (
     replay_survey,
     rows_of,
 )
-from surveyor.estimate.community.local_pages import local_pages
 from surveyor.fetch.http import run_sync
 from surveyor.graph.back_links import BackLinks, back_links_in_graph, read_back_link_table
 from surveyor.graph.csr import Graph

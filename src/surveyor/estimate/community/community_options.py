@@ -1,25 +1,271 @@
-"""Options of a community: how many pages to fetch around the local pages, which ones, and how to estimate."""
+"""Options of a community: its local pages, how many pages to fetch around them, which ones, and how to estimate.
+
+Local pages are selected by a rule, by a list in a file, or by name.
+
+| rule | local pages |
+|---|---|
+| `host:example.org` | of a host, on any port; `host:example.org:8080` on this port only |
+| `domain:example.org` | of a domain and all its subdomains |
+| `prefix:https://example.org/docs` | this page and all below it; `…/docs*`: any continuation; https equals http |
+| `file:pages.txt` | one name per line; empty lines and lines that start with `#` are skipped |
+| `ids:0-1999,2500` | by id, for graphs without names |
+| `all` | all pages, for surveys that know more pages than they have fetched |
+
+Without the first word the kind of rule is inferred: an existing file is a list, a URL with a path is a prefix, a host
+name is a host, numbers are ids. Names are matched in bulk, except those of a list.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from surveyor.arrays import IdArray
+from surveyor.arrays import AnyIntArray, BoolArray, IdArray, read_only
 from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import Method
+from surveyor.graph.formats.streams import reject_pipe
 from surveyor.rank.expansion import SELECTORS, Select
+from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from surveyor.graph.back_links import BackLinks
     from surveyor.graph.csr import Graph
+    from surveyor.graph.names import Names
     from surveyor.survey.survey import Survey
+
+KINDS = ("host", "domain", "prefix", "file", "ids", "all")
+RULES = "rules are host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 and all"
+HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
+IDS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+MAX_MISSING = 1_000_000  # ids beyond the last page that are counted as missing
+EXPECTED = "give a rule, a list of names or ids, or one boolean per page"
+SHOWN = 3  # hosts shown in a hint
+LocalPagesLike = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRule:
+    """A rule that selects local pages."""
+
+    kind: str
+    value: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> LocalRule:
+        """Parse a rule, or infer its kind.
+
+        >>> [str(LocalRule.parse(text)) for text in ("https://example.org/docs/", "Example.org", "0-99")]
+        ['prefix:https://example.org/docs/', 'host:example.org', 'ids:0-99']
+        """
+        text = text.strip()
+        word, colon, value = (part.strip() for part in text.partition(":"))
+        if text == "all":
+            return cls("all")
+        if word in KINDS and colon and not value.startswith("//"):
+            if not value or word == "all":
+                raise UsageError(
+                    f"the rule {text!r} has no value" if word != "all" else f"the rule {text!r} takes no value",
+                    hint=RULES,
+                )
+            return cls(word, value.lower() if word in ("host", "domain") else value)
+        if _is_file(text):
+            return cls("file", text)
+        if "/" in text:
+            place = text.partition("://")[2] if "://" in text else text
+            name, _, path = place.partition("/")
+            return cls("prefix", text) if path else cls("host", name.lower())
+        if IDS.fullmatch(text):
+            return cls("ids", text)
+        if HOST.fullmatch(text):
+            return cls("host", text.lower())
+        near = get_close_matches(word, KINDS, 1) if colon else []
+        problem = (
+            f"{text!r} is not a rule for local pages, a file or a host" if text else "the rule for local pages is empty"
+        )
+        raise UsageError(problem, hint=f"did you mean {near[0]}:{value}?" if near else RULES)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.value}" if self.value else self.kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalPages:
+    """The local pages of a graph or survey, and the rule that selected them."""
+
+    indices: IdArray  # ascending
+    rule: str
+    missing: int = 0  # pages named by the rule that do not exist
+
+
+def local_pages(
+    local: LocalPagesLike,
+    names: Names | None,
+    count: int,
+    *,
+    ids: AnyIntArray | None = None,
+    what: str = "this graph",
+    allow_all: bool = False,
+) -> LocalPages:
+    """Return the indices of the local ones among `count` pages with these names, if they have any.
+
+    `ids` are the page ids if they differ from the indices. Unless `allow_all`, at least one page must remain outside.
+    `what` describes the pages in messages.
+    """
+    if not isinstance(local, str | list | tuple | np.ndarray):
+        raise UsageError(f"local must be a rule or a list of pages, got {type(local).__name__}", hint=EXPECTED)
+    if isinstance(local, str):
+        rule = LocalRule.parse(local)
+        found, missing, description = *_by_rule(rule, names, count, ids, what), str(rule)
+    elif len(local) and all(isinstance(entry, str) for entry in local):
+        found, missing = _listed([str(entry) for entry in local], _named(names, what), count)
+        description = f"{len(local):,} pages by name"
+    else:
+        found, missing = _numbered(np.asarray(local), count, ids)
+        description = f"{int(found.sum()):,} pages by id"
+    if not found.any():
+        raise UsageError(f"no page of {what} matches local {description}", hint=_suggestion(local, names, count, ids))
+    if found.all() and not allow_all:
+        raise UsageError(
+            f"all {count:,} pages of {what} match local {description}, and no page is left outside",
+            hint=_suggestion(None, names, count, ids),
+        )
+    return LocalPages(read_only(np.flatnonzero(found).astype(np.int32)), description, missing)
+
+
+def list_digest(local: LocalPagesLike) -> str:
+    """Return a digest of a list of pages, in memory or in a file; empty for other rules."""
+    rule = LocalRule.parse(local) if isinstance(local, str) else None
+    if rule is not None and rule.kind != "file":
+        return ""
+    entries = _lines(Path(rule.value)) if rule is not None else [str(entry) for entry in np.asarray(local).tolist()]
+    return blake2b("\n".join(sorted(entries)).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def _is_file(text: str) -> bool:
+    try:
+        reject_pipe(Path(text), "local pages")
+        return Path(text).is_file()
+    except OSError:  # the name is too long for a file
+        return False
+
+
+def _by_rule(
+    rule: LocalRule, names: Names | None, count: int, ids: AnyIntArray | None, what: str
+) -> tuple[BoolArray, int]:
+    if rule.kind == "all":
+        return np.ones(count, np.bool_), 0
+    if rule.kind == "ids":
+        end = count if ids is None else int(ids.max(initial=-1)) + 1
+        return _numbered(_parse_ids(rule.value, end), count, ids)
+    if rule.kind == "file":
+        lines = _lines(Path(rule.value))
+        if names is None and all(line.isdecimal() for line in lines):
+            return _numbered(np.array(lines, np.int64), count, ids)
+        return _listed(lines, _named(names, what), count)
+    from surveyor.graph.hosts_and_domains import UrlPrefix, in_domain, on_host
+
+    known = _named(names, what)
+    if rule.kind == "prefix":
+        return UrlPrefix(rule.value).select(known), 0
+    return (on_host if rule.kind == "host" else in_domain)(known, rule.value), 0
+
+
+def _named(names: Names | None, what: str) -> Names:
+    if names is None:
+        raise UsageError(f"the pages of {what} have no names", hint="select them by id: ids:0-1999")
+    return names
+
+
+def _listed(lines: Sequence[str], names: Names, count: int) -> tuple[BoolArray, int]:
+    """Find names as given, or as normalised URLs."""
+    found, missing = np.zeros(count, np.bool_), 0
+    for line in dict.fromkeys(lines):
+        index = names.find(line)
+        if index is None and (url := normalise(line)) is not None:
+            index = names.find(url)
+        if index is None:
+            missing += 1
+        else:
+            found[index] = True
+    return found, missing
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"the local pages in {path} cannot be read: {reason}", hint="one page per line") from error
+    lines = [line.strip() for line in text.splitlines()]
+    if not (kept := [line for line in lines if line and not line.startswith("#")]):
+        raise UsageError(f"{path} contains no pages", hint="one page per line")
+    return kept
+
+
+def _parse_ids(text: str, end: int) -> AnyIntArray:
+    """Parse ranges of ids; `end` is one more than the largest id, and of larger ids only a limited number is kept."""
+    end += MAX_MISSING
+    if not IDS.fullmatch(text):
+        raise UsageError(f"'ids:{text}' is not a list of ids", hint="such as ids:0-1999 or ids:3,7,20-29")
+    parts: list[AnyIntArray] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not int(first) <= int(last or first) < 1 << 31:
+            raise UsageError(f"{part!r} in 'ids:{text}' is not a range of ids", hint="such as ids:0-1999 or ids:3,7")
+        parts.append(np.arange(min(int(first), end), min(int(last or first), end) + 1))
+    return np.concatenate(parts)
+
+
+def _numbered(given: AnyIntArray | BoolArray, count: int, ids: AnyIntArray | None) -> tuple[BoolArray, int]:
+    if given.dtype == np.bool_ and given.shape == (count,):
+        return given.astype(np.bool_), 0
+    if given.size and (given.dtype.kind not in "iu" or given.ndim != 1):
+        raise UsageError(f"local must be a list of ids, got {given.dtype} of shape {given.shape}", hint=EXPECTED)
+    wanted = np.unique(given.astype(np.int64))
+    found: BoolArray = np.isin(np.arange(count) if ids is None else ids, wanted)
+    return found, wanted.size - int(found.sum())
+
+
+def _suggestion(local: object, names: Names | None, count: int, ids: AnyIntArray | None) -> str:
+    """Return a hint: the ids, names or hosts to choose from."""
+    if names is None or not count:
+        last = int(ids[-1]) if ids is not None and ids.size else count - 1
+        return f"page ids range from 0 to {last:,}" if count else "there are no pages"
+    hosts = _largest(names)
+    if not hosts:
+        return f"names look like {names[0]!r}"
+    largest = ", ".join(f"{name} ({pages:,})" for name, pages in hosts)
+    near = _same_domain(local, hosts)
+    one = f"{near}all pages are on {hosts[0][0]}: try prefix:"
+    return f"{near}the largest hosts are {largest}" if len(hosts) > 1 else one
+
+
+def _largest(names: Names) -> list[tuple[str, int]]:
+    from surveyor.graph.hosts_and_domains import SiteIndex
+
+    index = SiteIndex("hosts")
+    at = index.sites_of(names)
+    pages = np.bincount(at[at >= 0], minlength=len(index))
+    hosts = index.names()
+    return [(hosts[host], int(pages[host])) for host in np.argsort(-pages, kind="stable")[:SHOWN].tolist()]
+
+
+def _same_domain(local: object, hosts: Iterable[tuple[str, int]]) -> str:
+    """Suggest domain: for a domain given as a host."""
+    from surveyor.web.urls import domain
+
+    rule = LocalRule.parse(local) if isinstance(local, str) else LocalRule("all")
+    inside = rule.kind == "host" and any(domain(host) == rule.value for host, _ in hosts)
+    return f"did you mean domain:{rule.value}? " if inside else ""
+
 
 Start = Literal["all", "local"]
 EXTRA, SELECT, DAMPING, RNG = "2n", "complement", 0.85, 7

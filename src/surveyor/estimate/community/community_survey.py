@@ -30,10 +30,16 @@ from surveyor.crawler.start import KEPT, honoured, notice
 from surveyor.crawler.start import start as start_survey
 from surveyor.crawler.strategies.rounds import PART, Rounds, is_stable
 from surveyor.errors import UsageError
-from surveyor.estimate.community.community_options import CommunityOptions
+from surveyor.estimate.community.community_options import (
+    CommunityOptions,
+    LocalPages,
+    LocalPagesLike,
+    LocalRule,
+    list_digest,
+    local_pages,
+)
 from surveyor.estimate.community.community_rank import Ending
 from surveyor.estimate.community.known_graph import Expanded, Round
-from surveyor.estimate.community.local_pages import LocalPages, LocalPagesLike, LocalRule, list_digest, local_pages
 from surveyor.graph.names import Names
 from surveyor.kernels import mass
 from surveyor.outcome import Outcome, was_asked

@@ -15,17 +15,16 @@ from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import allow_named_hosts, clean_seeds
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
-from surveyor.estimate.sampling.in_link_coverage import UNKNOWN, InLinkCoverage, correct_weights
-from surveyor.estimate.sampling.live_walks import walk_live
+from surveyor.estimate.sampling.in_links import UNKNOWN, InLinkCoverage, correct_weights
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.properties import check_available
 from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
-from surveyor.estimate.sampling.stored_walks import walk_graph, walk_survey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
+from surveyor.estimate.sampling.walks import walk_graph, walk_live, walk_survey
 from surveyor.fetch.http import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph

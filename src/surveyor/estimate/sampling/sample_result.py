@@ -16,7 +16,7 @@ from surveyor.estimate.sampling import estimates
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
-from surveyor.estimate.sampling.in_link_coverage import InLinkCoverage
+from surveyor.estimate.sampling.in_links import InLinkCoverage
 from surveyor.estimate.sampling.properties import (
     BOUNDS,
     UNBOUNDED,

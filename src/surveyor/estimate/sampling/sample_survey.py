@@ -19,7 +19,7 @@ from surveyor.crawler.replay import SCOPE
 from surveyor.crawler.start import clean_seeds, site_name
 from surveyor.crawler.start import start as start_survey
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.in_link_sources import DEFAULT_LIMIT, InLinkSource, in_link_source, source_name
+from surveyor.estimate.sampling.in_links import DEFAULT_LIMIT, InLinkSource, in_link_source, source_name
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import (
     DEFAULT_JUMP_HOSTS,

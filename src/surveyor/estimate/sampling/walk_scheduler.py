@@ -33,7 +33,7 @@ from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
-    from surveyor.estimate.sampling.in_link_coverage import LinkObservations
+    from surveyor.estimate.sampling.in_links import LinkObservations
     from surveyor.web.urls import Urls
 
 MAX_IDLE_ROUNDS = 10_000  # rounds without a new page, after which walks are exhausted

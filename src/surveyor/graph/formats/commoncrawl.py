@@ -21,9 +21,8 @@ from surveyor.arrays import ByteArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import SHOWN, Intake
-from surveyor.graph.formats.pairs import Block, parsed, read_ids, write_lines
+from surveyor.graph.formats.pairs import Block, TextLayout, parsed, read_ids, write_lines
 from surveyor.graph.formats.streams import atomic_write, compressed_writer, decompressed
-from surveyor.graph.formats.text_header import TextLayout
 from surveyor.graph.names import Names
 
 PART = re.compile(r"(?P<prefix>.*?)(?P<kind>vertices|edges)\.(?P<form>txt|paths)(\.(gz|zst|bz2|xz))?")

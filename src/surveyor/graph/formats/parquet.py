@@ -11,9 +11,8 @@ from surveyor.arrays import BoolArray, IntArray
 from surveyor.errors import InputError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats.intake import Intake
-from surveyor.graph.formats.pairs import link_batches
+from surveyor.graph.formats.pairs import ends_of, link_batches
 from surveyor.graph.formats.streams import atomic_write, library
-from surveyor.graph.formats.text_header import ends_of
 from surveyor.graph.names import Names
 
 PAGES = b"surveyor.pages"  # in the metadata: preserves pages without links

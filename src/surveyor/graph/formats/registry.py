@@ -18,8 +18,8 @@ from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import bvgraph, commoncrawl, matrices, networks, pairs, parquet
 from surveyor.graph.formats.intake import Intake
+from surveyor.graph.formats.pairs import has_columns, text_layout
 from surveyor.graph.formats.streams import head, plain_suffix
-from surveyor.graph.formats.text_header import has_columns, text_layout
 
 Read = Callable[[Path, Intake], None]
 Write = Callable[[Graph, Path], None]

@@ -1,26 +1,41 @@
-"""Samples of stored pages: compiled walks over a graph, and walks over the pages of a survey. Nothing is fetched.
+"""Samples of a graph, of the pages of a survey, and of the live web.
 
-Walks over a survey see the pages as live walks would (`walk_scheduler.py`); pages that the survey did not fetch cannot
-be fetched. All in-links from fetched pages are known, so the sample is uniform over the fetched pages that the walks
-can reach. Pages are classified when a walk first reaches them, or when start pages are chosen.
+**Stored pages.** Walks over a graph are compiled. Walks over a survey see the pages as live walks would
+(`walk_scheduler.py`); pages that the survey did not fetch cannot be fetched. All in-links from fetched pages are known,
+so the sample is uniform over the fetched pages that the walks can reach. Pages are classified when a walk first reaches
+them, or when start pages are chosen.
+
+**The live web.** The crawler fetches the pages that walks need: a live sample is a crawl with robots.txt, crawl delays,
+retries, archive and resume. The frontier holds the pages needed for the next round of all walks (`walk_scheduler.py`).
+Only the journal is persistent: a resume replays it through the walks, whose random numbers depend on walk and round,
+and arrives at the same steps. All other inputs of the walks are therefore recorded too: page content in the archive,
+and the answers of an in-link source in `in_links` events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, ByteArray, IdArray, marked
-from surveyor.crawler.replay import Derived, derive
+from surveyor.crawler import session
+from surveyor.crawler.replay import Derived, derive, scope_of
+from surveyor.crawler.sources.live import REAL, Connection
+from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
-from surveyor.estimate.sampling.in_link_coverage import LinkObservations
+from surveyor.estimate.sampling.in_links import LinkObservations, NoInLinks, query, source_name
 from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
-from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, is_on_topic
+from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, archived_page, is_on_topic
+from surveyor.estimate.sampling.sample_survey import SampleSurvey
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import (
@@ -33,8 +48,16 @@ from surveyor.estimate.sampling.walk_scheduler import (
 )
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import FETCHED, STATUS
+from surveyor.outcome import Event, Outcome, Visit
+from surveyor.stopping import Pages
 from surveyor.store.directory import SurveyFolder
+from surveyor.store.disk import damaged
 from surveyor.web.urls import normalise
+
+if TYPE_CHECKING:
+    from surveyor.crawler.ledger import Ledger
+    from surveyor.graph.growing import GrowingGraph
+    from surveyor.web.urls import Urls
 
 TRIES_PER_WALK = 100  # pages classified per walk, at most, to find a start page on topic
 SURVEY_IN_LINKS = "the survey: all links of the fetched pages"
@@ -239,3 +262,136 @@ def _find(stored: StoredPages, url: str) -> int:
     if page is None:
         raise UsageError(f"start page {url} is not in the survey", hint="use pages that the survey has fetched")
     return page
+
+
+EVENT = "in_links"
+ENDLESS = Pages(10**12)  # the walks end the crawl
+Watch = Callable[[WalkScheduler, session.Run, Outcome | None], None]
+
+
+class WalkStrategy:
+    """The crawl strategy of a sample: fetch the pages that walks need, and no others."""
+
+    name = "sample"
+    lasting = False
+
+    def __init__(self, sample: SampleSurvey, urls: Urls, limits: WalkLimits, clock: Callable[[], float]) -> None:
+        self._sample, self._urls = sample, urls
+        graph = walk_graph_of(urls, sample.topic, RecordedInLinks(sample, urls, clock))
+        seeds = urls.ids(sample.folder.manifest.seeds).tolist()
+        self.pages = SurveyPages(sample.folder.folder, urls, graph, sample.folder, sample.settings.archive)
+        self.scheduler = WalkScheduler(graph, seeds, sample.plan, limits, self.pages)
+        self._unrequested: dict[int, Outcome] = {}  # pages fetched for another reason
+
+    def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
+        """Request the start pages."""
+        self._ledger = ledger
+        return self._request(self.scheduler.start())
+
+    def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
+        """Pass a requested page to the walks, and request the pages that they need next."""
+        page = outcome.page
+        if page not in self.scheduler.pending:
+            if not self.scheduler.graph.has(page) and not (outcome.kind == "blocked" and page in self._unrequested):
+                self._unrequested[page] = outcome
+            return NOTHING
+        return self._request(self.scheduler.learn(page, self._record(outcome)))
+
+    def _request(self, pages: list[int]) -> Reorder:
+        """Queue pages, except those that are already known."""
+        missing: list[int] = []
+        while pages:
+            more: list[int] = []
+            for page in pages:
+                known = self._unrequested.pop(page, None)
+                if known is None:
+                    missing.append(page)
+                else:
+                    more += self.scheduler.learn(page, self._record(known))
+            pages = more
+        queued = np.array(missing, np.int32)
+        self._ledger.hear(queued)  # some may be known from an in-link source only
+        return Reorder(queued, -np.arange(queued.size, dtype=np.float64))
+
+    def _record(self, outcome: Outcome) -> PageRecord:
+        """Return an outcome as seen by a walk."""
+        if outcome.kind == "redirected":
+            return PageRecord.redirected(outcome.target)
+        if outcome.kind != "fetched":
+            return UNREADABLE
+        folder, topic = self._sample.folder, self._sample.topic
+        fetched_now = isinstance(outcome, Visit)  # otherwise it is replayed from the journal
+        visit = outcome if fetched_now else folder.journal.last_visit(outcome.page, "fetched")
+        on_topic = isinstance(visit, Visit) and is_on_topic(
+            topic, archived_page(folder, self._urls[outcome.page], visit)
+        )
+        return PageRecord.fetched(outcome.links.tolist(), on_topic=on_topic)
+
+
+class RecordedInLinks:
+    """In-links of pages from a source that is queried once per page; answers are recorded in the journal."""
+
+    def __init__(self, sample: SampleSurvey, urls: Urls, clock: Callable[[], float]) -> None:
+        self._folder, self._urls, self._clock = sample.folder, urls, clock
+        self._source, self._limit = sample.in_links, sample.record.limit
+        self._scope = scope_of(sample.folder.manifest)
+        self._known = _recorded(sample.folder, len(urls))
+
+    def __call__(self, page: int) -> Iterable[int]:
+        """Return the pages in scope that link to a page."""
+        if page in self._known or isinstance(self._source, NoInLinks):
+            return self._known.get(page, ())
+        sources = [url for url in query(self._source, self._urls[page], self._limit) if self._scope.admits(url)]
+        pages: list[int] = self._urls.ids(sources).tolist()
+        event = Event(EVENT, self._clock(), {"page": page, "sources": pages})
+        self._folder.commit([], self._urls.added(self._folder.journal.url_count), events=[event])
+        self._known[page] = pages
+        return pages
+
+
+def _recorded(folder: SurveyFolder, pages: int) -> dict[int, list[int]]:
+    """Return the recorded answers of an in-link source, by page."""
+    known: dict[int, list[int]] = {}
+    try:
+        for event in folder.journal.events(EVENT):
+            known[int(event.detail["page"])] = sources = [int(page) for page in event.detail["sources"]]
+            if not all(0 <= page < pages for page in sources):
+                raise ValueError(f"no pages {sources}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(folder.journal.path, f"an {EVENT} event cannot be read: {error!r}") from error
+    return known
+
+
+async def walk_live(
+    sample: SampleSurvey,
+    limits: WalkLimits | None = None,
+    *,
+    watch: Watch = lambda _scheduler, _run, _outcome: None,
+    connection: Connection = REAL,
+) -> WalkResult:
+    """Walk until the limits end it, or the walks are exhausted; cancel to stop with all pages saved.
+
+    Parameters
+    ----------
+    watch : called for each outcome, and at intervals with None.
+    connection : HTTP client, resolver, hosts and clock; by default those of a crawl.
+    """
+    latest: list[WalkStrategy] = []
+    clock = time.time if connection.hosts is None else connection.hosts.clock
+
+    def make(urls: Urls) -> WalkStrategy:
+        latest[:] = [WalkStrategy(sample, urls, limits or WalkLimits(), clock)]
+        return latest[0]
+
+    def on_outcome(run: session.Run, outcome: Outcome | None) -> None:
+        watch(latest[0].scheduler, run, outcome)
+
+    await session.run(sample.folder, sample.settings, ENDLESS, watch=on_outcome, make=make, connection=connection)
+    scheduler, pages = latest[0].scheduler, latest[0].pages
+    pages.close()
+    in_links = source_name(sample.in_links) or "the walks themselves"
+    result = walk_result(scheduler, sample.topic, str(sample.folder.folder), in_links)
+    trace, graph = result.trace, pages.graph
+    truncated = sum(len(graph.in_links_of(page)) >= sample.record.limit for page in np.unique(trace.page).tolist())
+    observations = partial(LinkObservations.from_walk_graph, graph, trace)
+    return replace(result, observations=observations, truncated=truncated)
