@@ -101,7 +101,7 @@ def _watched() -> dict[str, float]:
     watch(journal.Journal, "commit", "journal")
     watch(ledger.Ledger, "observe", "ledger, closure included")
     watch(growing.GrowingGraph, "put", "graph")
-    watch(loop.Crawl, "learn", "strategy, and the steps between")
+    watch(loop.Crawl, "apply", "strategy, and the steps between")
     watch(frontier.Frontier, "update", "queue: priorities")
     watch(frontier.Frontier, "take", "queue: the next pages")
     watch(loop.Crawl, "progress", "coverage")

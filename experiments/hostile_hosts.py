@@ -56,7 +56,7 @@ class Talk:
         self.writer.transport.abort()
 
 
-Answer = Callable[[Talk], Awaitable[None]]
+PageResponse = Callable[[Talk], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ class Fault:
     """Something that a host does wrong, and what may be recorded of the page where it is met."""
 
     name: str
-    answer: Answer
+    answer: PageResponse
     outcome: str = READ
     path: str = "/"
-    robots: Answer | None = None  # 404 without one
+    robots: PageResponse | None = None  # 404 without one
     secure: bool = False  # linked to as https
     listed: bool = False  # in a list at /list.xml, which the crawl begins with
     prepare: Callable[[str], object] | None = None  # makes what takes long, before the host of this origin is served
     most: int = 40  # requests that a crawl may make of it; traps take as many pages as the budget allows
 
 
-def html(body: str | bytes, *headers: str, status: str = "200 OK") -> Answer:
+def html(body: str | bytes, *headers: str, status: str = "200 OK") -> PageResponse:
     """Return an answer that is one page."""
 
     async def answer(talk: Talk) -> None:
@@ -83,7 +83,7 @@ def html(body: str | bytes, *headers: str, status: str = "200 OK") -> Answer:
     return answer
 
 
-def raw(data: bytes) -> Answer:
+def raw(data: bytes) -> PageResponse:
     """Return an answer of bytes after which the connection is closed."""
 
     async def answer(talk: Talk) -> None:
@@ -93,7 +93,7 @@ def raw(data: bytes) -> Answer:
     return answer
 
 
-def dripping(head: bytes, piece: bytes, seconds: float, times: int = 600) -> Answer:
+def dripping(head: bytes, piece: bytes, seconds: float, times: int = 600) -> PageResponse:
     """Return an answer that comes in small pieces, slowly."""
 
     async def answer(talk: Talk) -> None:

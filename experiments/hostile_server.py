@@ -82,7 +82,7 @@ class HostileWeb:
         }
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
+        """PageResponse the requests of one connection."""
         address = str(writer.get_extra_info("sockname")[0])
         number = int(address.rpartition(".")[2]) - 1
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):

@@ -120,7 +120,7 @@ class SiteServer:
         return Found(404)
 
     def answer(self, asked: HttpRequest) -> HttpResponse:
-        """Answer a request."""
+        """PageResponse a request."""
         if asked.host not in self.sites:
             return HttpResponse(421, head_of(421, 0))
         found = self.find(asked.host, asked.target)

@@ -103,7 +103,7 @@ def resume_crawl(state: Crawl, done: int, end: int) -> tuple[list[Outcome], list
             break
         outcomes = batch.refused + [answer(page, done + len(happened) + n) for n, page in enumerate(batch.pages)]
         for outcome in outcomes:
-            state.learn(outcome)
+            state.apply(outcome)
             coverage.append(state.ledger.coverage())
         happened += outcomes
     return happened, coverage

@@ -40,7 +40,7 @@ class Outcome:
     __hash__ = None  # type: ignore[assignment]  # contains an array
 
 
-def was_asked(outcome: Outcome) -> bool:
+def was_requested(outcome: Outcome) -> bool:
     """Return whether a page was requested, not refused without a request."""
     return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0
 

@@ -14,7 +14,7 @@ import pytest
 from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
 from ledger_histories import Crawl, Event, new_crawl
 from surveyor.config import Settings
-from surveyor.crawler.queues import HostQueues, OneQueue
+from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.replay import Derived, derive, save, scope_of, to_graph
 from surveyor.crawler.start import clean_seeds, folder_for, start
 from surveyor.errors import UsageError
@@ -368,7 +368,7 @@ def test_a_checkpoint_is_used_also_after_seeds_were_added(tmp_path: Path) -> Non
             urls = ["http://a.example/", "http://c.example/", "http://b.example/"][folder.journal.url_count :]
             folder.commit([Outcome(0, "fetched", np.array([1], np.int32))], urls)
             assert save(folder, derive(folder))
-            kept = _from_checkpoint(folder, lambda pages, _: OneQueue(pages), None, code=False)
+            kept = _from_checkpoint(folder, lambda pages, _: SingleQueue(pages), None, code=False)
             assert kept is not None
             assert kept[1] == folder.journal.position
             assert [kept[0].urls[page] for page in kept[0].crawl.ledger.seeds.tolist()] == list(folder.manifest.seeds)

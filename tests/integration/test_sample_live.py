@@ -22,7 +22,7 @@ from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.outcome import was_asked
+from surveyor.outcome import was_requested
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing.web_plan import WebSettings
@@ -105,7 +105,7 @@ def test_order_of_responses_does_not_matter(tmp_path: Path) -> None:
             assert {visit.page for visit in visits} == set(done.requested.tolist())
             assert len(visits) == done.requested.size <= 150
             assert {visit.kind for visit in visits} == {"fetched", "gone", "redirected", "blocked"}
-            assert any(visit.reason.startswith("robots") and not was_asked(visit) for visit in visits)
+            assert any(visit.reason.startswith("robots") and not was_requested(visit) for visit in visits)
     assert found[0] == found[1] == found[2]
     assert len(found[0][0]) > 100
 

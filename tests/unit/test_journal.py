@@ -23,7 +23,7 @@ from surveyor.arrays import MAX_PAGES, IdArray
 from surveyor.crawler.ledger import Ledger
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import Event, Kind, Outcome, Place, RobotsFile, Visit, was_asked
+from surveyor.outcome import Event, Kind, Outcome, Place, RobotsFile, Visit, was_requested
 from surveyor.store import journal as module
 from surveyor.store.database import connect, pack, unpack
 from surveyor.store.journal import Journal
@@ -129,7 +129,7 @@ def test_gives_back_what_was_committed(batches: list[list[Outcome]]) -> None:
             assert journal.position == len(flat)
             assert list(journal.visits()) == flat  # plain outcomes are equal as outcomes
             replayed = list(journal.outcomes())
-            assert [was_asked(outcome) for outcome in replayed] == [was_asked(outcome) for outcome in flat]
+            assert [was_requested(outcome) for outcome in replayed] == [was_requested(outcome) for outcome in flat]
             assert replayed == [Outcome(o.page, o.kind, o.links, o.reason, o.target) for o in flat]
             assert list(journal.outcomes(since=3)) == replayed[3:]
             assert sum(journal.kinds().values()) == len(flat)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference_crawler import Clock
 from surveyor.crawler.frontier import Budgets, Frontier
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.queues import REFUSALS, Batch, HostQueues, HostTask, OneQueue
+from surveyor.crawler.queues import REFUSALS, Batch, HostQueues, HostTask, SingleQueue
 from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError
 from surveyor.fetch.politeness.hosts import DAY, Hosts
@@ -37,13 +37,13 @@ def allow(_page: int) -> str:
     return ""
 
 
-def put(queues: HostQueues | OneQueue, priorities: dict[int, float]) -> None:
+def put(queues: HostQueues | SingleQueue, priorities: dict[int, float]) -> None:
     state = np.full(queues.size, WAITING, np.uint8)
     pages = np.array(list(priorities), np.int32)
     assert queues.reorder(state, pages, np.array(list(priorities.values())), FETCHED) == -1
 
 
-def taken(queues: HostQueues | OneQueue, count: int = 1, refuse: Callable[[int], str] = allow) -> Batch:
+def taken(queues: HostQueues | SingleQueue, count: int = 1, refuse: Callable[[int], str] = allow) -> Batch:
     batch = Batch()
     queues.take(batch, count, refuse)
     return batch

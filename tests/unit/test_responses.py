@@ -15,7 +15,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from warcio.statusandheaders import StatusAndHeadersParser  # type: ignore[import-untyped]
 
 from surveyor.fetch.http import Fetched, HttpSettings, Timings, sent_by
-from surveyor.fetch.responses import LEFT, Answer, Reader, Verdict, judge
+from surveyor.fetch.responses import LEFT, PageResponse, Reader, Verdict, judge
 from surveyor.outcome import Kind, Visit
 from surveyor.store.warc import Archive
 from surveyor.web.scope import Scope
@@ -38,15 +38,15 @@ class World:
     def id(self, url: str) -> int:
         return int(self.urls.ids([url])[0])
 
-    def answer(self, url: str, known: Visit | None = None, **fetched: Any) -> Answer:
+    def answer(self, url: str, known: Visit | None = None, **fetched: Any) -> PageResponse:
         body = fetched.get("body", b"")
         got = Fetched(url, **{"status": 200, "headers": (HTML,), "raw": body, **fetched})
-        return Answer(self.id(url), 0, got, 1e9, judge(got), known)
+        return PageResponse(self.id(url), 0, got, 1e9, judge(got), known)
 
     def visit(self, url: str, known: Visit | None = None, **fetched: Any) -> Visit:
         return self.visits(self.answer(url, known, **fetched))[0]
 
-    def visits(self, *answers: Answer) -> list[Visit]:
+    def visits(self, *answers: PageResponse) -> list[Visit]:
         made = self.reader.visits(answers)
         assert [outcome.page for outcome in made] == [answer.page for answer in answers]
         return [outcome for outcome in made if isinstance(outcome, Visit)]

@@ -45,7 +45,7 @@ def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -
     """Fetch the local pages, then those of the strategy, concurrently, with responses in any order."""
     crawl, chance = begun(strategy), np.random.default_rng(order)
     for page in range(LOCAL):
-        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
+        crawl.apply(Outcome(page, "fetched", GRAPH.links_of(page)))
     asked: list[int] = []
     in_progress: list[int] = []
     while True:
@@ -54,7 +54,7 @@ def crawled(strategy: str, gone: frozenset[int] = frozenset(), order: int = 0) -
             return crawl, asked
         page = in_progress.pop(int(chance.integers(len(in_progress))) if order else 0)
         asked.append(page)
-        crawl.learn(Outcome(page, "gone") if page in gone else Outcome(page, "fetched", GRAPH.links_of(page)))
+        crawl.apply(Outcome(page, "gone") if page in gone else Outcome(page, "fetched", GRAPH.links_of(page)))
 
 
 SEED = int(np.random.default_rng(3).integers(2**62))
@@ -105,17 +105,17 @@ def test_the_seeds_are_local_by_default() -> None:
 def test_a_redirected_seed_is_replaced_by_its_target() -> None:
     crawl = begun("complement")
     assert crawl.frontier.take().pages == [0]
-    crawl.learn(Outcome(0, "redirected", target=5))
+    crawl.apply(Outcome(0, "redirected", target=5))
     assert crawl.frontier.take().pages == [5]
-    crawl.learn(Outcome(5, "fetched", np.array([1, 2], np.int32)))
+    crawl.apply(Outcome(5, "fetched", np.array([1, 2], np.int32)))
     assert set(crawl.frontier.take(5).pages) <= {1, 2}
 
 
 def test_a_redirected_page_is_replaced_by_its_target() -> None:
     crawl = begun("complement:local=1,start=1,batch=1,extra=3")
-    crawl.learn(Outcome(0, "fetched", np.array([1, 2], np.int32)))
+    crawl.apply(Outcome(0, "fetched", np.array([1, 2], np.int32)))
     first = crawl.frontier.take().pages[0]
-    crawl.learn(Outcome(first, "redirected", target=7))
+    crawl.apply(Outcome(first, "redirected", target=7))
     assert crawl.frontier.take(5).pages == [7]
 
 
@@ -126,10 +126,10 @@ def test_a_checkpoint_within_a_round_resumes_identically() -> None:
     whole = crawled(f"complement:{NUMBERS}")[1]
     crawl = begun(f"complement:{NUMBERS}")
     for page in range(LOCAL):
-        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
+        crawl.apply(Outcome(page, "fetched", GRAPH.links_of(page)))
     for page in whole[:33]:
         assert crawl.frontier.take().pages == [page]
-        crawl.learn(Outcome(page, "fetched", GRAPH.links_of(page)))
+        crawl.apply(Outcome(page, "fetched", GRAPH.links_of(page)))
     frozen = snapshot(parts(crawl))
     assert frozen is not None
     waiting, other = crawl.frontier.queued(), begun(f"complement:{NUMBERS}")
@@ -139,7 +139,7 @@ def test_a_checkpoint_within_a_round_resumes_identically() -> None:
     rest = []
     while taken := fresh.frontier.take().pages:
         rest += taken
-        fresh.learn(Outcome(taken[0], "fetched", GRAPH.links_of(taken[0])))
+        fresh.apply(Outcome(taken[0], "fetched", GRAPH.links_of(taken[0])))
     assert rest == whole[33:]
 
 

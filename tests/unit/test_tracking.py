@@ -35,7 +35,7 @@ def tracker() -> Crawl:
 def read(state: Crawl, web: ChangingWeb, reads: int) -> None:
     for _ in range(reads):
         page = state.frontier.take().pages[0]
-        state.learn(Outcome(page, "fetched", web.links_of(page).copy()))
+        state.apply(Outcome(page, "fetched", web.links_of(page).copy()))
 
 
 def test_one_kernel_takes_the_same_steps() -> None:
@@ -74,7 +74,7 @@ def test_after_refetching_every_page_it_is_pagerank_of_the_current_web(rate: flo
         web.step()
     stale = np.abs(state.ledger.importance() - pagerank(web.graph(), tolerance=1e-9).scores).sum()
     for page in range(PAGES):
-        state.learn(Outcome(page, "fetched", web.links_of(page).copy()))
+        state.apply(Outcome(page, "fetched", web.links_of(page).copy()))
     state.ledger.close()
     fresh = np.abs(state.ledger.importance() - pagerank(web.graph(), tolerance=1e-9).scores).sum()
     assert fresh < 5e-4 < 0.05 * rate < stale
@@ -90,7 +90,7 @@ def test_important_pages_are_fetched_more_often() -> None:
     for _ in range(3_000):
         page = state.frontier.take().pages[0]
         seen.append(page)
-        state.learn(Outcome(page, "fetched", star.links_of(page)))
+        state.apply(Outcome(page, "fetched", star.links_of(page)))
     visits = np.bincount(seen[1_000:], minlength=100)
     expected = np.sqrt(ledger.importance())
     assert visits[0] == pytest.approx(2_000 * expected[0] / expected.sum(), rel=0.2)

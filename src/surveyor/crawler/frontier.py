@@ -19,13 +19,13 @@ import numpy as np
 
 from surveyor.arrays import IdArray, IntArray
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.queues import Batch, HostQueues, OneQueue
+from surveyor.crawler.queues import Batch, HostQueues, SingleQueue
 from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError, UsageError
-from surveyor.outcome import Outcome, was_asked
+from surveyor.outcome import Outcome, was_requested
 
 
-class Limited(Protocol):
+class DomainLimits(Protocol):
     """Domains of pages and their budgets."""
 
     def domain(self, page: int) -> int:
@@ -65,27 +65,27 @@ class Frontier:
         self,
         ledger: Ledger,
         *,
-        budgets: Limited | None = None,
+        budgets: DomainLimits | None = None,
         rereads: bool = False,
-        queues: OneQueue | HostQueues | None = None,
+        queues: SingleQueue | HostQueues | None = None,
     ) -> None:
         self._ledger, self._budgets, self._rereads = ledger, budgets, rereads
-        self._queues = OneQueue(ledger.capacity) if queues is None else queues
+        self._queues = SingleQueue(ledger.capacity) if queues is None else queues
         self._spent: dict[int, int] = {}  # pages requested from each domain
-        self._under_way: dict[int, int] = {}  # leased pages and their domains: already counted in the budget
+        self._leased: dict[int, int] = {}  # leased pages and their domains: already counted in the budget
 
-    def limit(self, budgets: Limited | None, spent: Mapping[int, int]) -> None:
+    def limit(self, budgets: DomainLimits | None, spent: Mapping[int, int]) -> None:
         """Set budgets and the pages each domain has already spent, not counting leased pages."""
-        self._budgets, self._spent, leased = budgets, dict(spent), list(self._under_way)
-        self._under_way = {}
+        self._budgets, self._spent, leased = budgets, dict(spent), list(self._leased)
+        self._leased = {}
         for page in leased:
             self.reserve(page)
 
     def reserve(self, page: int) -> None:
         """Reserve budget for a page that was requested and will be retried."""
-        domain = -1 if self._budgets is None or page in self._under_way else self._budgets.domain(page)
+        domain = -1 if self._budgets is None or page in self._leased else self._budgets.domain(page)
         if domain >= 0:
-            self._under_way[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
+            self._leased[page], self._spent[domain] = domain, self._spent.get(domain, 0) + 1
 
     @property
     def spent(self) -> dict[int, int]:
@@ -122,7 +122,7 @@ class Frontier:
         self.drop(outcome.page)
         if self._budgets is None:
             return
-        domain = self._budgets.domain(outcome.page) if was_asked(outcome) else -1
+        domain = self._budgets.domain(outcome.page) if was_requested(outcome) else -1
         if domain >= 0:
             self._spent[domain] = self._spent.get(domain, 0) + 1
 
@@ -130,7 +130,7 @@ class Frontier:
         """End the lease of a page, or remove it from the queue."""
         if page < self._queues.size:
             self._queues.drop(page)
-        if (domain := self._under_way.pop(page, -1)) >= 0:
+        if (domain := self._leased.pop(page, -1)) >= 0:
             self._spent[domain] -= 1
 
     def queued(self) -> Reorder:
@@ -171,7 +171,7 @@ class Frontier:
             self._queues.grow(self._ledger.capacity)
 
     def _over_budget(self, page: int) -> str:
-        if self._budgets is None or page in self._under_way:  # it was requested, and is a retry
+        if self._budgets is None or page in self._leased:  # it was requested, and is a retry
             return ""
         domain = self._budgets.domain(page)
         if domain < 0:

@@ -20,7 +20,7 @@ from surveyor.crawler.queues import Batch
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import FetchResults, Outcome, was_asked
+from surveyor.outcome import FetchResults, Outcome, was_requested
 from surveyor.stopping import NO_LIMIT, Progress, Rule
 
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
@@ -65,18 +65,18 @@ class Crawl:
     strategy: Strategy
     frontier: Frontier
 
-    def learn(self, outcome: Outcome) -> None:
+    def apply(self, outcome: Outcome) -> None:
         """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""
         keeps = outcome.kind == "blocked"
         old = self.graph.links_of(outcome.page) if keeps else self.graph.put(outcome.page, outcome.links)
         self.ledger.observe(outcome, old)
         self.frontier.settle(outcome)
-        with blame(self.strategy, f"after page {outcome.page}"):
+        with strategy_errors(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
 
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
-        with blame(self.strategy, "at the start"):
+        with strategy_errors(self.strategy, "at the start"):
             self.frontier.update(begin(self.strategy, self.ledger, self.graph, rng))
 
     def can_gain(self, until: Rule) -> bool:
@@ -167,9 +167,9 @@ def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) 
     for page, until in results.retries:
         state.frontier.hold(page, until)
     for outcome in results.outcomes:
-        state.learn(outcome)
+        state.apply(outcome)
         tally.pages += outcome.kind == "fetched"
-        tally.count(was_asked(outcome), read=outcome.kind == "fetched")
+        tally.count(was_requested(outcome), read=outcome.kind == "fetched")
         tally.bytes += getattr(outcome, "size", 0)
         tally.watch(outcome)
     for event in results.events:
@@ -182,10 +182,10 @@ def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) 
 def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:
     """Apply a log to a new state."""
     for outcome in outcomes:
-        state.learn(outcome)
+        state.apply(outcome)
 
 
-class blame:  # noqa: N801  # reads as a statement
+class strategy_errors:  # noqa: N801  # reads as a statement
     """Convert exceptions of a strategy into a StrategyError that names it."""
 
     def __init__(self, strategy: Strategy, when: str) -> None:

@@ -22,7 +22,7 @@ from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.responses import Answer, Reader, interpreted, joined, judge, next_hop, rules_in
+from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Visit
 from surveyor.store.manifest import Manifest
 from surveyor.web.boundary import Failure, failed, guarded
@@ -161,7 +161,7 @@ class _PreviewFetch:
             at = clock()
             fetched = await self._fetcher.fetch(url)
             page = int(self._urls.ids([url])[0])
-            answer = Answer(page, 0, fetched, at, judge(fetched))
+            answer = PageResponse(page, 0, fetched, at, judge(fetched))
             if answer.is_page:
                 answer.parsed = guarded(url, read_page, fetched.body, url, headers=joined(fetched.headers), text=False)
             visit: Any = self._reader.visits([answer])[0]
@@ -184,7 +184,7 @@ class _PreviewFetch:
             f"{there}/robots.txt", status, robots.state, not why, why, line, robots.crawl_delay, delay
         )
 
-    def _read(self, answer: Answer, visit: Visit) -> Preview:
+    def _read(self, answer: PageResponse, visit: Visit) -> Preview:
         """Return the properties of a page and its outcome in a crawl."""
         url, fetched = answer.fetched.url, answer.fetched
         page = answer.parsed if isinstance(answer.parsed, Page) else Page()  # for a failure the visit gives the reason

@@ -1,6 +1,6 @@
 """Priority queues of pages: a single queue, or one per host of which only some may be requested now.
 
-Both order pages by priority (highest first, ties by the smaller id). `OneQueue` is for simulations. `HostQueues` is for
+Both order pages by priority (highest first, ties by the smaller id). `SingleQueue` is for simulations, `HostQueues` for
 a live crawl: it returns the best page among the hosts that may be requested now, preceded by host tasks where the
 address or the robots.txt of a host is needed first. Pages that robots.txt forbids are refused when they come up. A page
 whose fetch failed can be held back until its retry is due.
@@ -52,7 +52,7 @@ class Batch:
         return bool(self.pages or self.refused or self.tasks)
 
 
-class OneQueue:
+class SingleQueue:
     """All pages in one queue."""
 
     def __init__(self, pages: int) -> None:

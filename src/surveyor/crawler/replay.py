@@ -29,7 +29,7 @@ from surveyor.crawler.budgets import REASON, opened
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
-from surveyor.crawler.queues import HostQueues, OneQueue
+from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy
 from surveyor.errors import UsageError
@@ -50,9 +50,9 @@ EFFORT = 2_500.0  # link updates per page read, on average: an eighth of a milli
 URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
 DELETED = "deleted"  # reason of pages of a deleted host: permanently blocked
-Queues = Callable[[int, Urls], OneQueue | HostQueues]
+Queues = Callable[[int, Urls], SingleQueue | HostQueues]
 Make = Callable[[Urls], Strategy]  # makes a strategy for these URLs
-ONE_QUEUE: Queues = lambda pages, _: OneQueue(pages)  # noqa: E731
+SINGLE_QUEUE: Queues = lambda pages, _: SingleQueue(pages)  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Derived:
 
 def derive(
     folder: SurveyFolder,
-    queues: Queues = ONE_QUEUE,
+    queues: Queues = SINGLE_QUEUE,
     *,
     sent: Mapping[str, str] | None = None,
     watch: Callable[[Derived, Outcome], None] | None = None,
@@ -92,7 +92,7 @@ def derive(
         if rooms and outcome.reason == REASON and position < rooms.get(domain(host(derived.urls[outcome.page])), 0):
             continue
         derived.reader.recall(outcome)
-        derived.crawl.learn(outcome)
+        derived.crawl.apply(outcome)
         if watch is not None:
             watch(derived, outcome)
     _close(derived, settlements[end])
@@ -153,7 +153,7 @@ def _from_checkpoint(
     arrays = dict(kept.arrays)
     try:
         urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
-        state = _initial_state(folder, urls, ONE_QUEUE, sent, make, kept.about["seeds"])
+        state = _initial_state(folder, urls, SINGLE_QUEUE, sent, make, kept.about["seeds"])
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         restore(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):

@@ -58,7 +58,7 @@ READ, MOVED = Verdict("fetched"), Verdict("redirected")
 
 
 @dataclass(slots=True)
-class Answer:
+class PageResponse:
     """The result of a fetch, its time, and the previous visit of the page if there was one."""
 
     page: int
@@ -99,7 +99,7 @@ def judge(fetched: Fetched) -> Verdict:
 class _Reading:
     """A response, its parsed page, and the URLs in it."""
 
-    answer: Answer
+    answer: PageResponse
     verdict: Verdict
     page: Page
     goal: str | None  # target of a redirect or canonical link
@@ -130,7 +130,7 @@ class Reader:
         self._seeds = np.array(seeds, np.int32)
         self._depth: dict[int, int] = dict.fromkeys(seeds, 0)  # links from a seed, if the scope has a depth limit
 
-    def parse(self, answer: Answer) -> Page | Failure | None:
+    def parse(self, answer: PageResponse) -> Page | Failure | None:
         """Parse a page if that is cheap; return None if it may not be, or if there is no body to parse."""
         return guarded(answer.fetched.url, self._parse, answer.fetched) if answer.is_page else None
 
@@ -160,7 +160,7 @@ class Reader:
         found = guarded(self._urls[page], self._canonical, page, parsed)
         return None if isinstance(found, Failure) else found
 
-    def visits(self, answers: Sequence[Answer]) -> list[Outcome]:
+    def visits(self, answers: Sequence[PageResponse]) -> list[Outcome]:
         """Turn responses into visits, in order; link ids are assigned in batches."""
         made: list[Outcome] = []
         readings: list[_Reading] = []
@@ -216,7 +216,7 @@ class Reader:
         inside = self._inside(visit.page, named)
         return replace(visit, links=named[inside], out_of_scope=named[~inside], nofollow=kept)
 
-    def _read(self, answer: Answer) -> _Reading:
+    def _read(self, answer: PageResponse) -> _Reading:
         """Parse the page, if there is one, and collect its URLs."""
         fetched, verdict, page = answer.fetched, answer.verdict, NOTHING
         goal = None
@@ -316,7 +316,7 @@ class Reader:
             inside &= np.isin(ids, self._seeds)
         return inside
 
-    def _exchange(self, answer: Answer) -> Exchange | None:
+    def _exchange(self, answer: PageResponse) -> Exchange | None:
         """Return the request and response as transferred, for the archive."""
         fetched = answer.fetched
         if self._sent is None or fetched.status is None or fetched.not_modified:
@@ -335,7 +335,7 @@ class Reader:
         )
 
 
-def _blocked(answer: Answer, failure: Failure) -> _Reading:
+def _blocked(answer: PageResponse, failure: Failure) -> _Reading:
     return _Reading(answer, Verdict("blocked", failure.reason), NOTHING, None, [], [])
 
 

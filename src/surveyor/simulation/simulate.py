@@ -23,7 +23,7 @@ import numpy as np
 
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.loop import Crawl, Ending, Source, Tally, blame, crawl
+from surveyor.crawler.loop import Crawl, Ending, Source, Tally, crawl, strategy_errors
 from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies import by_name, check
 from surveyor.crawler.strategies.breadth import Breadth
@@ -258,7 +258,7 @@ class RunRecorder:
         """Compare estimated with true importance, if due."""
         if len(self.order) >= self.accuracy.next:
             started = time.process_time()
-            with blame(self.state.strategy, "in `importance`"):
+            with strategy_errors(self.state.strategy, "in `importance`"):
                 estimate = np.asarray(self._estimate(), np.float64)
                 if estimate.ndim != 1 or not np.isfinite(estimate).all():
                     raise StrategyError("`importance` must return one finite number per page")

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from surveyor.fetch.http import MOST_REDIRECTS
-from surveyor.fetch.responses import Answer, Reader
+from surveyor.fetch.responses import PageResponse, Reader
 from surveyor.web.html import Page
 
 MOST, MOST_BYTES, PER_LINK = 64, 16_000_000, 256  # answers that are held, and bytes of their bodies and links
@@ -30,7 +30,7 @@ REMEMBERED = 10_000  # canonical pages that could not be fetched
 class _Held:
     """An answer, and the canonical page that it names: first as named, then at the end of its redirects."""
 
-    answer: Answer
+    answer: PageResponse
     goal: str
     since: float
     depth: int  # of the chain of pages and redirects that wait for it, itself included
@@ -59,7 +59,7 @@ class Canonicals:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, answer: Answer, now: float) -> list[Answer]:
+    def take(self, answer: PageResponse, now: float) -> list[PageResponse]:
         """Return an answer that can be reported now; hold it if not."""
         goal, url = self._reader.canonical(answer.page, answer.parsed), answer.fetched.url
         self.wanted.pop(url, None)
@@ -75,9 +75,9 @@ class Canonicals:
         self._want(goal)
         return self._decided(held, now)
 
-    def released(self, now: float, *, everything: bool = False) -> list[Answer]:
+    def released(self, now: float, *, everything: bool = False) -> list[PageResponse]:
         """Return the answers that need not be held any longer; with `everything`, all of them."""
-        found: list[Answer] = []
+        found: list[PageResponse] = []
         for held in list(self._held.values()):
             found += self._decided(held, math.inf if everything else now)
         return found
@@ -110,7 +110,7 @@ class Canonicals:
             held.answer.leased = True
         return held is not None
 
-    def _decided(self, held: _Held, now: float) -> list[Answer]:
+    def _decided(self, held: _Held, now: float) -> list[PageResponse]:
         url, exists = held.answer.fetched.url, self._look(held)
         if exists is None and now - held.since < LONGEST:
             return []
@@ -154,5 +154,5 @@ class Canonicals:
         return len(self._held) < MOST and held.size + sum(one.size for one in self._held.values()) <= MOST_BYTES
 
 
-def _as_itself(answer: Answer) -> Answer:
+def _as_itself(answer: PageResponse) -> PageResponse:
     return replace(answer, ignores_canonical=True)

@@ -22,7 +22,7 @@ from surveyor.crawler.sources.canonicals import Canonicals
 from surveyor.fetch.http import FIRST_BACKOFF, TRANSIENT, Client, Fetched, FetchRequest, retry_delay
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.responses import Answer, Reader, interpreted, joined, judge, next_hop, rules_in
+from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
 from surveyor.web.boundary import failed, guarded
 from surveyor.web.urls import host as host_of
@@ -104,8 +104,8 @@ class LiveSource:
         self._fetching: set[str] = set()  # URLs of pages in progress, until they are reported or held
         self._leased: set[str] = set()  # those that the frontier leased
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pages: deque[Answer] = deque()  # fetched and not parsed yet
-        self._answers: list[Answer] = []
+        self._pages: deque[PageResponse] = deque()  # fetched and not parsed yet
+        self._answers: list[PageResponse] = []
         self._results = FetchResults()
         self._ready = asyncio.Event()
         self._failure: BaseException | None = None
@@ -186,7 +186,7 @@ class LiveSource:
         self._results = FetchResults()
         return results
 
-    def _record_canonical_failure(self, answer: Answer, results: FetchResults) -> None:
+    def _record_canonical_failure(self, answer: PageResponse, results: FetchResults) -> None:
         """Apply the failure of a canonical page to its host; the page itself is not retried."""
         if self._held_until(answer.host, answer.fetched) is None:
             self._record_response(answer, results)
@@ -194,7 +194,7 @@ class LiveSource:
                 until = self._hosts.clock() + self._scaled(FIRST_BACKOFF)
                 self._back_off(answer.host, until, answer.verdict.reason, results)
 
-    def _retry(self, answer: Answer, results: FetchResults) -> Retry | None:
+    def _retry(self, answer: PageResponse, results: FetchResults) -> Retry | None:
         """Apply a response to its host; return when to retry the page, None if it is an outcome."""
         again = answer.verdict.again
         if again and (until := self._held_until(answer.host, answer.fetched)) is not None:
@@ -268,7 +268,7 @@ class LiveSource:
         verdict = judge(fetched)
         if page is None:
             page = self._reader.number(url) if verdict.kind in ("fetched", "redirected") else -1
-        self._pages.append(Answer(page, host, fetched, at, verdict, known))
+        self._pages.append(PageResponse(page, host, fetched, at, verdict, known))
 
     def _fetch_canonicals(self, room: int) -> None:
         """Fetch canonical pages whose hosts may be requested now, after the robots.txt of their origins."""
@@ -309,7 +309,7 @@ class LiveSource:
                 await asyncio.sleep(0)
                 started = time.perf_counter()
 
-    async def _parse_in_worker(self, parser: Parser, answer: Answer) -> None:
+    async def _parse_in_worker(self, parser: Parser, answer: PageResponse) -> None:
         fetched = answer.fetched
         try:
             answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
@@ -318,7 +318,7 @@ class LiveSource:
             raise
         self._release(answer)
 
-    def _release(self, answer: Answer) -> None:
+    def _release(self, answer: PageResponse) -> None:
         """Release the host of a parsed page, and report the page unless its canonical page is fetched first."""
         url = answer.fetched.url
         self._hosts.end_request(answer.host)
@@ -421,7 +421,7 @@ class LiveSource:
         hosts.set_robots(host, origin, robots, now + DAY, error=trouble)
         self._results.robots.append(RobotsFile(origin, now, now + DAY, status or 0, fetched.body))
 
-    def _record_response(self, answer: Answer, results: FetchResults) -> None:
+    def _record_response(self, answer: PageResponse, results: FetchResults) -> None:
         """Update the delay of a host from a response, and apply its Retry-After."""
         fetched, verdict = answer.fetched, answer.verdict
         self._apply_retry_after(answer.host, fetched, results)
@@ -431,13 +431,13 @@ class LiveSource:
         if until is not None:
             self._record_backoff(answer.host, until, verdict.reason, results, own=True)
 
-    def _retry_after_outage(self, answer: Answer, until: float, results: FetchResults) -> Retry:
+    def _retry_after_outage(self, answer: PageResponse, until: float, results: FetchResults) -> Retry:
         """Retry a page after an outage of the local network."""
         why = self._why[answer.page] = answer.verdict.reason
         results.events.append(Event("offline", self._hosts.clock(), {"until": until, "why": why}))
         return Retry(answer.page, until)
 
-    def _schedule_retry(self, answer: Answer, results: FetchResults) -> Retry | None:
+    def _schedule_retry(self, answer: PageResponse, results: FetchResults) -> Retry | None:
         """Return when to retry a page; None to give up."""
         page, fetched, now, verdict = answer.page, answer.fetched, self._hosts.clock(), answer.verdict
         tries = self._tries[page] = self._tries.get(page, 0) + 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
 from surveyor.errors import UsageError
-from surveyor.outcome import NO_LINKS, was_asked
+from surveyor.outcome import NO_LINKS, was_requested
 from surveyor.rank.expansion import Expansion, Select
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Rounds:
                 return Reorder(there, np.full(1, np.inf))  # target of a redirected seed: fetched in its place
             self._wait -= 1
             return self._round() if self._wait == 0 else NOTHING
-        self.requested += was_asked(outcome)
+        self.requested += was_requested(outcome)
         self.fetched += outcome.kind == "fetched"
         self._pending.pop(outcome.page, None)
         if outcome.kind != "fetched" and (instead := self._release(*self._replacement(outcome))).pages.size:

@@ -42,7 +42,7 @@ from surveyor.estimate.community.community_rank import Ending
 from surveyor.estimate.community.known_graph import Expanded, Round
 from surveyor.graph.names import Names
 from surveyor.kernels import mass
-from surveyor.outcome import Outcome, was_asked
+from surveyor.outcome import Outcome, was_requested
 from surveyor.rank.expansion import Expansion, Select
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
@@ -363,7 +363,7 @@ async def crawl_community(
 
 
 def _crawled(community: CommunitySurvey, state: Derived, ending: Ending) -> CrawledCommunity:
-    visits = [visit for visit in community.folder.journal.visits(community.record.start) if was_asked(visit)]
+    visits = [visit for visit in community.folder.journal.visits(community.record.start) if was_requested(visit)]
     times = np.array([visit.fetched_at - visits[0].fetched_at for visit in visits])
     fetched = np.array([visit.page for visit in visits if visit.kind == "fetched"], np.int32)
     requested = np.array([visit.page for visit in visits], np.int32)
