@@ -19,7 +19,7 @@ from fake_web import Sites, Time, begun, crawled, moved, page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.outcome import Visit
 from surveyor.report import html_page as html
-from surveyor.report.accounts import MEANING
+from surveyor.report.numbers import MEANING
 from surveyor.report.survey_html import SurveyReport, by_domain, by_reason, render, set_delays, summarize
 from surveyor.report.survey_tables import command_of
 from test_report import Tags

@@ -11,9 +11,8 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from example_site import HOME, LINKS, site, survey_of
-from surveyor.cli.diff import MEANS
 from surveyor.fetch.http import Fetched
-from surveyor.survey.diff import KINDS, Difference
+from surveyor.survey.diff import Difference
 
 WITHOUT_NEWS = {path: [goal for goal in goals if goal != "news/"] for path, goals in LINKS.items()}
 
@@ -37,10 +36,6 @@ def found(old: Path, new: Path) -> Difference:
 
 def urls(difference: Difference, kind: str) -> list[str]:
     return [change.url.removeprefix(HOME) for change in difference.changes[kind]]
-
-
-def test_every_kind_has_a_meaning() -> None:
-    assert set(MEANS) == set(KINDS)
 
 
 def test_nothing_changed(old: Path, tmp_path: Path) -> None:

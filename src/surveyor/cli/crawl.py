@@ -234,8 +234,7 @@ def _nothing_fetched(survey: Survey, *, is_new: bool) -> Exception:
 
 def report_stop(output: Output, survey: str, finished: Finished) -> int:
     """Report what is saved of a crawl that was stopped, as of its last progress report."""
-    from surveyor.report.accounts import interval
-    from surveyor.report.numbers import counted
+    from surveyor.report.numbers import counted, interval
 
     last = finished.last
     pages = 0 if last is None else last.state.tally.pages
@@ -248,8 +247,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 
 def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     """Report how the crawl ended, with the best pages; return the exit code."""
-    from surveyor.report.accounts import interval
-    from surveyor.report.numbers import counted, duration
+    from surveyor.report.numbers import counted, duration, interval
     from surveyor.report.survey_tables import javascript_lines
 
     rule, ending = finished.rule, finished.ending
@@ -313,8 +311,7 @@ def _resume_command(survey: str) -> list[str]:
 
 
 def _show_top(output: Output, survey: Survey) -> None:
-    from surveyor.report.accounts import MEANING
-    from surveyor.report.numbers import at_most
+    from surveyor.report.numbers import MEANING, at_most
     from surveyor.report.survey_tables import of_one_site, top_table
 
     output.table(of_one_site(top_table(survey.top(TOP))))

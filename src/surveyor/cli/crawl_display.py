@@ -13,8 +13,18 @@ import numpy as np
 
 from surveyor.cli.progress import LiveLines
 from surveyor.crawler.strategies.strategy import name_of
-from surveyor.report.accounts import bar, by_kind, interval, known_bar
-from surveyor.report.numbers import count, counted, duration, percent, printable, size
+from surveyor.report.numbers import (
+    bar,
+    by_kind,
+    count,
+    counted,
+    duration,
+    interval,
+    known_bar,
+    percent,
+    printable,
+    size,
+)
 from surveyor.stopping import Coverage, coverage_goal
 
 if TYPE_CHECKING:

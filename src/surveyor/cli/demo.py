@@ -153,8 +153,7 @@ def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
 
 
 def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
-    from surveyor.report.accounts import interval
-    from surveyor.report.numbers import percent
+    from surveyor.report.numbers import interval, percent
     from surveyor.report.tables import Formats, table_of
 
     rows = survey.top(TOP)

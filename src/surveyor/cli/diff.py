@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
 
 KEYS = ("kind", "old_share", "new_share", "old_position", "new_position", "url")
-MEANS = {
-    "new": "fetched now; the old survey was complete and did not know it",
-    "first seen": "fetched now; the old survey did not know it, but was not complete",
-    "gone": "HTTP 404, 410 or similar",
-    "redirected": "redirects to another page now",
-    "blocked": "cannot be fetched now",
-    "unlinked": "no link to it; the new survey is complete",
-    "not seen": "no link to it yet; the new survey is not complete",
-    "risen": "by more than the error bound of both surveys",
-    "fallen": "by more than the error bound of both surveys",
-    "perhaps risen": "on the links as fetched, within the error bound of both surveys",
-    "perhaps fallen": "on the links as fetched, within the error bound of both surveys",
-    "changed": "different content",
-}
 
 
 @options.command("diff", table=True)
@@ -51,8 +37,7 @@ def command(output: Output, *, old: str, new: str, top: int) -> int:
 
 def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     """Print the differences; reasons for doubt come first."""
-    from surveyor.report.accounts import interval
-    from surveyor.report.numbers import counted
+    from surveyor.report.numbers import counted, interval
 
     found, names = before.diff(after), (str(before.folder), str(after.folder))
     coverage = {"old_coverage": before.coverage.to_dict(), "new_coverage": after.coverage.to_dict()}
@@ -119,10 +104,12 @@ def _value(value: Any) -> str:
 
 def summary_lines(found: Difference) -> list[str]:
     """List the number and the meaning of each kind of change."""
+    from surveyor.survey.diff import KINDS
+
     there = {kind: len(changes) for kind, changes in found.changes.items() if changes}
     width = max(map(len, there), default=0)
     digits = max((len(count(number)) for number in there.values()), default=0)
-    return [f"{count(number):>{digits}} {kind:<{width}}  {MEANS[kind]}" for kind, number in there.items()]
+    return [f"{count(number):>{digits}} {kind:<{width}}  {KINDS[kind]}" for kind, number in there.items()]
 
 
 def margin_line(found: Difference) -> str:

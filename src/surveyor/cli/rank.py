@@ -79,8 +79,7 @@ class RankedGraph:
 
     def print_summary(self, output: Output, *lines: str) -> None:
         """Print size, proven error, other lines and time; warn if the tolerance was not reached."""
-        from surveyor.report.accounts import MEANING, interval
-        from surveyor.report.numbers import amount, at_most, counted, duration, tiny
+        from surveyor.report.numbers import MEANING, amount, at_most, counted, duration, interval, tiny
 
         ranking, graph = self.ranking, self.graph
         size = f"{counted(graph.pages, 'page')}, {counted(graph.links, 'link')}"

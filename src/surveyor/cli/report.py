@@ -30,8 +30,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     The file needs no network and no scripts, prints well, and its size is bounded. It can be written during a crawl.
     """
     from surveyor.cli.crawl import headline
-    from surveyor.report.accounts import interval
-    from surveyor.report.numbers import counted, size
+    from surveyor.report.numbers import counted, interval, size
     from surveyor.report.survey_html import NO_PLOTS, can_plot, write_report
     from surveyor.survey.survey import Survey
 

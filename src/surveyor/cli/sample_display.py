@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from surveyor.cli.progress import LiveLines
 from surveyor.errors import UsageError
-from surveyor.report.accounts import bar
-from surveyor.report.numbers import count, counted, percent
+from surveyor.report.numbers import bar, count, counted, percent
 
 if TYPE_CHECKING:
     from surveyor.cli.output import Output

@@ -33,8 +33,7 @@ def command(output: Output, *, survey: str, by_scope: bool) -> int:
 
 
 def _show_status(output: Output, path: str, survey: Survey) -> int:
-    from surveyor.report.accounts import MEANING, account_lines, by_kind, interval
-    from surveyor.report.numbers import counted
+    from surveyor.report.numbers import MEANING, account_lines, by_kind, counted, interval
     from surveyor.report.survey_tables import blocked_table, javascript_lines
 
     coverage, blocked = survey.coverage, survey.blocked()

@@ -18,9 +18,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.report import html_page, survey_tables
-from surveyor.report.accounts import MEANING, by_kind
 from surveyor.report.html_page import text
-from surveyor.report.numbers import at_most, count, counted, duration, percent, share_at_least, share_at_most, size
+from surveyor.report.numbers import (
+    MEANING,
+    at_most,
+    by_kind,
+    count,
+    counted,
+    duration,
+    percent,
+    share_at_least,
+    share_at_most,
+    size,
+)
 from surveyor.report.race import share
 from surveyor.report.ranking import near_ties, order_line, top_pages
 from surveyor.report.svg import lines_plot, thinned_lines

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 MEASURED = (*SCOPE, "damping")  # settings that change what is measured
 BEST = 100  # pages whose overlap and order are compared
-KINDS = (
-    "new",
-    "first seen",
-    "gone",
-    "redirected",
-    "blocked",
-    "unlinked",
-    "not seen",
-    "risen",
-    "fallen",
-    "perhaps risen",
-    "perhaps fallen",
-    "changed",
-)
+KINDS = {  # and their meanings
+    "new": "fetched now; the old survey was complete and did not know it",
+    "first seen": "fetched now; the old survey did not know it, but was not complete",
+    "gone": "HTTP 404, 410 or similar",
+    "redirected": "redirects to another page now",
+    "blocked": "cannot be fetched now",
+    "unlinked": "no link to it; the new survey is complete",
+    "not seen": "no link to it yet; the new survey is not complete",
+    "risen": "by more than the error bound of both surveys",
+    "fallen": "by more than the error bound of both surveys",
+    "perhaps risen": "on the links as fetched, within the error bound of both surveys",
+    "perhaps fallen": "on the links as fetched, within the error bound of both surveys",
+    "changed": "different content",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ SUFFIXES |= {".ndjson": "jsonl", ".cdxj": "warc"}
 FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # tables in a folder of Parquet files
 DEFAULT_NODES = 500  # pages or hosts in a graph for drawing
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-GEXF_TYPES = {str: "string", int: "long", float: "double"}
-GRAPHML_TYPES = {str: "string", int: "long", float: "double"}
+XML_TYPES = {str: "string", int: "long", float: "double"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +285,7 @@ def write_gexf(graph: Subgraph, file: TextIO) -> None:
     write = _head(file, '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">', graph)
     write('<graph defaultedgetype="directed" mode="static">\n<attributes class="node">\n')
     for number, (name, kind) in enumerate(graph.attributes.items()):
-        write(f'<attribute id="{number}" title="{name}" type="{GEXF_TYPES[kind]}"/>\n')
+        write(f'<attribute id="{number}" title="{name}" type="{XML_TYPES[kind]}"/>\n')
     write("</attributes>\n<nodes>\n")
     for node, (label, attributes) in enumerate(graph.nodes):
         write(f'<node id="{node}" label={_quoted(label)}><attvalues>')
@@ -303,7 +302,7 @@ def write_graphml(graph: Subgraph, file: TextIO) -> None:
     """Write GraphML, for yEd, Cytoscape, igraph and others."""
     write = _head(file, '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">', graph)
     for name, kind in {"label": str, **graph.attributes}.items():
-        write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{GRAPHML_TYPES[kind]}"/>\n')
+        write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{XML_TYPES[kind]}"/>\n')
     write('<key id="weight" for="edge" attr.name="weight" attr.type="long"/>\n<graph edgedefault="directed">\n')
     for node, (label, attributes) in enumerate(graph.nodes):
         data = "".join(
