@@ -86,3 +86,21 @@ class NotConverged(SurveyorError):
             hint=hint,
         )
         self.best = best
+
+
+def check_range(name: str, value: float | None, interval: str, *, hint: str) -> None:
+    """Raise if an argument is outside an interval such as "(0, 1]"; None is allowed.
+
+    >>> check_range("rounds", 0, "[1, inf)", hint="the default is 10")
+    Traceback (most recent call last):
+    surveyor.errors.UsageError: rounds must be at least 1, got 0
+      hint: the default is 10
+    """
+    low, high = interval[1:-1].split(", ")
+    above = value is None or value > float(low) or (value == float(low) and interval[0] == "[")
+    below = value is None or value < float(high) or (value == float(high) and interval[-1] == "]")
+    if not (above and below):
+        end = "at least" if interval[0] == "[" else "above"
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        expected = f"{end} {low}" if high == "inf" else f"in {interval}"
+        raise UsageError(f"{name} must be {expected}, got {shown}", hint=hint)

@@ -153,7 +153,7 @@ def test_invalid_arguments() -> None:
     for registers in (0, 8, 48, 2048):
         with pytest.raises(UsageError, match=rf"registers must be a power of two in \[16, 1024\], got {registers}"):
             hyperball(graph, registers=registers)
-    with pytest.raises(UsageError, match="depth must be at least 1 or None, got 0"):
+    with pytest.raises(UsageError, match="depth must be at least 1, got 0"):
         supporters(graph, 0)
     with pytest.raises(UsageError, match=r"keep must hold levels in \[1, 2\], got 3"):
         hyperball(graph, 2, keep=[3])

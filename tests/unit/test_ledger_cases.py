@@ -237,7 +237,7 @@ def test_a_pass_finds_pages_after_very_many_second_lives() -> None:
 
 @pytest.mark.parametrize("damping", [0.0, 1.0, -0.5, 1.5, math.nan])
 def test_refuses_a_damping_that_means_nothing(damping: float) -> None:
-    with pytest.raises(UsageError, match="damping is"):
+    with pytest.raises(UsageError, match="damping must be in"):
         Ledger(GrowingGraph(), [0], damping=damping)
 
 

@@ -140,7 +140,7 @@ def test_a_page_outside_that_all_rank_comes_from() -> None:
         ({"local": np.array([3])}, "no page 3"),
         ({"page": 2}, "page 2 is not the index of a local page"),
         ({"page": -3}, "page -3"),
-        ({"damping": 1.0}, "damping is 1"),
+        ({"damping": 1.0}, r"damping must be in \(0, 1\), got 1"),
         ({"count": -1}, "count must be at least 0, got -1"),
         ({"method": "auto"}, "choose crawled or frontier"),
     ],

@@ -161,7 +161,7 @@ def test_mean_of_a_constant_has_no_standard_error() -> None:
         (lambda one: mean_or_share(one, [1.0]), "values must have one entry for each of the 24 steps, got 1"),
         (lambda one: mean_or_share(one, ["a"] * 24), "values must be numbers"),
         (lambda one: mean_or_share(one, np.full(24, np.nan)), "no step on a topic page"),
-        (lambda one: mean_or_share(one, np.ones(24), burn_in=0.7), r"burn_in must be between 0 and 0\.5, got 0\.7"),
+        (lambda one: mean_or_share(one, np.ones(24), burn_in=0.7), r"burn_in must be in \[0, 0\.5\], got 0\.7"),
         (lambda one: mean_or_share(one, np.ones(24), level=1.0), r"level must be in \(0, 1\), got 1"),
         (lambda one: distribution(one, ["a"]), "categories must have one entry for each of the 24 steps, got 1"),
         (lambda one: uniform_draws(one, 100, 7), "count must be at most .* got 100"),

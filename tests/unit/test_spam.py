@@ -248,7 +248,7 @@ def test_invalid_plantings_are_rejected() -> None:
         plant_exchange(graph, 10, 3, rng)
     with pytest.raises(UsageError, match=r"through .* got 3"):
         plant_farm(graph, 3, through=3)
-    with pytest.raises(UsageError, match="target must be from 0 to 1, got 9"):
+    with pytest.raises(UsageError, match=r"target must be in \[0, 1\], got 9"):
         plant_farm(graph, 3, 9)
 
 

@@ -52,7 +52,7 @@ from typing import get_args
 import numpy as np
 
 from surveyor.arrays import MAX_PAGES, ByteArray, FloatArray, IdArray, read_only
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Kind, Outcome
 
@@ -93,10 +93,8 @@ class PushOptions:
 
     def __post_init__(self) -> None:
         for name, value in (("closure", self.closure), ("precision", self.precision)):
-            if not value > 0:
-                raise UsageError(f"{name} must be above 0, got {value:g}", hint="such as 0.1")
-        if not self.effort >= 0:
-            raise UsageError(f"effort must be at least 0, got {self.effort:g}", hint="link updates per page, or inf")
+            check_range(name, value, "(0, inf]", hint="such as 0.1")
+        check_range("effort", self.effort, "[0, inf]", hint="link updates per page, or inf")
 
 
 PUSH = PushOptions()
@@ -314,8 +312,7 @@ def _same(old: IdArray, new: IdArray) -> bool:
 
 def check_damping(damping: float) -> None:
     """Reject a damping with which mass would never settle or never move."""
-    if not 0 < damping < 1:
-        raise UsageError(f"damping is {damping:g}", hint="give a number between 0 and 1, such as 0.85")
+    check_range("damping", damping, "(0, 1)", hint="it is the probability of following a link, such as 0.85")
 
 
 def _trusted(

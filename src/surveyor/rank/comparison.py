@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,7 @@ def overlap(one: npt.ArrayLike, other: npt.ArrayLike, count: int) -> float:
     >>> overlap([0.4, 0.3, 0.2, 0.1], [0.4, 0.1, 0.2, 0.3], 2)
     0.5
     """
-    if count < 1:
-        raise UsageError(f"count must be at least 1, got {count}", hint="compare the best 1 or more pages")
+    check_range("count", count, "[1, inf)", hint="compare the best 1 or more pages")
     left, right = comparable(one, other)
     count = min(count, left.size)
     if count == 0:
@@ -185,8 +184,7 @@ def rounded(scores: FloatArray, digits: int | None = DIGITS) -> FloatArray:
     """
     if digits is None:
         return scores
-    if not 1 <= digits <= 15:
-        raise UsageError(f"digits must be in [1, 15] or None, got {digits}", hint="None compares unrounded scores")
+    check_range("digits", digits, "[1, 15]", hint="None compares unrounded scores")
     size = np.abs(scores)
     powers = np.log10(size, out=np.full(size.shape, float(MIN_POWER)), where=size > TENS[1] ** MIN_POWER)
     grain = np.floor(powers).astype(np.int64) + 1 - digits

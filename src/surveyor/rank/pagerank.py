@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray, read_only
-from surveyor.errors import MissingExtra, NotConverged, UsageError
+from surveyor.errors import MissingExtra, NotConverged, UsageError, check_range
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import ThreadPool
@@ -274,14 +274,8 @@ def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangli
 
 
 def _check(damping: float, tolerance: float, solver: str, start: object) -> None:
-    if not 0 <= damping < 1:
-        raise UsageError(
-            f"damping must be in [0, 1), got {damping}", hint="it is the probability of following a link, usually 0.85"
-        )
-    if not tolerance >= SMALLEST:
-        raise UsageError(
-            f"tolerance must be at least {SMALLEST}, got {tolerance}", hint="float64 cannot prove a smaller error"
-        )
+    check_range("damping", damping, "[0, 1)", hint="it is the probability of following a link, usually 0.85")
+    check_range("tolerance", tolerance, f"[{SMALLEST}, inf]", hint="float64 cannot prove a smaller error")
     if solver not in get_args(Solver):
         raise UsageError(f"unknown solver {solver!r}", hint=f"choose {', '.join(get_args(Solver))}")
     if solver == "push" and start is None:

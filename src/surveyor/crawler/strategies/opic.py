@@ -24,7 +24,7 @@ import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.crawler.strategies.strategy import Reorder
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.outcome import NO_LINKS, Outcome
 
 if TYPE_CHECKING:
@@ -75,12 +75,8 @@ class Opic:
             raise UsageError(f"policy must be greedy, cycle or random, got {policy!r}", hint="such as opic:cycle")
         if teleport not in get_args(Teleport):
             raise UsageError(f"teleport must be trusted or uniform, got {teleport!r}", hint="the default is trusted")
-        if damping is not None and not 0 < damping < 1:
-            raise UsageError(f"damping must be between 0 and 1, got {damping:g}", hint="such as 0.85")
-        if not 0 <= fairness < 1:
-            raise UsageError(
-                f"fairness must be from 0 up to 1, got {fairness:g}", hint="give a share of the fetches, such as 0.05"
-            )
+        check_range("damping", damping, "(0, 1)", hint="such as 0.85")
+        check_range("fairness", fairness, "[0, 1)", hint="give a share of the fetches, such as 0.05")
         self.policy, self.teleport, self.fairness = policy, teleport, fairness
         self.damping: float = math.nan if damping is None else damping  # set from the ledger in `begin`
         self.name = "opic" if policy == "greedy" else f"opic:{policy}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
-from surveyor.errors import UsageError
+from surveyor.errors import check_range
 
 if TYPE_CHECKING:
     from surveyor.arrays import IdArray
@@ -28,8 +28,7 @@ class Windowed:
 
     def __init__(self, window: float = 0.1, *, sweeps: bool = False, closure: float = 0.1) -> None:
         """Fetch this share of the frontier per round; then sweep once, or push to closure."""
-        if not 0 < window <= 1:
-            raise UsageError(f"window must be above 0 and up to 1, got {window:g}", hint="give a share of the frontier")
+        check_range("window", window, "(0, 1]", hint="give a share of the frontier")
         self.window, self.sweeps, self.closure = window, sweeps, closure
         self.name = f"windowed:{window:g}" + (":sweep" if sweeps else "")
         self.rounds = 0

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, IdArray, read_only
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.estimate.community.estimators import Method
 from surveyor.graph.formats.streams import reject_pipe
 from surveyor.rank.expansion import SELECTORS, Select
@@ -318,12 +318,10 @@ class CommunityOptions:
                 f"rounds must be an integer of at least 1, got {self.rounds}",
                 hint="omit it for rounds of 4 % of the local pages",
             )
-        if self.damping is not None and not 0 < self.damping < 1:
-            raise UsageError(f"damping must be between 0 and 1, got {self.damping}", hint="the default is 0.85")
+        check_range("damping", self.damping, "(0, 1)", hint="the default is 0.85")
         if self.rng is not None and not (isinstance(self.rng, int | np.integer) and 0 <= self.rng < 2**63):
             raise UsageError(f"rng must be an integer of at least 0, got {self.rng}", hint="the default is 7")
-        if not 0 <= self.stable < math.inf:
-            raise UsageError(f"stable must be at least 0, got {self.stable}", hint="such as stable=0.001")
+        check_range("stable", self.stable, "[0, inf)", hint="such as stable=0.001")
         if isinstance(self.start, str) and self.start not in get_args(Start):
             raise UsageError(f"start must be all or local, got {self.start!r}", hint="omit it for the default")
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray, marked
 from surveyor.crawler.ledger import check_damping
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Rows
 from surveyor.kernels.crawled_graph import CrawledGraph
 
@@ -68,8 +68,7 @@ def movers(
     inside = marked(local, known.pages.size)
     scores = _checked(known, ranks, inside, page)
     check_damping(damping)
-    if count < 0:
-        raise UsageError(f"count must be at least 0, got {count}", hint="the default is 10")
+    check_range("count", count, "[0, inf)", hint="the default is 10")
     if method not in ("crawled", "frontier"):
         raise UsageError(f"unknown method {method!r}", hint="choose crawled or frontier")
     from surveyor.kernels.edge_lists import count_links_into

@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.estimate.sampling.distributions import (
     clopper_pearson,
     garwood,
@@ -235,8 +235,7 @@ def quantile(
     trace: WalkTrace, values: npt.ArrayLike, q: float = 0.5, *, level: float = LEVEL, burn_in: float = BURN_IN
 ) -> Estimate:
     """Estimate the q-quantile of values over the pages of the topic."""
-    if not 0 < q < 1:
-        raise UsageError(f"q must be in (0, 1), got {q:g}", hint="0.5 is the median")
+    check_range("q", q, "(0, 1)", hint="0.5 is the median")
     rows, numbers = _known_rows(trace, values, burn_in)
     order = np.argsort(numbers, kind="stable")
     ordered, cumulative = numbers[order], np.cumsum(rows.weight[order])
@@ -374,8 +373,7 @@ def _known_rows(trace: WalkTrace, values: npt.ArrayLike, burn_in: float) -> tupl
 
 def check_level(level: float) -> float:
     """Return a confidence level; raise if it is not between 0 and 1."""
-    if not 0 < level < 1:
-        raise UsageError(f"level must be in (0, 1), got {level:g}", hint="for example 0.95")
+    check_range("level", level, "(0, 1)", hint="for example 0.95")
     return level
 
 

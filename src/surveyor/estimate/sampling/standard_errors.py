@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.estimate.sampling.distributions import f_tail
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
@@ -189,10 +189,7 @@ def _fast_fft_size(least: int) -> int:
 
 def after_burn_in(trace: WalkTrace, burn_in: float = BURN_IN) -> IntArray:
     """Return the rows that remain after the burn-in, ordered by walk, then time."""
-    if not 0 <= burn_in <= MAX_BURN_IN:
-        raise UsageError(
-            f"burn_in must be between 0 and {MAX_BURN_IN}, got {burn_in}", hint="give a share of each walk, such as 0.1"
-        )
+    check_range("burn_in", burn_in, f"[0, {MAX_BURN_IN}]", hint="give a share of each walk, such as 0.1")
     order = walk_order(trace.walk)
     _, rows = runs(trace.walk[order])
     remains = _from_index(rows, np.floor(burn_in * rows))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.arrays import BoolArray, ByteArray, FloatArray, IdArray, IntArray, read_only
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.build import Builder
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder
@@ -241,8 +241,7 @@ def rmat(scale: int, links_per_page: int, *, rng: int = 7, threads: int | None =
     """
     from surveyor.kernels.synthetic_web import rmat_links
 
-    if not 1 <= scale <= 30:
-        raise UsageError(f"scale must be from 1 to 30, got {scale}", hint="the graph has 2 ** scale pages")
+    check_range("scale", scale, "[1, 30]", hint="the graph has 2 ** scale pages")
     seed = np.random.SeedSequence(rng).generate_state(1, np.uint64)[0]
     links = links_per_page << scale
     with Builder(expected_links=links, memory=None, threads=threads) as builder:

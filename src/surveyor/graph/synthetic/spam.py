@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 
@@ -59,8 +59,7 @@ def plant_farm(graph: Graph, boosters: int, target: int | None = None, *, throug
             hint="other boosters must link to the intermediaries",
         )
     goal = graph.pages if target is None else target
-    if target is not None and not 0 <= target < graph.pages:
-        raise UsageError(f"target must be from 0 to {graph.pages - 1}, got {target}", hint="give the id of a domain")
+    check_range("target", target, f"[0, {graph.pages - 1}]", hint="give the id of a domain")
     start = graph.pages + (target is None)
     farm = np.arange(start, start + boosters)
     middle, outer = farm[:through], farm[through:]
@@ -86,8 +85,7 @@ def low_domains(graph: Graph) -> IntArray:
 
 
 def _members(graph: Graph, count: int, rng: np.random.Generator, *, new: bool) -> IntArray:
-    if count < 2:
-        raise UsageError(f"count must be at least 2, got {count}", hint="the planted domains link to each other")
+    check_range("count", count, "[2, inf)", hint="the planted domains link to each other")
     if new:
         return rng.permutation(np.arange(graph.pages, graph.pages + count))
     low = low_domains(graph)

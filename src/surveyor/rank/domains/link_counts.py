@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, FloatArray, IntArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph, Rows
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BoundedError, Reputation, Resources
@@ -166,5 +166,4 @@ def check_ids(domains: AnyIntArray, count: int) -> None:
 
 def check_depth(depth: int) -> None:
     """Reject a depth below 1."""
-    if depth < 1:
-        raise UsageError(f"depth must be at least 1, got {depth}", hint="1 counts in-links; the default is 2")
+    check_range("depth", depth, "[1, inf)", hint="1 counts in-links; the default is 2")

@@ -49,7 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import ByteArray, FloatArray, KeyArray, read_only
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, ErrorModel, Exact, PoissonCount, Reputation, Resources
@@ -129,8 +129,7 @@ def hyperball(
     (3, True, 1.8, 1)
     """
     registers = _checked_registers(graph, registers, resources.memory)
-    if depth is not None and depth < 1:
-        raise UsageError(f"depth must be at least 1 or None, got {depth}", hint="None grows all levels")
+    check_range("depth", depth, "[1, inf)", hint="None grows all levels")
     if wrong := [level for level in keep if level < 1 or (depth is not None and level > depth)]:
         raise UsageError(
             f"keep must hold levels in [1, {depth or 'last'}], got {wrong[0]}", hint="raise depth, or keep other levels"
@@ -280,8 +279,7 @@ def bit_vectors(
     1
     """
     for name, value in (("depth", depth), ("rounds", rounds), ("top", top), ("words", words)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, got {value}", hint=f"pass {name} as an integer from 1")
+        check_range(name, value, "[1, inf)", hint=f"pass {name} as an integer from 1")
     densities = max(graph.pages - 1, 1).bit_length() + 1
     levels = [level for level in range(densities - 1, -1, -1)[:rounds] for _ in range(words)]
     with ThreadPool(resources.threads) as pool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, FloatArray
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph
 from surveyor.rank.domains.link_counts import check_ids
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BoundedError, Interval, Reputation, Resources
@@ -81,8 +81,7 @@ def trust(
     resources: Resources = DEFAULT_RESOURCES,
 ) -> Trust:
     """Rank from trusted domains, by name or id; those that are not in the graph are ignored."""
-    if not 0 < gamma <= 1:
-        raise UsageError(f"gamma must be in (0, 1], got {gamma:g}", hint="it is the assumed fraction of good domains")
+    check_range("gamma", gamma, "(0, 1]", hint="it is the assumed fraction of good domains")
     weights = np.zeros(graph.pages)
     trusted = [trusted] if isinstance(trusted, str) else list(trusted)
     check_ids(np.array([one for one in trusted if not isinstance(one, str)], np.int64), graph.pages)

@@ -54,7 +54,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import IdArray, IntArray
-from surveyor.errors import GraphError, UsageError
+from surveyor.errors import GraphError, UsageError, check_range
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import atomic_write
@@ -271,10 +271,8 @@ def check_p(p: float) -> float:
 
 def check_target(top: int, error: float) -> None:
     """Reject a rank below 1 or an error outside (0, 1)."""
-    if top < 1:
-        raise UsageError(f"top must be at least 1, got {top}", hint="the error is reached at this rank")
-    if not 0 < error < 1:
-        raise UsageError(f"error must be in (0, 1), got {error:g}", hint="use a value such as 0.01 or 1%")
+    check_range("top", top, "[1, inf)", hint="the error is reached at this rank")
+    check_range("error", error, "(0, 1)", hint="use a value such as 0.01 or 1%")
 
 
 ROWS = 1 << 18  # domains whose row ends are read at a time
