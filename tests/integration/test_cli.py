@@ -352,7 +352,7 @@ def test_rank_writes_a_report(
     words = ["rank", folder, "--report", str(path), "--damping", "0.5"]
     assert CommandResult(capsys, *words).code == 0
     assert "--damping 0.5</pre>" in path.read_text("utf-8")
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("surveyor.report.svg.find_spec", lambda _: None)
     bare = CommandResult(capsys, *words)
     assert "pip install 'surveyor[report]'" in bare.err
     assert "<svg" not in path.read_text("utf-8")

@@ -166,7 +166,7 @@ def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: 
 
 
 @pytest.mark.parametrize(
-    "place", ["surveyor.estimate.community.community.jackknife", "surveyor.report.communities._batches"]
+    "place", ["surveyor.estimate.community.community.jackknife", "surveyor.report.communities.batches"]
 )
 def test_an_interrupt_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

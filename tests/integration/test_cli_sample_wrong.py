@@ -275,7 +275,7 @@ def test_interrupt_leaves_no_partial_file(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("surveyor.report.sample._batches", interrupted)
+    monkeypatch.setattr("surveyor.report.sample.batches", interrupted)
     result = CommandResult(capsys, "sample", path, *QUICK, "--save", "all.csv")
     assert (result.code, result.err.splitlines()[-1]) == (130, "Interrupted.")
     assert [one.name for one in tmp_path.iterdir()] == ["web.graph"]

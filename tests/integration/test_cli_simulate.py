@@ -189,7 +189,7 @@ def test_a_report_and_a_file_are_written(
     page = report.read_text("utf-8")
     assert page.count("<svg") >= 2
     assert f"--rng {printed.json()['rng']}</pre>" in page
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("surveyor.report.svg.find_spec", lambda _: None)
     assert "pip install 'surveyor[report]'" in CommandResult(capsys, *words).err
     assert "<svg" not in report.read_text("utf-8")
 

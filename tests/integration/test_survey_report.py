@@ -217,7 +217,7 @@ def test_without_matplotlib_there_are_tables_only(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("surveyor.report.survey_html.find_spec", lambda _: None)
+    monkeypatch.setattr("surveyor.report.svg.find_spec", lambda _: None)
     done = CommandResult(capsys, "report", str(made), "--out", str(tmp_path / "plain.html"))
     assert done.code == 0
     assert "pip install 'surveyor[report]'" in done.err

@@ -256,7 +256,7 @@ def _steps(request: Request, result: CommunityRank, survey: str, files: Files) -
 def check(request: Request, files: Files) -> None:
     """Reject invalid arguments before any work is done."""
     from surveyor.cli.graph_source import is_survey
-    from surveyor.report.column_files import check_file, check_place
+    from surveyor.report.column_files import check_distinct, check_file, check_place
     from surveyor.report.svg import check_plots
 
     chosen, survey = request.options, is_survey(request.source)
@@ -277,21 +277,13 @@ def check(request: Request, files: Files) -> None:
     if chosen.truth and survey:
         raise UsageError("--truth needs the whole graph, and a survey has only a part", hint="pass a graph")
     paths = files.named()
-    _check_distinct({**paths, **({"back-links": str(chosen.back_links)} if chosen.back_links else {})})
+    check_distinct({**paths, **({"back-links": str(chosen.back_links)} if chosen.back_links else {})})
     if files.save:
         check_file(files.save)
     for path in paths.values():
         check_place(path)
     if files.plot:
         check_plots()
-
-
-def _check_distinct(files: Mapping[str, str]) -> None:
-    """Reject two options that name the same file."""
-    taken: dict[Path, str] = {}
-    for name, path in files.items():
-        if (other := taken.setdefault(Path(path).resolve(), name)) != name:
-            raise UsageError(f"--{other} and --{name} name the same file, {path}", hint="choose different names")
 
 
 def _of_graph(output: Output, request: Request) -> Estimated:
@@ -373,7 +365,6 @@ def _known_before(result: CommunityRank) -> int:
 
 def _write(output: Output, estimated: Estimated, result: CommunityRank, files: Files) -> None:
     """Write the files; each appears under its name when it is complete."""
-    from surveyor.graph.formats.streams import atomic_write
     from surveyor.report.communities import write_community
 
     if files.save:
@@ -381,14 +372,13 @@ def _write(output: Output, estimated: Estimated, result: CommunityRank, files: F
         output.info(f"local pages written to {files.save}")
     if files.plot:
         from surveyor.report.community_html import both_plots
-        from surveyor.report.svg import alone
+        from surveyor.report.svg import write_svg
 
-        with atomic_write(Path(files.plot)) as draft:
-            draft.write_text(alone(both_plots(result)), "utf-8")
+        write_svg(both_plots(result), files.plot)
         output.info(f"plot written to {files.plot}")
     if files.report:
         from surveyor.report.community_html import CommunityReport, write_report
-        from surveyor.report.survey_html import NO_PLOTS, can_plot
+        from surveyor.report.svg import NO_PLOTS, can_plot
 
         again = shlex.join(options.command_line())
         title = f"Global rank of {estimated.rule.partition(':')[2] or estimated.rule}"

@@ -1,9 +1,10 @@
-"""`surveyor doctor`: check the installation, or the integrity of a survey or graph."""
+"""`surveyor doctor` and `surveyor completion`: check the installation, a survey or a graph; complete in a shell."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surveyor.cli import options
+from surveyor.cli.lazy import SETTINGS, surveyor
 from surveyor.store import layout
 from surveyor.store.recovery import Check, examine
 
@@ -125,3 +127,21 @@ def _memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+@click.command(
+    "completion",
+    context_settings=SETTINGS,
+    epilog="\b\n"
+    "surveyor completion bash > ~/.local/share/bash-completion/completions/surveyor\n"
+    "surveyor completion fish > ~/.config/fish/completions/surveyor.fish\n"
+    "surveyor completion zsh > ~/.zfunc/_surveyor    (any folder of $fpath)",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell."""
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None, "click supports the three shells"  # noqa: S101
+    sys.stdout.write(script(surveyor, {}, "surveyor", "_SURVEYOR_COMPLETE").source() + "\n")

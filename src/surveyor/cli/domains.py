@@ -378,14 +378,12 @@ def _print_domains(output: Output, path: str, report: DomainReport, chosen: Opti
 
 def _write_plot(output: Output, report: DomainReport, path: str) -> None:
     """Draw the bad domains up to each rank; warn if there are none."""
-    from surveyor.graph.formats.streams import atomic_write
     from surveyor.report.domain_scores import spam_plot
-    from surveyor.report.svg import alone
+    from surveyor.report.svg import write_svg
 
     rankings = [bad for bad in report.spam if bad.positions.size]
     if not rankings:
         output.warn(f"{path} was not written: no bad domain is ranked, so there is nothing to draw")
         return
-    with atomic_write(Path(path)) as draft:
-        draft.write_text(alone(spam_plot(rankings)), "utf-8")
+    write_svg(spam_plot(rankings), path)
     output.info(f"plot written to {path}")

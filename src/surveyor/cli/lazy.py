@@ -56,7 +56,7 @@ COMMANDS: Table = {
     "init": ("config_commands:init", "Write a surveyor.toml, so that `surveyor crawl` needs no options."),
     "config": ("", "Show settings and their origins."),
     "doctor": ("doctor", "Check the installation, or the integrity of a survey or graph."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "completion": ("doctor:completion", "Print the completion script of a shell."),
 }
 
 

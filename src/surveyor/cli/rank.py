@@ -211,16 +211,15 @@ def print_top(output: Output, command_name: str, ranked: RankedGraph, top: int) 
 
 def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
     """Write the HTML report with the command that reproduces it; without matplotlib, one without plots."""
-    from importlib.util import find_spec
-
     from surveyor.errors import InputError
     from surveyor.rank.explain import explain
     from surveyor.report import html_page
     from surveyor.report.ranking import RankingReport, ranking_html
+    from surveyor.report.svg import can_plot
 
     if not ranked.graph.pages:
         raise InputError(f"{ranked.path} has no pages to report", hint="check the source that the graph was built from")
-    plots = find_spec("matplotlib") is not None
+    plots = can_plot()
     if not plots:
         output.warn("the report has no plots: pip install 'surveyor[report]' adds them")
     explanation = explain(ranked.graph, ranked.ranking, int(ranked.ranking.top(1)[0]))

@@ -31,7 +31,8 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     """
     from surveyor.cli.crawl import headline
     from surveyor.report.numbers import counted, interval, size
-    from surveyor.report.survey_html import NO_PLOTS, can_plot, write_report
+    from surveyor.report.survey_html import write_report
+    from surveyor.report.svg import NO_PLOTS, can_plot
     from surveyor.survey.survey import Survey
 
     with Survey(survey) as opened:

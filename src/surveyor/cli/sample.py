@@ -309,20 +309,12 @@ def _check_width(statistics: StatisticsRequest) -> None:
 
 def check_files(chosen: SampleCommand) -> None:
     """Reject output files that cannot be written."""
-    from surveyor.report.column_files import check_file, check_place
+    from surveyor.report.column_files import check_distinct, check_file, check_place
     from surveyor.report.sample_plots import check_folder
     from surveyor.report.svg import check_plots
 
-    files = {
-        "--save": chosen.save,
-        "--plot": chosen.plot,
-        "--report": chosen.report,
-        "--recall": chosen.statistics.recall,
-    }
-    taken: dict[Path, str] = {}
-    for name, place in files.items():
-        if place and (other := taken.setdefault(Path(place).resolve(), name)) != name:
-            raise UsageError(f"{other} and {name} name the same file, {place}", hint="use different names")
+    files = {"save": chosen.save, "plot": chosen.plot, "report": chosen.report, "recall": chosen.statistics.recall}
+    check_distinct(files)
     if chosen.save:
         if not chosen.save.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise UsageError(f"--save: unknown format of {chosen.save}", hint="use .csv, .csv.gz or .parquet")
@@ -519,7 +511,7 @@ def _walk_live(
 def _write_files(output: Output, run: SampleRun, summary: SampleSummary, chosen: SampleCommand) -> None:
     """Write the requested files; each appears when it is complete."""
     from surveyor.report.sample import SampleReport, write_pages, write_report
-    from surveyor.report.survey_html import NO_PLOTS, can_plot
+    from surveyor.report.svg import NO_PLOTS, can_plot
 
     if chosen.save:
         write_pages(run.sample, chosen.save)

@@ -203,11 +203,10 @@ def write_json(fields: dict[str, Any], path: str) -> None:
 
 def write_html(output: Output, race: Race, path: str, *, title: str, command: str) -> None:
     """Write the HTML report; without matplotlib, it has no curves."""
-    from importlib.util import find_spec
-
     from surveyor.report.race import RaceReport, write_race_report
+    from surveyor.report.svg import can_plot
 
-    plots = find_spec("matplotlib") is not None
+    plots = can_plot()
     if not plots:
         output.warn("the report has no curves: pip install 'surveyor[report]' adds them")
     write_race_report(RaceReport(title, race, command, plots), path)

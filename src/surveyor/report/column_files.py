@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,23 @@ def write_columns(path: Path, names: tabular.Columns, batches: Iterable[tabular.
     return path
 
 
+def batches(columns: tabular.Batch) -> Iterator[tabular.Batch]:
+    """Yield columns some rows at a time."""
+    for start in range(0, max(map(len, columns.values())), ROWS):
+        yield {name: values[start : start + ROWS] for name, values in columns.items()}
+
+
 def readable(names: Iterable[str]) -> list[str]:
     """Return names as valid UTF-8; a byte that is not valid is replaced."""
     return [name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in names]
+
+
+def check_distinct(files: Mapping[str, str | None]) -> None:
+    """Reject two options that name the same file."""
+    taken: dict[Path, str] = {}
+    for name, path in files.items():
+        if path and (other := taken.setdefault(Path(path).resolve(), name)) != name:
+            raise UsageError(f"--{other} and --{name} name the same file, {path}", hint="choose different names")
 
 
 def check_place(path: str | Path) -> None:

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.report.column_files import ROWS, readable, write_columns, write_scores
+from surveyor.report.column_files import batches, readable, write_columns, write_scores
 from surveyor.report.numbers import at_most, count, counted, percent, printable, tiny
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from surveyor.estimate.community.community_rank import CommunityRank
     from surveyor.estimate.community.movers import Mover
-    from surveyor.store import tabular
 
 NOISE = 1e-6  # error of the estimates that the jackknife compares
 LAST = 3  # rounds whose change is shown
@@ -244,9 +243,4 @@ def write_community(result: CommunityRank, path: str | Path) -> Path:
     if "name" in table:
         table["name"] = readable(table["name"])
     kinds = {name: "int64" if name in INTEGERS else "string" if name == "name" else "float64" for name in table}
-    return write_columns(path, kinds, _batches(table, result.pages.size))
-
-
-def _batches(table: tabular.Batch, size: int) -> Iterator[tabular.Batch]:
-    for start in range(0, size, ROWS):
-        yield {name: values[start : start + ROWS] for name, values in table.items()}
+    return write_columns(path, kinds, batches(table))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.errors import SurveyorError
 from surveyor.report import html_page
-from surveyor.report.column_files import ROWS, readable, write_columns
+from surveyor.report.column_files import batches, readable, write_columns
 from surveyor.report.numbers import count, counted, percent, printable
 from surveyor.report.tables import Table
 
@@ -359,12 +359,7 @@ def write_pages(sample: Sample, path: str | Path) -> Path:
     columns = sample.pages()
     columns["url"] = readable(columns["url"])
     kinds = {name: PAGE_COLUMNS[name] for name in columns}
-    return write_columns(Path(path), kinds, _batches(columns))
-
-
-def _batches(columns: Mapping[str, list[Any]]) -> Iterator[dict[str, list[Any]]]:
-    for start in range(0, len(columns["url"]), ROWS):
-        yield {name: values[start : start + ROWS] for name, values in columns.items()}
+    return write_columns(Path(path), kinds, batches(columns))
 
 
 @dataclass(frozen=True, slots=True)

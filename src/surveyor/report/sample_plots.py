@@ -14,7 +14,7 @@ import numpy as np
 from surveyor.errors import UsageError
 from surveyor.report.numbers import printable
 from surveyor.report.sample import Breakdown, bin_edges, doubling_bins
-from surveyor.report.svg import GRID, INK, ONE, SIZE, TWO, alone, figure
+from surveyor.report.svg import GRID, INK, ONE, SIZE, TWO, figure, write_svg
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -231,11 +231,8 @@ def check_folder(folder: Path) -> None:
 
 def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[str]:
     """Write each figure to a file; return the file names."""
-    from surveyor.graph.formats.streams import atomic_write
-
     if figures:
         folder.mkdir(exist_ok=True)
     for name, one in figures.items():
-        with atomic_write(folder / f"{name}.svg") as draft:
-            draft.write_text(alone(one.svg), "utf-8")
+        write_svg(one.svg, folder / f"{name}.svg")
     return [f"{name}.svg" for name in figures]

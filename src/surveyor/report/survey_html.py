@@ -10,7 +10,6 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ from surveyor.report.numbers import (
 )
 from surveyor.report.race import share
 from surveyor.report.ranking import near_ties, order_line, top_pages
-from surveyor.report.svg import lines_plot, thinned_lines
+from surveyor.report.svg import NO_PLOTS, can_plot, lines_plot, thinned_lines
 from surveyor.stopping import coverage_goal, parse_rule
 from surveyor.store import layout
 from surveyor.survey.survey import Survey
@@ -64,7 +63,6 @@ ABOUT = (
     "and sometimes jumping back to a seed. The crawl has not seen the rest of the web, but it has a lower and an upper "
     f"bound on the importance of the fetched pages, {MEANING}."
 )
-NO_PLOTS = "Plots need matplotlib: pip install 'surveyor[report]', then write the report again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +102,6 @@ def write_report(
             return write_report(opened, path, title=title, command=command, truth=truth, plots=plots)
     report = SurveyReport(survey, title, command, truth, can_plot() if plots is None else plots)
     return html_page.write(render(report), survey.folder / layout.REPORT if path is None else path)
-
-
-def can_plot() -> bool:
-    """Return whether matplotlib is installed."""
-    return find_spec("matplotlib") is not None
 
 
 def render(report: SurveyReport) -> str:

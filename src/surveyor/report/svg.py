@@ -12,11 +12,13 @@ import re
 import warnings
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.errors import MissingExtra
+from surveyor.graph.formats.streams import atomic_write
 from surveyor.report.html_page import text
 from surveyor.report.numbers import printable, tiny
 from surveyor.simulation.race import thinned
@@ -59,6 +61,7 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 2.0,
     "legend.frameon": False,
 }
+NO_PLOTS = "Plots need matplotlib: pip install 'surveyor[report]', then write the report again."
 MARKS = "os^DvPX*"
 POINTS = 300  # per curve
 DASHES = (3, 2)
@@ -88,10 +91,21 @@ def figure(draw: Callable[[Axes], None], label: str, salt: str, size: tuple[floa
     return _for_page(file.getvalue(), label)
 
 
+def can_plot() -> bool:
+    """Return whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
 def check_plots() -> None:
     """Raise MissingExtra if matplotlib is not installed, before any work is done."""
-    if find_spec("matplotlib") is None:
+    if not can_plot():
         raise MissingExtra("a plot", "matplotlib", "report")
+
+
+def write_svg(svg: str, path: str | Path) -> None:
+    """Write a figure as a standalone file, which appears when it is complete."""
+    with atomic_write(Path(path)) as draft:
+        draft.write_text(alone(svg), "utf-8")
 
 
 def alone(svg: str) -> str:

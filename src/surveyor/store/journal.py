@@ -185,9 +185,7 @@ class Journal:
                 raise damaged(self.path, "a visit whose time is no number")
             for (_, page, kind, reason, target, _, at), links in zip(rows, lists, strict=True):
                 values = page, kind, links, reason or "", -1 if target is None else target
-                yield (
-                    Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values)
-                )
+                yield (Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values))
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""
