@@ -105,20 +105,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """The files to write."""
-
-    save: str | None
-    plot: str | None
-    report: str | None
-
-    def named(self) -> dict[str, str]:
-        """Return the files by option, without those that are not written."""
-        every = {"save": self.save, "plot": self.plot, "report": self.report}
-        return {name: path for name, path in every.items() if path}
-
-
-@dataclass(frozen=True, slots=True)
 class Estimated:
     """The result, or None if the command was interrupted."""
 
@@ -183,7 +169,7 @@ def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     from surveyor.cli.graph_source import is_survey
     from surveyor.estimate.community.community_options import CommunityOptions
 
-    files = Files(given.pop("save"), given.pop("plot"), given.pop("report"))
+    files = {name: path for name in ("save", "plot", "report") if (path := given.pop(name))}
     local, explain = given.pop("local"), given.pop("explain")
     chosen, rest = CommunityOptions.split({**given, "stable": given["stable"] or 0.0})
     request = Request(graph, local, chosen, settings.given(rest), explain)
@@ -237,23 +223,23 @@ def _show(output: Output, request: Request, rule: str, result: CommunityRank, to
         output.line(f"note: {note}")
 
 
-def _steps(request: Request, result: CommunityRank, survey: str, files: Files) -> dict[str, list[str]]:
+def _steps(request: Request, result: CommunityRank, survey: str, files: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the commands to suggest."""
     words = ["surveyor", "community", request.source, *request.words(), *given_options(FETCHING)]
     steps = {}
     most = result.largest_changes(1)[0]
     if request.explain is None and most["name"].isprintable() and most["share"] != most["local_share"]:
         steps["explain the largest change"] = [*words, "--explain", most["name"]]
-    if not files.save:
+    if "save" not in files:
         steps["save all local pages"] = [*words, "--save", "global.csv"]
-    if not files.report:
+    if "report" not in files:
         steps["write a report"] = [*words, "--report", "community.html"]
     if survey:
         steps["see the fetched pages"] = ["surveyor", survey]
     return steps
 
 
-def check(request: Request, files: Files) -> None:
+def check(request: Request, files: Mapping[str, str]) -> None:
     """Reject invalid arguments before any work is done."""
     from surveyor.cli.graph_source import is_survey
     from surveyor.report.column_files import check_distinct, check_file, check_place
@@ -276,13 +262,12 @@ def check(request: Request, files: Files) -> None:
         raise UsageError(f"{request.source} is not a survey", hint=f"--{flag} applies to surveys")
     if chosen.truth and survey:
         raise UsageError("--truth needs the whole graph, and a survey has only a part", hint="pass a graph")
-    paths = files.named()
-    check_distinct({**paths, **({"back-links": str(chosen.back_links)} if chosen.back_links else {})})
-    if files.save:
-        check_file(files.save)
-    for path in paths.values():
+    check_distinct({**files, **({"back-links": str(chosen.back_links)} if chosen.back_links else {})})
+    if "save" in files:
+        check_file(files["save"])
+    for path in files.values():
         check_place(path)
-    if files.plot:
+    if "plot" in files:
         check_plots()
 
 
@@ -363,28 +348,28 @@ def _known_before(result: CommunityRank) -> int:
     return int((linking & ~np.isin(known.pages, result.pages)).sum())
 
 
-def _write(output: Output, estimated: Estimated, result: CommunityRank, files: Files) -> None:
+def _write(output: Output, estimated: Estimated, result: CommunityRank, files: Mapping[str, str]) -> None:
     """Write the files; each appears under its name when it is complete."""
     from surveyor.report.communities import write_community
 
-    if files.save:
-        write_community(result, files.save)
-        output.info(f"local pages written to {files.save}")
-    if files.plot:
+    if "save" in files:
+        write_community(result, files["save"])
+        output.info(f"local pages written to {files['save']}")
+    if "plot" in files:
         from surveyor.report.community_html import both_plots
         from surveyor.report.svg import write_svg
 
-        write_svg(both_plots(result), files.plot)
-        output.info(f"plot written to {files.plot}")
-    if files.report:
+        write_svg(both_plots(result), files["plot"])
+        output.info(f"plot written to {files['plot']}")
+    if "report" in files:
         from surveyor.report.community_html import CommunityReport, write_report
         from surveyor.report.svg import NO_PLOTS, can_plot
 
         again = shlex.join(options.command_line())
         title = f"Global rank of {estimated.rule.partition(':')[2] or estimated.rule}"
         page = CommunityReport(title, result, estimated.rule, estimated.source, again, plots=can_plot())
-        write_report(page, Path(files.report))
-        output.info(f"report written to {files.report}")
+        write_report(page, Path(files["report"]))
+        output.info(f"report written to {files['report']}")
         if not can_plot():
             output.info(NO_PLOTS)
 

@@ -28,32 +28,25 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """The options of the command; the fields from `damping` to `death_rate` are those of `SimulationOptions`."""
+    """The options of the command, with the conditions of the simulated crawl."""
 
     strategies: str
     until: tuple[str, ...]
     seed: tuple[str, ...]
     seeds: str | None
-    damping: float
-    gone: float
-    blocked: tuple[str, ...]
-    budget: int | None
-    batch: int
-    change_rate: float
-    birth_rate: float
-    death_rate: float
     rng: int | None
-    no_compile: bool
     report: str | None
     out: str | None
+    conditions: SimulationOptions
 
-    def conditions(self) -> SimulationOptions:
-        """Return the conditions of the simulated crawl."""
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> SimulateOptions:
+        """Group the parameters of the click command."""
         from surveyor.simulation.scenario import SimulationOptions
 
-        names = {field.name for field in fields(SimulationOptions)} & {field.name for field in fields(self)}
-        shared = {name: getattr(self, name) for name in names}
-        return SimulationOptions(**shared, compiled=False if self.no_compile else None)
+        shared = {field.name: given.pop(field.name) for field in fields(SimulationOptions) if field.name in given}
+        compiled = False if given.pop("no_compile") else None
+        return cls(**given, conditions=SimulationOptions(**shared, compiled=compiled))
 
 
 crawl_options = options.stacked(
@@ -114,7 +107,7 @@ def command(output: Output, *, graph: str, **given: Any) -> int:
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import parse_rule
 
-    asked = SimulateOptions(**given)
+    asked = SimulateOptions.of(given)
     for path in filter(None, (asked.report, asked.out)):
         check_place(path)
     strategies, rule = chosen(asked.strategies), parse_rule(",".join(asked.until))
@@ -122,7 +115,7 @@ def command(output: Output, *, graph: str, **given: Any) -> int:
     seeds = starts(output, opened, asked.seed, asked.seeds)
     with output.progress() as progress:
         race = simulate(
-            opened, strategies, rule, seeds=seeds, rng=asked.rng, options=asked.conditions(), progress=progress
+            opened, strategies, rule, seeds=seeds, rng=asked.rng, options=asked.conditions, progress=progress
         )
     document = fields_of(graph, race)
     output.object("simulate", document)

@@ -137,35 +137,20 @@ def _microseconds(run: Run) -> str:
     return NONE if cost is None else f"{cost:.1f}" if cost < 100 else count(cost)
 
 
+FIRST, LAST = ("strategy", "reached", "fetches", "requests"), ("seconds", "microseconds_per_page", "compiled")
 KEYS = (
-    "strategy",
-    "reached",
-    "fetches",
-    "requests",
+    *FIRST,
     "at_least",
     "at_most",
-    *(f"guaranteed_{100 * level:.0f}" for level in LEVELS),
-    *(f"true_{100 * level:.0f}" for level in LEVELS),
-    "seconds",
-    "microseconds_per_page",
-    "compiled",
+    *(f"{which}_{100 * level:.0f}" for which in ("guaranteed", "true") for level in LEVELS),
+    *LAST,
 )
 
 
 def _record(run: Run) -> tuple[Any, ...]:
-    return (
-        run.strategy,
-        run.reached,
-        run.fetches,
-        run.requests,
-        run.coverage.at_least,
-        run.coverage.at_most,
-        *(run.fetches_for(level) for level in LEVELS),
-        *(run.fetches_for(level, "true") for level in LEVELS),
-        run.seconds,
-        run.microseconds_per_page,
-        run.compiled,
-    )
+    fetches = [run.fetches_for(level, which) for which in ("guaranteed", "true") for level in LEVELS]
+    first, last = ([getattr(run, name) for name in names] for names in (FIRST, LAST))
+    return (*first, run.coverage.at_least, run.coverage.at_most, *fetches, *last)
 
 
 def _optimal_record(race: Race) -> tuple[Any, ...]:
@@ -217,28 +202,19 @@ def render_race(report: RaceReport) -> str:
 
 
 def _figures(race: Race) -> list[str]:
+    about = (
+        "Solid: true coverage, which only a simulation knows. Dashed: what the crawl could guarantee at that moment. "
+        "No crawl order can be above the thin line."
+    )
     figures = [
-        html_page.figure(
-            coverage_plot(race),
-            "Importance captured.",
-            "Solid: true coverage, which only a simulation knows. Dashed: what the crawl could guarantee at that "
-            "moment. No crawl order can be above the thin line.",
-        ),
+        html_page.figure(coverage_plot(race), "Importance captured.", about),
         html_page.figure(gap_plot(race), "Uncertainty.", "Upper minus lower bound of the coverage."),
     ]
     if any(run.samples for run in race.runs):
-        figures += [
-            html_page.figure(
-                error_plot(race),
-                "Error of the estimates.",
-                "L1 distance of estimated from true importance over all pages.",
-            ),
-            html_page.figure(
-                order_plot(race),
-                "Order of the estimates.",
-                "Kendall's tau with the true order, over the pages of highest true importance; 1 is the same order.",
-            ),
-        ]
+        about = "L1 distance of estimated from true importance over all pages."
+        figures.append(html_page.figure(error_plot(race), "Error of the estimates.", about))
+        about = "Kendall's tau with the true order, over the pages of highest true importance; 1 is the same order."
+        figures.append(html_page.figure(order_plot(race), "Order of the estimates.", about))
     return ["<h2>Curves</h2>", '<div class="figures">', *figures, "</div>"]
 
 
