@@ -11,12 +11,15 @@ import math
 import mmap
 import re
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.errors import UsageError
+from surveyor.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    import polars
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 IdArray: TypeAlias = npt.NDArray[np.int32]  # page ids
@@ -61,6 +64,15 @@ def save(path: Path, array: npt.NDArray[Any]) -> None:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(np.ascontiguousarray(array).data)
+
+
+def data_frame(columns: Any, **options: Any) -> polars.DataFrame:
+    """Return a Polars data frame of columns; raise if Polars is not installed."""
+    try:
+        import polars
+    except ImportError as error:
+        raise MissingExtra("to_polars()", "polars", "frames") from error
+    return polars.DataFrame(columns, **options)
 
 
 def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:

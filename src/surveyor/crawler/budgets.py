@@ -46,7 +46,7 @@ from surveyor.arrays import AnyIntArray, BoolArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.streams import reject_pipe
 from surveyor.outcome import Event
-from surveyor.stopping import Progress, Rule
+from surveyor.stopping import Either, Progress
 from surveyor.web import urls
 from surveyor.web.suffixes import spelt
 from surveyor.web.urls import domain, host
@@ -436,24 +436,12 @@ def asked(folder: SurveyFolder) -> IdArray:
     return folder.journal.asked(since=again[-1] if again else 0)
 
 
-class OrRank(Rule):
+@dataclass(frozen=True, slots=True)
+class OrRank(Either):
     """Stopping rule that is also met when domains are due to be ranked again."""
 
-    def __init__(self, until: Rule, again_at: float) -> None:
-        self._until, self.again_at = until, again_at
+    again_at: float  # pages
 
     def done(self, progress: Progress) -> bool:
         """Return whether to stop, for either reason."""
-        return self._until.done(progress) or progress.pages >= self.again_at
-
-    def unreachable(self, progress: Progress) -> bool:
-        """Delegate to the wrapped rule."""
-        return self._until.unreachable(progress)
-
-    def remaining(self, progress: Progress) -> int:
-        """Delegate to the wrapped rule."""
-        return self._until.remaining(progress)
-
-    def limits(self) -> tuple[float, int] | None:
-        """Delegate to the wrapped rule."""
-        return self._until.limits()
+        return Either.done(self, progress) or progress.pages >= self.again_at

@@ -211,7 +211,7 @@ async def _crawl(now: Run, source: LiveSource, store: RunStore, budgeting: Budge
     """Crawl; rank domains when due and when the queue is empty. Return None if that opened domains."""
     state = now.state
     while True:
-        rule = OrRank(now.until, budgeting.again_at)
+        rule = OrRank((now.until,), budgeting.again_at)
         ending = await crawl(state.crawl, source, store, rule, batch=batch, tally=state.tally)
         met = ending == "reached" and now.until.done(state.crawl.progress(state.tally))
         if met or not budgeting.ranks:

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import FloatArray, IntArray, read_only
-from surveyor.errors import MissingExtra, NotConverged, UsageError, check_range
+from surveyor.arrays import FloatArray, IntArray, data_frame, read_only
+from surveyor.errors import NotConverged, UsageError, check_range
 from surveyor.graph.csr import Graph
 from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import ThreadPool
@@ -126,14 +126,10 @@ class Ranking:
 
     def to_polars(self) -> polars.DataFrame:
         """Return page, name and share as a Polars table."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("to_polars()", "polars", "frames") from error
         columns: dict[str, Any] = {"page": np.arange(self.scores.size), "share": self.scores}
         if self.names is not None:
             columns["name"] = list(self.names)
-        return polars.DataFrame(columns)
+        return data_frame(columns)
 
     def _id(self, page: int | str) -> int:
         if isinstance(page, str):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
-from surveyor.errors import MissingExtra, UsageError
+from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame, read_only
+from surveyor.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,10 +170,6 @@ class Race:
 
     def to_polars(self) -> polars.DataFrame:
         """Return every fetch of every strategy as a Polars table."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("to_polars()", "polars", "frames") from error
         columns: dict[str, list[Any]] = {
             "strategy": [np.repeat(run.strategy, run.fetches) for run in self.runs],
             "fetch": [np.arange(1, run.fetches + 1) for run in self.runs],
@@ -182,7 +178,7 @@ class Race:
             "at_most": [run.at_most for run in self.runs],
             "true": [run.true for run in self.runs],
         }
-        return polars.DataFrame({name: np.concatenate(parts) for name, parts in columns.items() if parts})
+        return data_frame({name: np.concatenate(parts) for name, parts in columns.items() if parts})
 
     def _ratios(self, run: Run) -> dict[str, dict[str, float | None]]:
         return {

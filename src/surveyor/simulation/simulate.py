@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Coroutine, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +47,7 @@ from surveyor.simulation.scenario import (
     set_up,
     with_final,
 )
-from surveyor.stopping import Bytes, Coverage, Pages, Progress, ProgressCallback, Rule, contains, silent
+from surveyor.stopping import Bytes, Coverage, Either, Pages, Progress, ProgressCallback, Rule, contains, silent
 
 Result = TypeVar("Result")
 GOAL = Coverage(0.9)
@@ -165,7 +165,8 @@ def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:
     recorder.state.begin(setup.generator())
     source = recorder.source()
     batch, tally = setup.options.batch, Tally(watch=recorder.record)
-    ending = finish(crawl(recorder.state, source, NullJournal(), SamplingRule(recorder), batch=batch, tally=tally))
+    rule = SamplingRule((setup.until,), recorder)
+    ending = finish(crawl(recorder.state, source, NullJournal(), rule, batch=batch, tally=tally))
     seconds = time.process_time() - started - recorder.measuring
     ledger, order = recorder.state.ledger, np.array(recorder.order, np.int32)
     return Run(
@@ -192,28 +193,16 @@ class NullJournal:
         """Do nothing."""
 
 
-class SamplingRule(Rule):
+@dataclass(frozen=True, slots=True)
+class SamplingRule(Either):
     """The stopping rule of the race; it measures accuracy when it is evaluated, between batches."""
 
-    def __init__(self, recorder: RunRecorder) -> None:
-        self._recorder, self._until = recorder, recorder.setup.until
+    recorder: RunRecorder
 
     def done(self, progress: Progress) -> bool:
-        """Measure accuracy if due, then delegate to the wrapped rule."""
-        self._recorder.compare()
-        return self._until.done(progress)
-
-    def unreachable(self, progress: Progress) -> bool:
-        """Delegate to the wrapped rule."""
-        return self._until.unreachable(progress)
-
-    def remaining(self, progress: Progress) -> int:
-        """Delegate to the wrapped rule."""
-        return self._until.remaining(progress)
-
-    def limits(self) -> tuple[float, int] | None:
-        """Delegate to the wrapped rule."""
-        return self._until.limits()
+        """Measure accuracy if due, then evaluate the rule."""
+        self.recorder.compare()
+        return Either.done(self, progress)
 
 
 class RunRecorder:

@@ -27,6 +27,7 @@ from uuid import UUID
 
 import numpy as np
 
+from surveyor.arrays import data_frame
 from surveyor.errors import MissingExtra, UsageError
 from surveyor.survey.tables import TABLES
 
@@ -81,11 +82,7 @@ class QueryResult:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars data frame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("to_polars()", "polars", "frames") from error
-        return polars.DataFrame(self.rows, schema=list(self.columns), orient="row", infer_schema_length=None)
+        return data_frame(self.rows, schema=list(self.columns), orient="row", infer_schema_length=None)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IdArray, IntArray
-from surveyor.errors import MissingExtra, UsageError
+from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame
+from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import Estimate
 from surveyor.estimate.community.known_graph import Round
 
@@ -174,11 +174,7 @@ class CommunityRank:
 
     def to_polars(self) -> polars.DataFrame:
         """Return all local pages as a Polars data frame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("to_polars()", "polars", "frames") from error
-        return polars.DataFrame(self.columns())
+        return data_frame(self.columns())
 
     def columns(self) -> dict[str, Any]:
         """Return all local pages as columns, best first."""

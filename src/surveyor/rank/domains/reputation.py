@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import AnyIntArray, FloatArray, IntArray, let_go, read_only
-from surveyor.errors import MissingExtra, UsageError
+from surveyor.arrays import AnyIntArray, FloatArray, IntArray, data_frame, let_go, read_only
+from surveyor.errors import UsageError
 from surveyor.graph.names import Names
 from surveyor.stopping import ProgressCallback, silent
 
@@ -243,15 +243,11 @@ class Reputation:
 
     def to_polars(self) -> polars.DataFrame:
         """Return domain, score and confidence interval as a Polars table."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("to_polars()", "polars", "frames") from error
         low, high = self.intervals()
         columns: dict[str, Any] = {"id": np.arange(self.domains), "score": self.scores, "low": low, "high": high}
         if self.names is not None:
             columns["domain"] = list(self.names)
-        return polars.DataFrame(columns)
+        return data_frame(columns)
 
     def _scores(self, raw: npt.NDArray[Any]) -> FloatArray:
         return np.asarray(raw, np.float64) * self.scale
