@@ -270,7 +270,7 @@ def save_contact(contact: str, environ: Mapping[str, str] | None = None) -> Path
 
 def _checked(one: Field[Any], given: Any, label: str, *, variable: bool = False) -> Any:
     """Return the validated value of a setting; messages contain no secrets."""
-    kind, (limit, holds), hint = one.metadata["kind"], one.metadata["limit"], f"such as {one.metadata['example']}"
+    kind, (limit, holds), hint = one.metadata["kind"], one.metadata["limit"], f"for example {one.metadata['example']}"
     but = "" if one.metadata["secret"] else ", got {!r}"
     if variable and kind.parse is None:
         raise UsageError(f"{label}: a variable cannot hold a table", hint=f"write [{one.name}] in surveyor.toml")

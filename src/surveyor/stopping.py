@@ -52,7 +52,7 @@ class Quantity(NamedTuple):
 
     def checked(self, name: str, value: object) -> float:
         """Return a value as a number; raise UsageError if it is out of range."""
-        hint = f"such as {self.example}"
+        hint = f"for example {self.example}"
         if not isinstance(value, Real) or not math.isfinite(value):
             raise UsageError(f"{name} must be a finite number, got {value}", hint=hint)
         number = float(value)
@@ -68,7 +68,9 @@ class Quantity(NamedTuple):
         """Return the value that a text such as `5k` or `90%` states."""
         match = NUMBER.fullmatch(text.strip().lower())
         if match is None or not set(match[2] + match[3]) <= set(self.suffixes):
-            raise UsageError(f"{name}={text.strip()} is not a number of {name}", hint=f"such as {name}={self.example}")
+            raise UsageError(
+                f"{name}={text.strip()} is not a number of {name}", hint=f"for example {name}={self.example}"
+            )
         number = float(match[1]) / 100 if match[2] == "%" else float(match[1]) * SCALES[match[2]]
         return self.checked(name, round(number, 6) if self.is_count else number)
 
@@ -76,7 +78,10 @@ class Quantity(NamedTuple):
 Quantities = Mapping[str, Quantity]
 CRAWL: Quantities = {
     "coverage": Quantity(
-        "0.9", "%", below=1, reason="100 % cannot be certified, as links that are not followed carry mass"
+        "0.9",
+        "%",
+        below=1,
+        reason="100 % cannot be certified, as some mass always remains on unfetched pages",
     ),
     "pages": Quantity("5000", "kmg", is_count=True),
     "requests": Quantity("20k", "kmg", is_count=True),
@@ -124,7 +129,7 @@ def parse_limits(text: str, quantities: Quantities) -> dict[str, float]:
     for conditions in parse_alternatives(text, quantities):
         if len(conditions) > 1 or conditions[0][0] in limits:
             problem = f"{text.strip()!r} must name each quantity at most once, separated by commas"
-            raise UsageError(problem, hint=f"such as {examples(quantities)}")
+            raise UsageError(problem, hint=f"for example {examples(quantities)}")
         limits.update(conditions)
     return limits
 
@@ -379,7 +384,7 @@ def as_rule(until: object) -> Rule:
     number = until if isinstance(until, int) and not isinstance(until, bool) and until > 0 else 5
     raise UsageError(
         f"until must be a stopping rule or its text, got {until!r}",
-        hint=f'such as sv.Pages({number}) or "pages={number}"; also coverage, requests, minutes and bytes',
+        hint=f'for example sv.Pages({number}) or "pages={number}"; also coverage, requests, minutes and bytes',
     )
 
 

@@ -150,7 +150,7 @@ def test_a_signature_is_good_for_one_survey_and_one_text(tmp_path: Path, monkeyp
 
 def test_a_contact_from_elsewhere_is_none(tmp_path: Path) -> None:
     path = edited(begun(tmp_path / "a.survey"), contact="other@example.org")
-    with pytest.raises(UsageError, match="there is no contact"):
+    with pytest.raises(UsageError, match="contact is not set"):
         resumed(path, Settings(), {})
 
 

@@ -227,4 +227,4 @@ def test_a_host_in_backoff_that_matters_little_is_not_waited_for(tmp_path: Path)
     client = failing(**{HOME: home, **unread})
     assert crawled(tmp_path / "s", [HOME], client, patient=False, scope="any") == "exhausted"
     visit = visits(tmp_path / "s")[other]
-    assert visit.reason.startswith("robots.txt of http://b.example could not be read: http 500 (retry ")
+    assert visit.reason.startswith("robots.txt of http://b.example could not be fetched: http 500 (retry ")

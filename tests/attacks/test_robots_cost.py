@@ -78,7 +78,7 @@ def test_the_work_for_a_verdict_is_bounded(name: str, most: int, monkeypatch: py
         assert (verdict.steps > STEPS) <= bool(verdict.limit)
         if verdict.limit:
             assert verdict.rule is None
-            assert robots.why(SITE + url) == f"{verdict.limit}, so it may not be read"
+            assert robots.why(SITE + url) == f"{verdict.limit}, so it may not be fetched"
 
 
 @attack(
@@ -114,7 +114,7 @@ def test_more_wildcard_rules_than_are_matched_permit_nothing_and_say_so() -> Non
     for count, limit in ((WILDCARDS, ""), (WILDCARDS + 1, "robots.txt has more than 10,000 rules with wildcards")):
         robots = Robots.from_text(file(lambda n: f"Disallow:/*{n:x}-", count + 1))
         assert robots.limit == limit
-        assert robots.why(f"{SITE}/page") == (f"{limit}, so it may not be read" if limit else "")
+        assert robots.why(f"{SITE}/page") == (f"{limit}, so it may not be fetched" if limit else "")
         assert robots.permits(f"{SITE}/robots.txt")
         hosts.set_robots(number, SITE, robots, math.inf)
         assert hosts.refusal(number, SITE, f"{SITE}/page") == robots.why(f"{SITE}/page")

@@ -332,7 +332,7 @@ def test_hints_name_the_options_there_are(folder: str, tmp_path: Path, capsys: p
     for words in (["rank"], ["graph", "info"]):
         assert "graph build --input-format`" in CommandResult(capsys, *words, str(strange)).err
     for hint in ("with --format", "with `graph build --input-format`"):
-        with pytest.raises(InputError) as rejected, options.format_means("--other"):
+        with pytest.raises(InputError) as rejected, options.input_format_hint("--other"):
             raise InputError("no", hint=hint)
         assert rejected.value.hint == hint
 

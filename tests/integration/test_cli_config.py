@@ -186,8 +186,8 @@ def test_a_crawl_from_the_file_alone(
     monkeypatch.setenv("SURVEYOR_PROXY", f"http://u:{SECRET}@127.0.0.1:{web.port}")
     crawl = CommandResult(capsys, "crawl")
     assert crawl.code == 0, crawl.err
-    assert f"from surveyor.toml: seeds {web.seeds[0]}, scope host, delay 0\n" in crawl.err
-    assert f"from SURVEYOR_PROXY: proxy http://***@127.0.0.1:{web.port}\n" in crawl.err
+    assert f"set by surveyor.toml: seeds {web.seeds[0]}, scope host, delay 0\n" in crawl.err
+    assert f"set by SURVEYOR_PROXY: proxy http://***@127.0.0.1:{web.port}\n" in crawl.err
     assert SECRET not in crawl.err
     survey = next(Path().glob("*.survey"))
     with SurveyFolder.open(survey, write=False) as folder:
@@ -274,7 +274,7 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (["--seed", "ftp://a.org"], "'ftp://a.org' is not the URL of a page"),
+        (["--seed", "ftp://a.org"], "'ftp://a.org' is not an http or https URL"),
         (["--contact", "me"], "contact must be an e-mail address or a URL"),
         (["--until", "coverage=1"], "100 % cannot be certified"),
         (["--delay", "-1"], "delay must be at least 0"),
@@ -294,7 +294,7 @@ def test_wrong_answers_are_refused_before_anything_is_written(
 def test_on_a_terminal_it_asks_and_asks_again() -> None:
     done = answered(
         ["init", "--until", "pages=9"],
-        ("what to crawl", "topic"), ("pages to start", "ftp://x"), ("is not the URL of a page", "a.org b.org/c"),
+        ("what to crawl", "topic"), ("pages to start", "ftp://x"), ("is not an http or https URL", "a.org b.org/c"),
         ("contact", "me@example.org"), ("seconds between", "fast"), ("is not a number", "2"),
     )  # fmt: skip
     assert "surveyor.toml written" in done

@@ -230,7 +230,7 @@ def test_a_self_signed_certificate_is_rejected(capsys: pytest.CaptureFixture[str
     ("words", "text", "code"),
     [
         (["https://a.example", "--untill", "coverage=0.9"], "No option --untill. Did you mean --until?", 2),
-        (["https://a.example"], "there is no contact", 2),
+        (["https://a.example"], "contact is not set", 2),
         (["https://a.example", "--contact", "me"], "contact must be an e-mail address or a URL", 2),
         (
             ["https://a.example", "--contact", "me@example.org", "--until", "coverage=1"],
@@ -239,7 +239,7 @@ def test_a_self_signed_certificate_is_rejected(capsys: pytest.CaptureFixture[str
         ),
         (["https://a.example", "--contact", "me@example.org", "--strategy", "rankmas"], "did you mean rankmass?", 2),
         (["https://a.example", "--contact", "me@example.org", "--scope", "page"], "host, domain, prefix or any", 2),
-        (["ftp://a.example", "--contact", "me@example.org"], "is not the URL of a page", 2),
+        (["ftp://a.example", "--contact", "me@example.org"], "is not an http or https URL", 2),
         ([], "there are no seeds", 2),
         (["--seeds", "nowhere.txt"], "nowhere.txt", 2),
     ],

@@ -47,7 +47,7 @@ def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(
         first.wait_for("contact (e-mail or URL): ")
         first.type("someone\n")
         first.wait_for("contact (e-mail or URL): ", times=2)
-        assert "contact must be an e-mail address or a URL, got 'someone'; such as me@example.org" in first.text
+        assert "contact must be an e-mail address or a URL, got 'someone'; for example me@example.org" in first.text
         first.type("ana@uni.example\n")
         first.wait_for("next (")
         assert first.finish() == 0
@@ -84,7 +84,7 @@ def test_interrupting_before_the_first_page_is_no_failure(web: EmbeddedWeb, tmp_
     with Terminal(
         *crawl(web, "--contact", "me@example.org", "--out", "b.survey", "--max-delay", "9"), columns=120
     ) as early:
-        early.wait_for("at most 1 page a second")
+        early.wait_for("at most 1 page per second")
         early.interrupt()
         assert early.finish() == 130
     assert "Stopped. " in early.text
@@ -111,7 +111,7 @@ def test_closed_streams_are_no_bug(stream: str) -> None:
     shell = f'"$0" -m surveyor crawl http://nowhere.invalid/ {stream}'
     done = process("-c", f"import os, sys; os.execvp('sh', ['sh', '-c', {shell!r}, sys.executable])")
     assert done.returncode == 2
-    assert stream == "2>&-" or "there is no contact" in done.stderr
+    assert stream == "2>&-" or "contact is not set" in done.stderr
 
 
 def test_what_is_not_utf8_gets_bars_of_ascii(empty: str) -> None:

@@ -80,7 +80,7 @@ def test_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
         ({**SMALL, "/robots.txt": FORBIDDEN}, "robots"),
         ({"/": 500}, "500"),
         ({"/": 404}, "404"),
-        ({**SMALL, "/robots.txt": 500}, "robots.txt could not be read"),
+        ({**SMALL, "/robots.txt": 500}, "robots.txt could not be fetched"),
     ],
 )
 def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: str) -> None:

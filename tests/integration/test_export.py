@@ -145,7 +145,7 @@ def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.Ca
     done = CommandResult(capsys, "export", str(survey), "--out", str(there))
     assert (done.code, done.err) == (
         2,
-        f"{there} exists already\n  hint: choose another name, or overwrite it with --replace\n",
+        f"{there} already exists\n  hint: choose another name, or overwrite it with --replace\n",
     )
     assert there.read_text() == "mine"
     result = CommandResult(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()

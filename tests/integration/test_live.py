@@ -174,8 +174,16 @@ def test_robots_is_asked_for_first_again_after_failures_and_pages_after_the_dela
 @pytest.mark.parametrize(
     ("answer", "reason", "asked"),
     [
-        (Fetched(f"{SITE}/robots.txt", 503), "robots.txt could not be read, so nothing may be", 4),
-        (Fetched(f"{SITE}/robots.txt", 429), "robots.txt could not be read, so nothing may be", 4),
+        (
+            Fetched(f"{SITE}/robots.txt", 503),
+            "robots.txt could not be fetched, so no page is allowed",
+            4,
+        ),
+        (
+            Fetched(f"{SITE}/robots.txt", 429),
+            "robots.txt could not be fetched, so no page is allowed",
+            4,
+        ),
         (Fetched(f"{SITE}/robots.txt", error="dns", detail="no such host"), "no such host", 4),
         (Fetched(f"{SITE}/robots.txt", error="forbidden-address", detail="is private"), "is private", 1),
     ],

@@ -57,7 +57,7 @@ def test_what_robots_forbid_is_not_asked_for() -> None:
     assert asked(client) == [f"{HOME}robots.txt"]
     unreachable, client = preview(HOME, {**site(), f"{HOME}robots.txt": Fetched(f"{HOME}robots.txt", 503)})
     assert (unreachable.kind, asked(client)) == ("blocked", [f"{HOME}robots.txt"])
-    assert "could not be read" in unreachable.reason
+    assert "could not be fetched" in unreachable.reason
 
 
 def test_an_owner_may_read_all_of_a_site() -> None:

@@ -342,7 +342,7 @@ def test_a_folder_that_is_no_survey(tmp_path: Path) -> None:
         SurveyFolder.open(tmp_path)
     (tmp_path / "file").touch()
     for taken in (tmp_path, tmp_path / "file"):
-        with pytest.raises(UsageError, match="exists already"):
+        with pytest.raises(UsageError, match="already exists"):
             SurveyFolder.create(taken, MANIFEST)
     with pytest.raises(SurveyError, match=r"cannot be read or written: Not a directory"):
         SurveyFolder.create(tmp_path / "file" / "a.survey", MANIFEST)

@@ -22,7 +22,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("/news/", [f"{HOME}news/", "fetched, ", "HTTP 200, “News”", "over a link from"]),
+        ("/news/", [f"{HOME}news/", "fetched, ", "HTTP 200, “News”", "from links on"]),
         (f"{HOME}news/", ["fetched, "]),
         ("a.example/news/", ["fetched, "]),
         ("/private/x", ["blocked: robots.txt disallows it", "robots.txt: line 6, Disallow: /private/"]),

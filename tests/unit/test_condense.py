@@ -169,7 +169,7 @@ def test_in_bounded_memory_it_is_the_same(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_folder_is_replaced_only_if_asked(tmp_path: Path) -> None:
     condense(many(), folder=tmp_path / "d")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         condense(many(), folder=tmp_path / "d")
     hosts = condense(many(), "hosts", folder=tmp_path / "d", replace=True)
     assert Graph.open(tmp_path / "d") == hosts.graph

@@ -117,14 +117,14 @@ def test_a_missing_folder_is_rejected(tmp_path: Path) -> None:
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     graph, other = random_web(50, 200, seed=1), random_web(50, 200, seed=2)
     folder = graph.save(tmp_path / "graph")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         other.save(folder)
     assert Graph.open(folder) == graph
     other.save(folder, replace=True)
     assert Graph.open(folder) == other
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         other.save(tmp_path / "mine", replace=True)
     (folder / "notes.txt").write_text("about this graph")
     with pytest.raises(UsageError, match=r"contains notes\.txt"):

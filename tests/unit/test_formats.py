@@ -220,7 +220,7 @@ def test_building_in_bounded_memory_gives_the_same_graph(tmp_path: Path) -> None
         built = build_graph(tmp_path / name, tmp_path / f"{name}.folder", memory=1 << 16, threads=1)
         assert built == graph
         assert built.provenance["source"] == str(tmp_path / name)
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         build_graph(tmp_path / "missing.txt", tmp_path / "g.tsv.folder")
     assert read_graph(tmp_path / "g.tsv.folder") == graph
     assert build_graph(tmp_path / "g.tsv.folder", tmp_path / "copy") == graph

@@ -272,7 +272,7 @@ def test_a_journal_must_exist_or_not(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="does not exist"):
         Journal.open(tmp_path / "journal.sqlite")
     (tmp_path / "journal.sqlite").touch()
-    with pytest.raises(SurveyError, match="exists already"):
+    with pytest.raises(SurveyError, match="already exists"):
         Journal.open(tmp_path / "journal.sqlite", create=True)
     (tmp_path / "file").touch()
     with pytest.raises(SurveyError, match="cannot be opened"):

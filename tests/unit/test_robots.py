@@ -60,7 +60,7 @@ def test_reasons_delay_and_sitemaps() -> None:
     assert rules.why(SITE + "/a") == "robots.txt disallows it (Disallow: /a)"
     assert rules.why(SITE + "/b") == ""
     down = Robots.from_answer(None, b"")
-    assert "could not be read" in down.why(SITE + "/b")
+    assert "could not be fetched" in down.why(SITE + "/b")
     assert down.crawl_delay is None
     assert down.sitemaps == []
     assert Robots.from_text(b"User-agent: *\nCrawl-delay: soon").crawl_delay is None

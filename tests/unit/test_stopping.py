@@ -197,7 +197,7 @@ def test_rules_are_parsed(text: str, rule: Rule) -> None:
         ("", "'' is not a stopping rule"),
         ("pages=5,000", "'000' is not a stopping rule"),
         ("pages=", "pages= is not a number of pages"),
-        ("pages=many", "such as pages=5000"),
+        ("pages=many", "for example pages=5000"),
         ("pages=2.5", "whole number"),
         ("pages=5GB", "not a number of pages"),
         ("pages=0", "at least 1"),
@@ -207,7 +207,7 @@ def test_rules_are_parsed(text: str, rule: Rule) -> None:
         ("bytes=-1", "above 0"),
         ("coverage=100%", "100 % cannot be certified"),
         ("coverage=95", "write 0.95 for 95 %"),
-        ("coverage=9k", "such as coverage=0.9"),
+        ("coverage=9k", "for example coverage=0.9"),
         ("coverage=0.9,", "'' is not a stopping rule"),
     ],
 )

@@ -83,7 +83,7 @@ def test_new_seeds_need_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> N
         wrong = CommandResult(capsys, "crawl", f"{url}docs/", *words)
         assert wrong.code == 2
         assert wrong.err.count("\n") == 2
-        assert f"a b.survey is a survey of {url}, and {url}docs/ would be new in it" in wrong.err
+        assert f"a b.survey is a survey of {url}, and {url}docs/ is not among its seeds" in wrong.err
         assert f"`surveyor crawl {url}docs/ --out 'a b.survey' --contact me@example.org --add-seeds`" in wrong.err
         assert f"`surveyor crawl {url}docs/ --out 'a b-2.survey' --contact me@example.org`" in wrong.err
         with sv.open("a b.survey") as survey:
@@ -109,7 +109,7 @@ def test_fewer_seeds_are_another_survey_unless_the_folder_is_named(capsys: pytes
             2,
             f"{folder} is a survey of {first}, {second}, not of {first} alone\n"
             f"  hint: `surveyor crawl {folder}` resumes it, "
-            f"`surveyor crawl {first} --out {stem}-2.survey --contact me@example.org` begins another survey\n",
+            f"`surveyor crawl {first} --out {stem}-2.survey --contact me@example.org` starts another survey\n",
         )
         with pytest.raises(sv.UsageError, match="alone"):
             sv.crawl(first, until="pages=2", contact="me@example.org", delay=0)
@@ -129,7 +129,7 @@ def test_new_seeds_in_python() -> None:
     with served({**SMALL, "/docs/": linked("/")}) as url:
         settings: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "out": "a.survey"}
         sv.crawl(url, until="pages=2", **settings).close()
-        with pytest.raises(sv.UsageError, match="would be new in it"):
+        with pytest.raises(sv.UsageError, match="is not among its seeds"):
             sv.crawl(f"{url}docs/", until="pages=2", **settings)
         with sv.crawl([url, f"{url}docs/"], until="pages=3", add_seeds=True, **settings) as survey:
             assert survey.manifest.seeds == (url, f"{url}docs/")

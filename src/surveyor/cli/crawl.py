@@ -157,7 +157,7 @@ def _configured_seeds(chosen: Settings) -> list[str]:
     from surveyor.errors import UsageError
 
     if not chosen.seeds:
-        hint = "name at least one URL, or set seeds in surveyor.toml (`surveyor init` writes one)"
+        hint = "pass at least one URL, or set seeds in surveyor.toml (`surveyor init` writes one)"
         raise UsageError("there are no seeds", hint=hint)
     return clean_seeds(chosen.seeds)
 

@@ -59,7 +59,9 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     shutil.rmtree(path, ignore_errors=True)
     with running(settings) as web:
         words = _arguments(web, path)
-        output.info(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; nothing leaves this machine")
+        output.info(
+            f"serving a web of {len(web.hosts):,} hosts at 127.0.0.1:{web.port}; no request leaves this machine"
+        )
         output.info(f"$ surveyor {shlex.join(words)}")
         killed = _crawl_and_kill(words, path, quiet=output.quiet)
         output.info(f"killed with kill -9 after {killed:,} pages. The same command resumes:")
@@ -176,7 +178,7 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     output.line()
     verdict = "inside the bounds" if inside else "OUTSIDE the bounds, which is a bug"
     output.line(f"captured {interval(coverage)}; true coverage {percent(true)}: {verdict}")
-    output.line(f"{survey.pages_fetched:,} pages fetched of {survey.pages_known:,} known; the web itself is endless")
+    output.line(f"{survey.pages_fetched:,} pages fetched of {survey.pages_known:,} known; the web has no end")
 
 
 def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: str) -> None:
@@ -192,7 +194,7 @@ def _serve(output: Output, settings: object) -> int:
 
     def ready(web: EmbeddedWeb) -> None:
         output.object("demo", {"port": web.port, "seeds": web.seeds, "hosts": list(web.hosts)})
-        output.line(f"a web of {len(web.hosts):,} hosts is at 127.0.0.1:{web.port}; Ctrl-C stops it")
+        output.line(f"serving a web of {len(web.hosts):,} hosts at 127.0.0.1:{web.port}; Ctrl-C stops it")
         output.line("crawl it from another terminal:")
         output.line(f"  surveyor {shlex.join(_arguments(web, Path('web.survey')))}")
         sys.stdout.flush()

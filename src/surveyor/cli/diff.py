@@ -52,8 +52,8 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     for name, survey in zip(names, (before, after), strict=True):
         output.line(f"{name:<{width}}  {counted(survey.pages_fetched, 'page')} fetched, {interval(survey.coverage)}")
     output.line(
-        f"{counted(found.both, 'page')} ranked in both; overlap of the top {found.best}: {found.overlap:.0%}; "
-        f"Kendall's tau: {found.kendall:.2f}; {found.l1 / 2:.1%} of all importance moved between pages"
+        f"{counted(found.both, 'page')} ranked in both; overlap of the top {found.best}: {100 * found.overlap:.0f} %; "
+        f"Kendall's tau: {found.kendall:.2f}; {50 * found.l1:.1f} % of all importance moved between pages"
     )
     output.line(margin_line(found))
     output.line()

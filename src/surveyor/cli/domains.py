@@ -252,7 +252,7 @@ def _open_source(output: Output, path: str, stack: ExitStack, memory: int | None
     from surveyor.graph.formats import build_graph
 
     folder = _temporary_folder(stack) / "graph"
-    with output.progress() as progress, options.format_means("`surveyor graph build --input-format`"):
+    with output.progress() as progress, options.input_format_hint("`surveyor graph build --input-format`"):
         graph = build_graph(path, folder, memory=memory // 2, progress=progress)
     output.graph_notes(graph)
     return DomainSource(graph, str(folder))

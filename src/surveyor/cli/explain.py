@@ -93,7 +93,7 @@ def _print_explanation(output: Output, ranked: RankedGraph, page: int, top: int,
     if path := report.path_line(ranked.ranking, explanation):
         output.line(path)
     output.line()
-    output.table(report.rows_table(report.link_rows(explanation), "over a link from"))
+    output.table(report.rows_table(report.link_rows(explanation), "from links on"))
     if output.mode == "text":
         output.line()
         if explanation.without_templates is not None:

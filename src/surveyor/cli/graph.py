@@ -169,7 +169,7 @@ def info(output: Output, *, graph: str, verify: bool) -> None:
             with kernels(output):
                 from surveyor.graph.formats import read_graph
 
-                with options.format_means(BUILD_FORMAT):
+                with options.input_format_hint(BUILD_FORMAT):
                     opened = read_graph(path, progress=progress)
     found = facts(opened, path)
     output.object("graph info", {"graph": graph, "verified": verify, **found})
@@ -190,9 +190,9 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
     from surveyor.report.numbers import count, duration
 
     if Path(dest).exists() and not replace:
-        raise UsageError(f"{dest} exists already", hint="choose another name, or overwrite it with --replace")
+        raise UsageError(f"{dest} already exists", hint="choose another name, or overwrite it with --replace")
     with output.progress() as progress, output.timed() as seconds:
-        with options.format_means("--input-format"):
+        with options.input_format_hint("--input-format"):
             graph = read_graph(source, format=formats["input_format"], threads=threads, progress=progress)
         write_graph(graph, dest, format=formats["format"])
     fields = {"source": source, "graph": dest, "pages": graph.pages, "links": graph.links}
@@ -257,7 +257,7 @@ def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given:
 def _named_graph(source: str, progress: ProgressCallback) -> Graph:
     from surveyor.graph.formats import read_graph
 
-    with options.format_means(BUILD_FORMAT):
+    with options.input_format_hint(BUILD_FORMAT):
         graph = read_graph(source, progress=progress)
     if graph.names is None:
         raise UsageError(

@@ -53,10 +53,10 @@ def open_graph(output: Output, path: str, threads: int | None = None) -> Graph:
     """Open a graph folder, a file of links, or the graph of a survey; report what was skipped."""
     if is_survey(path):
         return open_survey(path, None, crawled_only=False).graph
-    from surveyor.cli.options import format_means
+    from surveyor.cli.options import input_format_hint
     from surveyor.graph.formats import read_graph
 
-    with output.progress() as progress, format_means("`surveyor graph build --input-format`"):
+    with output.progress() as progress, input_format_hint("`surveyor graph build --input-format`"):
         graph = read_graph(path, threads=threads, progress=progress)
     if not Path(path).is_dir():
         output.graph_notes(graph)
@@ -88,17 +88,17 @@ def find(graph: Graph, text: str) -> int:
     if page is not None:
         return page
     if not graph.pages:
-        raise UsageError(f"no page {text}: the graph is empty", hint="check the source that the graph was built from")
+        raise UsageError(f"no page {text!r}: the graph is empty", hint="check the source that the graph was built from")
     bare = text.removeprefix("http://").removeprefix("https://").rstrip("/")
     guesses = [start + bare + end for start in ("https://", "http://", "") for end in ("/", "")]
     similar = [guess for guess in guesses if page_of(graph, guess) is not None]
     if similar:
-        raise UsageError(f"no page {text}", hint=f"did you mean {similar[0]}?")
+        raise UsageError(f"no page {text!r} in this graph", hint=f"did you mean {similar[0]}?")
     ids = f"#0 to #{graph.pages - 1}"
     hint = f"use a name as printed by `surveyor top`, or an id from {ids}" if graph.names else f"use an id from {ids}"
     if "\\" in text:
         hint += "; use the id for a name printed with \\, see column page of `surveyor top --csv`"
-    raise UsageError(f"no page {text}", hint=hint)
+    raise UsageError(f"no page {text!r} in this graph", hint=hint)
 
 
 def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:

@@ -62,7 +62,7 @@ def kernels(output: Output) -> Iterator[None]:
         def announce(self, *, now: bool) -> None:
             if now and not self.announced:
                 self.announced = True
-                output.info(f"compiling kernels, once for this version (about {SECONDS} s)")
+                output.info(f"compiling kernels (about {SECONDS} s); they are cached for later runs")
 
     listener = Listener()
     with event.install_listener("numba:compile", listener), _careful_cache(output, listener):

@@ -224,7 +224,7 @@ def format_option(name: str, what: str) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def format_means(option: str) -> Iterator[None]:
+def input_format_hint(option: str) -> Iterator[None]:
     """Replace --input-format in hints of the library by the option of this command."""
     from surveyor.errors import SurveyorError
 

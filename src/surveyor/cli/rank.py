@@ -155,7 +155,7 @@ def rank_graph(
         source = open_survey(path, chosen.teleport, crawled_only=chosen.crawled_only, survey=survey)
         graph, teleport, damping, coverage, notes = source
     elif chosen.teleport == "seeds" or chosen.crawled_only:
-        raise UsageError(f"{path} is not a survey", hint="use --teleport seeds and --crawled-only with a survey only")
+        raise UsageError(f"--teleport seeds and --crawled-only need a survey, and {path} is a graph", hint="omit them")
     else:
         graph = open_graph(output, path, chosen.threads)
     if out:

@@ -251,7 +251,7 @@ def check_options(chosen: SampleCommand) -> None:
     ]
     if source == "graph" and (textual := next((rule for rule in rules if not rule.url_only), None)):
         raise UsageError(
-            f"{textual.text} needs the text of pages, and a graph has names only",
+            f"{textual.text} needs the text of pages, but a graph has only names",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey or the web",
         )
     if source != "graph":
@@ -267,7 +267,7 @@ def check_options(chosen: SampleCommand) -> None:
     if chosen.start and source == "web":
         raise UsageError("--start applies to graphs and surveys only", hint="give seed URLs as arguments")
     if "language" in statistics.by and source == "graph":
-        raise UsageError("--by language needs the text of pages, and a graph has names only", hint="sample a survey")
+        raise UsageError("--by language needs the text of pages, but a graph has only names", hint="sample a survey")
     if chosen.in_links and source == "survey":
         raise UsageError("--in-links does not apply to surveys: all links of fetched pages are known", hint="omit it")
 
@@ -407,7 +407,7 @@ def _graph_in_links(in_links: Sequence[str]) -> Any:
     except ValueError:
         if not Path(value).exists():
             raise UsageError(
-                f"--in-links of a graph must be a share or a graph, got {value}", hint="such as 30%"
+                f"--in-links of a graph must be a share or a graph, got {value}", hint="for example 30%"
             ) from None
         return read_graph(Path(value))
 

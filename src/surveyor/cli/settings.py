@@ -85,9 +85,9 @@ def without_flags(settings: Settings, origins: Mapping[str, str]) -> list[str]:
         origin = origins.get(name, "default")
         if origin.startswith("--") or (origin == "default" and values[name] == defaults[name]):
             continue
-        place = "the survey" if origin == "default" else origin  # a resumed survey keeps its settings
+        place = {"default": "the survey", "seed": "the seed URL"}.get(origin, origin)  # a survey keeps its settings
         found.setdefault(place, []).append(f"{name} {format_setting(values[name]) or 'none'}")
-    return [f"from {place}: {', '.join(parts)}" for place, parts in found.items()]
+    return [f"set by {place}: {', '.join(parts)}" for place, parts in found.items()]
 
 
 def report_settings(output: Output, settings: Settings, origins: Mapping[str, str]) -> None:
@@ -103,7 +103,7 @@ def with_contact(output: Output, settings: Settings) -> Settings:
     """Prompt for a missing contact on a terminal, and save it."""
     if settings.contact or output.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return settings
-    output.info("A contact is sent with every request, so that sites can reach whoever crawls them.")
+    output.info("A contact is sent with every request, so that sites can reach you.")
     contact: str = click.prompt("contact (e-mail or URL)", value_proc=_contact, err=True)
     settings = replace(settings, contact=contact)
     path = config.save_contact(contact)

@@ -157,7 +157,7 @@ def _whole(number: str, text: str) -> int:
         value = round(float(number.rstrip("kmg").replace("_", "")) * scale, 6)
         if value.is_integer():
             return int(value)
-    raise UsageError(f"{text!r} is not a budget: {number!r} is no number of pages", hint=FORMS)
+    raise UsageError(f"{text!r} is not a budget: {number!r} is not a number of pages", hint=FORMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def read_limits(lines: Iterable[str], file: str, rest: int) -> Limits:
         if not (limit.isascii() and limit.isdecimal()) or not 1 <= int(limit[:20]) <= MOST:
             if number == 1 and "." not in name:
                 raise InputError(f"{file}, row 1 is not a domain and its pages", hint=_EXAMPLE)
-            raise InputError(f"{file}, row {number}: {cells[count]!r} is no number of pages", hint=_EXAMPLE)
+            raise InputError(f"{file}, row {number}: {cells[count]!r} is not a number of pages", hint=_EXAMPLE)
         if pages.setdefault(name, int(limit)) != int(limit):
             raise InputError(f"{file}, row {number}: {name} has two budgets", hint="name each domain once")
     if not pages:

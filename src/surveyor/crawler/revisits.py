@@ -226,7 +226,7 @@ def _visits(
         raise UsageError(f"a visit to a page outside 0 to {pages - 1}", hint="give the number of pages")
     if prior is not None:
         if not (0 < prior[0] < np.inf and 0 < prior[1] < np.inf):
-            raise UsageError(f"a prior of {prior} is not a rate and a number of visits", hint="such as (1.0, 1.0)")
+            raise UsageError(f"a prior of {prior} is not a rate and a number of visits", hint="for example (1.0, 1.0)")
         every = np.arange(pages)
         ids = np.concatenate([ids, every, every])
         lengths = np.concatenate([lengths, np.full(2 * pages, np.log(2) / prior[0])])

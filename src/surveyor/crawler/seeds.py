@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_LISTS = 1_000  # per site, or per index including nested ones
 MOST_HOPS = 5
-ABOUT = "a list is a file or URL of a sitemap, a feed, or text with one URL a line; - is stdin"
+ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line; - is stdin"
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
         text = seed.strip()
         url = normalise(text if "://" in text else f"https://{text}")
         if url is None or not host(url):
-            raise UsageError(f"{seed!r} is not the URL of a page", hint="write it as https://example.org/")
+            raise UsageError(f"{seed!r} is not an http or https URL", hint="write it as https://example.org/")
         clean[url] = None
     if not clean:
         raise UsageError("there are no seeds", hint="name at least one page to start from")
@@ -178,7 +178,7 @@ def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins:
         another = _command(seeds, unused(path), settings, origins)
         raise UsageError(
             f"{path} is a survey of {_few(before)}, not of {_few(seeds)} alone",
-            hint=f"`{shlex.join(['surveyor', 'crawl', str(path)])}` resumes it, `{another}` begins another survey",
+            hint=f"`{shlex.join(['surveyor', 'crawl', str(path)])}` resumes it, `{another}` starts another survey",
         )
 
 
@@ -194,8 +194,8 @@ def _check_seeds(
     place = unused(path) if same else folder_for(seeds, None, scope=settings.scope, fresh=True)
     adding, another = _command(new, path, settings, origins, "--add-seeds"), _command(seeds, place, settings, origins)
     raise UsageError(
-        f"{path} is a survey of {_few(before)}, and {named} would be new in it",
-        hint=f"`{adding}` adds to it, `{another}` begins another survey (in Python: add_seeds=True, or another out)",
+        f"{path} is a survey of {_few(before)}, and {named} is not among its seeds",
+        hint=f"`{adding}` adds to it, `{another}` starts another survey (in Python: add_seeds=True, or another out)",
     )
 
 
@@ -247,8 +247,8 @@ def http_settings(settings: Settings) -> HttpSettings:
     """Return the settings of the HTTP client; a contact is required."""
     if not settings.contact:
         raise UsageError(
-            "there is no contact, and sites should be able to reach whoever crawls them",
-            hint="give an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
+            "contact is not set; it is sent with every request, so that sites can reach you",
+            hint="set an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
         )
     mail = "@" in settings.contact and "://" not in settings.contact
     return HttpSettings(

@@ -18,6 +18,7 @@ import asyncio
 import base64
 import errno
 import ipaddress
+import os
 import socket
 import ssl
 import time
@@ -369,7 +370,8 @@ def _explain(problem: Exception, attempt: _Attempt) -> tuple[Trouble, str]:
         case aiohttp.ClientHttpProxyError():
             return "refused", f"the proxy answered {problem.status}: {detail}"
         case aiohttp.ClientConnectorError():
-            return _unconnected(problem.os_error.errno, attempt.addresses), detail
+            why = f"cannot connect to {problem.host}:{problem.port}: {_system_text(problem.os_error, detail)}"
+            return _unconnected(problem.os_error.errno, attempt.addresses), why
         case aiohttp.ClientPayloadError():
             is_cut = "Not enough data" in detail or "not completed" in detail
             return ("reset", f"the body was cut off: {detail}") if is_cut else ("protocol", detail)
@@ -377,8 +379,17 @@ def _explain(problem: Exception, attempt: _Attempt) -> tuple[Trouble, str]:
             return "protocol", detail
         case aiohttp.ServerDisconnectedError():
             return "reset", "the connection was closed without an answer"
+        case OSError():
+            return "reset", _system_text(problem, detail)
         case _:
             return "reset", detail
+
+
+def _system_text(problem: OSError, detail: str) -> str:
+    """Return the message of a system error without its number, such as `Connection refused`."""
+    if problem.errno and str(problem.strerror).startswith("Connect call failed"):  # asyncio replaces the message
+        return os.strerror(problem.errno)
+    return problem.strerror or detail
 
 
 def _unconnected(code: int | None, addresses: tuple[str, ...]) -> Trouble:

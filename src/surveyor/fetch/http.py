@@ -161,11 +161,13 @@ class HttpSettings:
         check_headers(self.headers)
         for name in ("connections", "connect", "first_byte", "page", "max_bytes", "max_decoded", "max_header"):
             if not (math.isfinite(value := getattr(self, name)) and value > 0):
-                raise UsageError(f"{name} must be a number above 0, not {value}", hint="such as 60")
+                raise UsageError(f"{name} must be a number above 0, not {value}", hint="for example 60")
         for entry in (*self.allow, *self.auth):
             host_key(entry)
         if self.proxy and locate(self.proxy) is None:
-            raise UsageError("the proxy is not a URL of http or https", hint="such as http://proxy.example.org:3128")
+            raise UsageError(
+                "the proxy is not a URL of http or https", hint="for example http://proxy.example.org:3128"
+            )
         if self.ca_file is not None and not Path(self.ca_file).is_file():
             raise UsageError(f"there is no file {self.ca_file} of certificates", hint="give the path of a PEM file")
 
@@ -233,7 +235,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     """Raise for headers that cannot be sent or that the caller may not set."""
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise UsageError(f"{name!r} is not the name of a header", hint="such as Accept-Language")
+            raise UsageError(f"{name!r} is not the name of a header", hint="for example Accept-Language")
         if name.lower() in OURS:
             raise UsageError(
                 f"the header {name} cannot be set", hint="user_agent and sender have settings of their own"

@@ -180,9 +180,9 @@ def check_free(folder: Path, *, replace: bool) -> None:
     if not (folder.exists() or folder.is_symlink()):
         return
     if not (folder / "graph.json").is_file():
-        raise UsageError(f"{folder} exists already and is not a graph", hint="choose another name")
+        raise UsageError(f"{folder} already exists and is not a graph", hint="choose another name")
     if not replace:
-        raise UsageError(f"{folder} exists already", hint="choose another name, or replace it with --replace")
+        raise UsageError(f"{folder} already exists", hint="choose another name, or replace it with --replace")
     others = sorted({path.name for path in folder.iterdir()} - {"graph.json", *ARRAYS, *NAME_FILES})
     if others or folder.is_symlink():
         why = f"contains {others[0]} in addition to the graph" if others else "is a symbolic link"

@@ -115,7 +115,7 @@ class Explanation:
     dangling: float  # contribution of pages without links
     teleport: float  # contribution of jumps directly to the page
     origins: tuple[Contribution, ...]  # where the surfers who reached it started
-    other_origins: float  # started elsewhere, or too far back to follow
+    other_origins: float  # started other pages, or not traced back that far
     without_templates: RankWithoutLinks | None = None  # its rank if no template linked to it, if requested
 
     def to_dict(self) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class DomainReport:
         """Return the best domains as a table."""
         main, records = self.domains.main, self.records(rows)
         exact = main.error_model.confidence == 1
-        titles = ["", HEADINGS[main.kind], *([] if exact else [f"{main.error_model.confidence:.0%} interval"])]
+        titles = ["", HEADINGS[main.kind], *([] if exact else [f"{100 * main.error_model.confidence:.0f} % interval"])]
         titles += ["budget"] if self.plan else []
         titles += ["spam", "trust"] if self.domains.trust else []
         titles += ["in-links"] if main.kind != "in" else []  # the first column that a narrow terminal omits
@@ -197,7 +197,7 @@ def summary_lines(report: DomainReport, rows: list[Domain]) -> list[str]:
     certain = certain_neighbours(domains, rows)
     if certain is not None:
         above = f"{certain} of {counted(len(rows) - 1, 'domain')} in the list {'is' if certain == 1 else 'are'}"
-        lines.append(f"order: {above} above the next with a confidence of {CERTAIN:.0%} or more")
+        lines.append(f"order: {above} ranked above the next one with a confidence of {100 * CERTAIN:.0f} % or more")
     if domains.trust:
         known = domains.trust.trusted
         lines.append(
@@ -297,7 +297,7 @@ def _best_interval(score: Reputation) -> str:
     first = int(score.top(1)[0])
     interval = format_interval(score.kind, *score.interval(first), " to ")
     best = f"{score.name(first)} has {format_score(score.kind, score.score(first))}"
-    return f"; {best}, {confidence:.0%} interval {interval}"
+    return f"; {best}, {100 * confidence:.0f} % interval {interval}"
 
 
 def _method(score: Reputation) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def link_rows(explanation: Explanation) -> list[Row]:
 def origin_rows(explanation: Explanation) -> list[Row]:
     """Return where the surfers who reached the page had started; the fractions sum to 1."""
     rows = [Row("origin", origin.fraction, origin.name) for origin in explanation.origins]
-    return [*rows, Row("others", explanation.other_origins, "elsewhere, or too far back to follow")]
+    return [*rows, Row("others", explanation.other_origins, "other pages, or not traced back that far")]
 
 
 def title_line(ranking: Ranking, explanation: Explanation) -> str:

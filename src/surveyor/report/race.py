@@ -88,7 +88,7 @@ def facts(race: Race) -> dict[str, str]:
         "seeds": ", ".join([*named, *more]),
         "damping": f"{race.damping:g}",
         "until": race.until,
-        **({"also": "; ".join(race.notes)} if race.notes else {}),
+        **({"notes": "; ".join(race.notes)} if race.notes else {}),
         "rng": str(race.rng),
     }
 

@@ -308,7 +308,7 @@ def _writer(path: Path) -> Write:
         if path.name.lower().endswith(suffixes):
             return write
     known = ", ".join(suffix for suffixes in WRITERS for suffix in suffixes)
-    raise UsageError(f"{path.name} has no known suffix of a ranks file", hint=f"use one of {known}")
+    raise UsageError(f"{path.name} has no known suffix for a file of ranks", hint=f"use one of {known}")
 
 
 def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:

@@ -79,7 +79,7 @@ class Run:
         if which not in curves or not 0 < level <= 1:
             raise UsageError(
                 f'level must be in (0, 1] and which "guaranteed" or "true", got {level} and {which!r}',
-                hint='such as fetches_for(0.9, "true")',
+                hint='for example fetches_for(0.9, "true")',
             )
         return _first(curves[which], level)
 

@@ -81,7 +81,7 @@ def simulate(
     options = replace(options, batch=min(int(options.batch), max(graph.pages, 1)))
     if not isinstance(until, Rule):
         raise UsageError(
-            f"until must be a stopping rule, got {until!r}", hint="such as sv.Coverage(0.9) or sv.Pages(5000)"
+            f"until must be a stopping rule, got {until!r}", hint="for example sv.Coverage(0.9) or sv.Pages(5000)"
         )
     if contains(until, Bytes):
         raise UsageError(
@@ -89,7 +89,7 @@ def simulate(
             hint="use coverage, pages or minutes",
         )
     if rng is not None and (not isinstance(rng, int | np.integer) or rng < 0):
-        raise UsageError(f"rng must be an integer of at least 0, got {rng}", hint="such as rng=7")
+        raise UsageError(f"rng must be an integer of at least 0, got {rng}", hint="for example rng=7")
     listed = strategies if isinstance(strategies, list | tuple) else [strategies]
     chosen = [by_name(one) if isinstance(one, str) else check(one, _class_name(one)) for one in listed]
     if not chosen:

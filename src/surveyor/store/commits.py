@@ -240,7 +240,7 @@ class HeadFile:
         about = os.fstat(self._file)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:  # a hard link: another file would change too
             os.close(self._file)
-            raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name", str(path))
+            raise FileExistsError(errno.EEXIST, "not a regular file, or it has several hard links", str(path))
 
     def write(self, head: Head, *, both: bool = False) -> None:
         """Write the head into the next slot, or into both."""

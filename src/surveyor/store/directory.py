@@ -64,7 +64,7 @@ class SurveyFolder:
     ) -> SurveyFolder:
         """Create a survey atomically, with what `fill` writes into it; `keep` stores server responses."""
         if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
-            raise UsageError(f"{folder} exists already", hint="choose another folder, or resume it if it is a survey")
+            raise UsageError(f"{folder} already exists", hint="choose another folder, or resume it if it is a survey")
         draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
         with disk_errors(folder):
             try:

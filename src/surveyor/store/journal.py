@@ -103,7 +103,7 @@ class Journal:
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
         """Open a journal, or create one that must not exist yet; without `write`, another process may be writing."""
         if path.exists() == create:
-            state, hint = ("exists already", "choose another name") if create else ("does not exist", "check its name")
+            state, hint = ("already exists", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
         write = write or create
         with disk_errors(path):

@@ -85,7 +85,7 @@ class _SafeFile(RotatingFileHandler):
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
             os.close(descriptor)
-            raise FileExistsError(errno.EEXIST, "it is not a plain file, or has another name", self.baseFilename)
+            raise FileExistsError(errno.EEXIST, "not a regular file, or it has several hard links", self.baseFilename)
         return TextIOWrapper(os.fdopen(descriptor, "ab"), "utf-8", "backslashreplace", write_through=True)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # name set by logging

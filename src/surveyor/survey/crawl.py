@@ -112,8 +112,8 @@ def nothing_fetched(survey: Survey) -> NothingFetched:
         why = f"redirects to {pages[int(visit.out_of_scope[0])][0]}, out of the scope"
     problem = why if why.startswith(host(url)) else f"{url}: {why}"
     by = f" ({first} redirects there)" if url != first else ""
-    others = f"All {len(seeds)} seeds failed" if len(seeds) > 1 else "Other seeds: none"
-    return NothingFetched(f"{problem}{by}.", hint=f"{advice(why)} {others}, so nothing was fetched.")
+    failed = f"All {len(seeds)} seeds failed, so nothing was fetched." if len(seeds) > 1 else "Nothing was fetched."
+    return NothingFetched(f"{problem}{by}.", hint=f"{advice(why)} {failed}")
 
 
 def advice(reason: str) -> str:
@@ -126,8 +126,8 @@ def advice(reason: str) -> str:
         return "Check the address in a browser; start from the page it shows."
     if "no such host" in reason:
         return "Check the spelling."
-    if reason.startswith("robots.txt could not be read"):
-        return "Without its robots.txt nothing of a site may be read; try again later."
+    if reason.startswith("robots.txt could not be fetched"):
+        return "Without a robots.txt response no page of the host may be fetched; try again later."
     if reason.startswith("robots"):
         return "The site does not want to be crawled there; start elsewhere, or ask its owner."
     if "ertificate" in reason or "SSL" in reason:

@@ -111,7 +111,7 @@ def _check_free(paths: list[Path], *, replace: bool) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a folder", hint="name a file, or use the format parquet")
         if path.exists() and not replace:
-            raise UsageError(f"{path} exists already", hint="choose another name, or overwrite it with --replace")
+            raise UsageError(f"{path} already exists", hint="choose another name, or overwrite it with --replace")
         if path.parent.exists() and not path.parent.is_dir():
             raise UsageError(f"{path.parent} is not a folder", hint="choose another name")
 

@@ -68,9 +68,9 @@ def _by_path(tables: Tables, text: str) -> str:
         return known[pages[0]]
     if pages:
         some = ", ".join(known[page] for page in pages[:NEAREST])
-        raise UsageError(f"{len(pages)} known pages have the path {text}", hint=f"name one URL: {some}")
+        raise UsageError(f"{len(pages)} known pages have the path {text}", hint=f"pass one of the URLs {some}")
     near = difflib.get_close_matches(path, {_path(url) for url in known}, NEAREST)
-    hint = f"similar paths: {', '.join(near)}" if near else "name a whole URL"
+    hint = f"similar paths: {', '.join(near)}" if near else "pass a full URL"
     raise UsageError(f"no known page has the path {text}", hint=hint)
 
 

@@ -124,10 +124,10 @@ class Robots:
         if self.state == "absent" or _target(url).partition("?")[0] == "/robots.txt":
             return ""
         if self.state == "unreachable":
-            return "robots.txt could not be read, so nothing may be"
+            return "robots.txt could not be fetched, so no page is allowed"
         rule, limit, _ = self.verdict(url)
         if limit:
-            return f"{limit}, so it may not be read"
+            return f"{limit}, so it may not be fetched"
         return "" if rule is None or rule.allows else f"robots.txt disallows it ({rule})"
 
     @cached_property

@@ -71,7 +71,7 @@ class Scope:
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         if not self.seeds and self.kind != "any":
-            raise UsageError(f"the scope {self.kind!r} needs a seed", hint="such as https://example.org/")
+            raise UsageError(f"the scope {self.kind!r} needs a seed", hint="for example https://example.org/")
         object.__setattr__(self, "types", frozenset(ending.lower().lstrip(".") for ending in self.types))
         object.__setattr__(self, "_named", frozenset(self.seeds))
         object.__setattr__(self, "_places", tuple(sorted({self._place(_after_scheme(seed)) for seed in self.seeds})))
@@ -196,7 +196,7 @@ def _pattern(text: str) -> Callable[[str], object]:
             raise UsageError(f"{text[:200]!r} is not a regular expression", hint=hint) from None
     glob = re.sub(r"^https?://", "", text.strip())
     if not glob:
-        raise UsageError(f"the pattern {text!r} matches nothing", hint="such as *.pdf or example.org/docs/*")
+        raise UsageError(f"the pattern {text!r} matches nothing", hint="for example *.pdf or example.org/docs/*")
     first, *others = re.sub(r"\*+", "*", glob).split("*")
     if not others:
         return re.compile(re.escape(first)).fullmatch

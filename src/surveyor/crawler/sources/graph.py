@@ -120,7 +120,7 @@ class ChangingWeb:
         if min(changed, born, died) < 0 or max(changed, died) > 1:
             raise UsageError(
                 f"changed, born and died must be from 0 to 1, got {changed:g}, {born:g} and {died:g}",
-                hint="such as changed=0.02",
+                hint="for example changed=0.02",
             )
         self.rng, self.changed, self.born, self.died = rng, changed, born, died
         self._start: IntArray = graph.indptr[:-1].copy()

@@ -92,7 +92,7 @@ def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], 
         except ValueError:
             kind = "an integer" if parameters[name] is int else "a number"
             raise UsageError(
-                f"{name} of strategy {text!r} must be {kind}, got {value!r}", hint=f"such as {name}=100"
+                f"{name} of strategy {text!r} must be {kind}, got {value!r}", hint=f"for example {name}=100"
             ) from None
     return given
 

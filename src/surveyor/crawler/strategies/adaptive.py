@@ -40,7 +40,7 @@ class AdaptiveOpic(Opic):
     ) -> None:
         super().__init__(policy, damping, teleport, fairness)
         if window not in get_args(Window):
-            raise UsageError(f"window must be fixed, variable or bao, got {window!r}", hint="such as adaptive:bao")
+            raise UsageError(f"window must be fixed, variable or bao, got {window!r}", hint="for example adaptive:bao")
         self.window, self.size = window, SIZES[window] if size is None else float(size)
         if not self.size > 0 or (window == "variable" and (self.size < 2 or self.size % 1)):
             raise UsageError(

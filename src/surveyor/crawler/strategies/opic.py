@@ -72,7 +72,7 @@ class Opic:
         fairness: float = 0.05,
     ) -> None:
         if policy not in get_args(Policy):
-            raise UsageError(f"policy must be greedy, cycle or random, got {policy!r}", hint="such as opic:cycle")
+            raise UsageError(f"policy must be greedy, cycle or random, got {policy!r}", hint="for example opic:cycle")
         if teleport not in get_args(Teleport):
             raise UsageError(f"teleport must be trusted or uniform, got {teleport!r}", hint="the default is trusted")
         check_range("damping", damping, "(0, 1)", hint="such as 0.85")

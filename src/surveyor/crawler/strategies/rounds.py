@@ -66,7 +66,7 @@ class Rounds:
             raise UsageError(
                 "local, start, batch, extra and stable must be at least 0, and start at least local, "
                 f"got {local}, {start}, {batch}, {extra} and {stable:g}",
-                hint="such as complement:batch=50,extra=2000",
+                hint="for example complement:batch=50,extra=2000",
             )
         self.select, self.local, self.start = select, local, start
         self.batch, self.extra, self.stable = batch, extra, stable

@@ -336,7 +336,7 @@ def extra_pages(extra: str | int, local: int) -> int:
     if match is None or isinstance(extra, bool):
         raise UsageError(
             f"extra must be a number of pages or a multiple of n, got {str(extra)!r}",
-            hint="such as 1500, or 2n for twice the number of local pages; 0 requests no page",
+            hint="for example 1500, or 2n for twice the number of local pages; 0 requests no page",
         )
     if match["pages"]:
         return int(re.sub("[_,]", "", match["pages"]))

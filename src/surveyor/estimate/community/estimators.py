@@ -220,13 +220,14 @@ def _shares(solved: _Solved, local: IdArray, method: str) -> Estimate:
 def _explanation(extra: int, batches: int, leaves: float, returns: Mapping[str, float]) -> str:
     if not batches:
         return (
-            f"no page was fetched in batches, and {leaves:.1%} of the rank of local pages leaves them; pages not"
-            f" fetched are assumed to link back {returns['local']:.3f} times as much as the pages that link to them"
+            "copying assumes that pages not fetched link like the pages that link to them, with a factor of"
+            f" {returns['local']:.3f} for links to local pages: no page was fetched in batches to measure it, and"
+            f" {100 * leaves:.1f} % of the rank of local pages leaves them"
         )
     return (
-        f"{extra:,} pages fetched in {batches:,} batches link to local pages {returns['local']:.2f} times as much as"
-        f" the pages that link to them, and to other fetched pages {returns['extra']:.2f} times; the same is assumed of"
-        f" the rest; weight of the crawled estimate 1/{batches:,}"
+        "copying assumes that pages not fetched link like the pages that link to them, with factors measured on the"
+        f" {extra:,} pages fetched in {batches:,} batches: {returns['local']:.2f} for links to local pages,"
+        f" {returns['extra']:.2f} for links to other fetched pages; weight of crawled 1/{batches:,}"
     )
 
 

@@ -58,7 +58,7 @@ def _reported(lists: NeighbourLists, in_links: float | Graph, rng: int) -> BoolA
     incoming: BoolArray = lists.links & IN != 0
     if not isinstance(in_links, Graph):
         if not 0 <= in_links <= 1:
-            raise UsageError(f"in_links must be a share from 0 to 1, got {in_links:g}", hint="such as 0.3")
+            raise UsageError(f"in_links must be a share from 0 to 1, got {in_links:g}", hint="for example 0.3")
         return incoming if in_links >= 1 else incoming & (np.random.default_rng(rng).random(incoming.size) < in_links)
     size = np.int64(lists.starts.size - 1)
     if in_links.pages != size:

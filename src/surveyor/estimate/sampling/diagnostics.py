@@ -210,8 +210,8 @@ def _warnings(diagnostics: Diagnostics) -> list[str]:
         )
     if diagnostics.max_host_share is not None and diagnostics.max_host_share > MAX_HOST_SHARE:
         warnings.append(
-            f"{diagnostics.max_host_share:.0%} of the steps are on one host: either most of the topic is there, or the"
-            " walks are trapped"
+            f"{100 * diagnostics.max_host_share:.0f} % of the steps are on one host: either most of the topic is there,"
+            " or the walks are trapped"
         )
     return warnings
 

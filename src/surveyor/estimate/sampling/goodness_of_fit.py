@@ -64,7 +64,7 @@ def goodness_of_fit(
     if not (known.size and np.isfinite(known).all() and (known >= 0).all() and known.sum() > 0):
         raise UsageError(
             "expected must give each category a finite share or count of at least 0, with a positive sum",
-            hint="such as {'a': 0.25, 'b': 0.75}",
+            hint="for example {'a': 0.25, 'b': 0.75}",
         )
     code_of = {label: code for code, label in enumerate(expected)}
     # A category that the known distribution excludes cannot enter chi-square.

@@ -118,7 +118,7 @@ def sample(
     if isinstance(where, (str, Path)):
         return _sample_survey(where, rule, request) if _is_survey(where) else _sample_live([str(where)], rule, request)
     if not isinstance(where, Iterable):
-        raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='such as "web.graph"')
+        raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='for example "web.graph"')
     return _sample_live(where, rule, request)
 
 
@@ -219,7 +219,7 @@ def _graph_topic(topic: TopicLike) -> Topic | AnyIntArray | BoolArray:
     if pages.dtype == np.object_:
         raise UsageError(
             f"topic must be a rule, a function or a list of page ids, got a {type(topic).__name__}",
-            hint="such as topic=[1, 2, 3]",
+            hint="for example topic=[1, 2, 3]",
         )
     return pages
 
@@ -249,7 +249,7 @@ def _tracked(of: object) -> tuple[str, ...]:
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (list, tuple)) else (of,)
     for name in names:
         if not isinstance(name, str):
-            hint = 'such as of="word:buy"; pass functions and arrays to the methods of the sample'
+            hint = 'for example of="word:buy"; pass functions and arrays to the methods of the sample'
             raise UsageError(f"of must be a string or a list of strings, got {name!r}", hint=hint)
     return names
 

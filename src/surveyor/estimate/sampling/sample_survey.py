@@ -157,7 +157,7 @@ def check_options(options: Mapping[str, Any]) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value <= highest:
             raise UsageError(
-                f"{name} must be an integer from {lowest} to {highest:,}, got {value!r}", hint=f"such as {name}=8"
+                f"{name} must be an integer from {lowest} to {highest:,}, got {value!r}", hint=f"for example {name}=8"
             )
 
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 RULES = ("host", "domain", "tld", "prefix", "url", "word", "words", "all", "model", "not")
 URL_RULES = ("host", "domain", "tld", "prefix", "url")
 SYNTAX_HINT = (
-    "rules are host:, domain:, tld:, prefix:, url:, words:, all:, model:, not: and everything; other text is a phrase; "
-    'write words:"…" for a phrase that looks like a rule'
+    "rules are host:, domain:, tld:, prefix:, url:, word:, words:, all:, model:, not: and everything; "
+    'other text is a phrase; write words:"…" for a phrase that looks like a rule'
 )
 _LOOKS_LIKE_RULE = re.compile(r"[A-Za-z-]+:\S")
 _TERM = re.compile(r'"([^"]*)"|([^",]+)')
@@ -154,13 +154,13 @@ def _parse_url_rule(kind: str, value: str) -> Topic:
         return _url_topic(f"url:{value}", lambda url: pattern.search(url) is not None)
     if kind == "prefix":
         if not value.rstrip("*"):
-            raise UsageError(f"'prefix:{value}' is empty", hint="such as prefix:https://example.org/docs")
+            raise UsageError(f"'prefix:{value}' is empty", hint="for example prefix:https://example.org/docs")
         prefix = sites.UrlPrefix(value)
         return _url_topic(f"prefix:{value}", prefix.matches, prefix.select)
     name = spelt(value.removeprefix(".") if kind == "tld" else value)
     if not name:
         raise UsageError(
-            f"{value!r} in '{kind}:{value}' is not a host name", hint=f"such as {kind}:{HOST_EXAMPLES[kind]}"
+            f"{value!r} in '{kind}:{value}' is not a host name", hint=f"for example {kind}:{HOST_EXAMPLES[kind]}"
         )
     if kind == "host" and sites.has_port(value):
         matches = sites.host_matcher(value.lower())
@@ -221,7 +221,7 @@ def _searchable(title: str, text: str) -> str:
 
 def _split_terms(value: str, text: str) -> list[str]:
     if not _TERMS.fullmatch(value):
-        raise UsageError(f"unbalanced quotes in {text!r}", hint='such as words:"solar power",photovoltaic')
+        raise UsageError(f"unbalanced quotes in {text!r}", hint='for example words:"solar power",photovoltaic')
     terms = [quoted or plain for quoted, plain in _TERM.findall(value)]
     return [term for term in terms if term.strip()] or [""]
 

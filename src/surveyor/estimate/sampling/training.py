@@ -313,7 +313,7 @@ def expand_location(location: str, base: Path | None = None) -> Iterator[str | P
     if "://" in location:
         url = normalise(location)
         if url is None:
-            raise UsageError(f"{location!r} is not a valid URL", hint="such as https://example.org/")
+            raise UsageError(f"{location!r} is not a valid URL", hint="for example https://example.org/")
         yield url
         return
     path = Path(location) if base is None else base / location

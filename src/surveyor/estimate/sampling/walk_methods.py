@@ -52,7 +52,7 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
-        Method("trial", random_walks.TRIAL, "excursions of a few steps off topic; returns are counted", reach=2),
+        Method("trial", random_walks.TRIAL, "short excursions off topic that return to the topic", reach=2),
         Method("mixture", random_walks.MIXTURE, "one hop within the topic, or two hops through any page", reach=4),
         Method("hard", random_walks.HARD, "one hop within the topic, or stay (lazy hard focus)"),
         Method("nonbacktracking", random_walks.NONBACKTRACKING, "like hard, but never straight back"),

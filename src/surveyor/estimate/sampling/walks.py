@@ -103,7 +103,7 @@ def walk_graph(
         plan,
         text,
         repr(graph),
-        "the graph: all of them" if neighbours.complete else "a part of the graph",
+        "the graph" if neighbours.complete else "a part of the graph",
         observations=None if neighbours.complete else lambda: LinkObservations.from_compiled(neighbours, walks),
     )
 
@@ -162,7 +162,7 @@ def start_pages(graph: Graph, kind: ByteArray, plan: WalkPlan, starts: Sequence[
 
 def _page_id(page: object) -> int:
     if isinstance(page, bool) or not isinstance(page, (int, np.integer)):
-        raise UsageError(f"start must hold page names or integer ids, got {page!r}", hint='such as start=["a", 3]')
+        raise UsageError(f"start must hold page names or integer ids, got {page!r}", hint='for example start=["a", 3]')
     return int(page)
 
 

@@ -69,7 +69,7 @@ class Hosts:
         self._agenda = Agenda()
         self._gates: dict[str, Gate] = {}  # by address and domain
         self._network = Network()
-        self._errors: dict[str, str] = {}  # why robots.txt could not be read before a restart, by origin
+        self._errors: dict[str, str] = {}  # why robots.txt could not be fetched before a restart, by origin
 
     def __len__(self) -> int:
         return len(self._all)
@@ -222,7 +222,7 @@ class Hosts:
         found = [(host.backoff_until, 0, host.backoff_why)] if host.backoff_until > now else []
         for origin, rules in host.rules.items():
             if rules.robots is None and rules.tries and now < rules.until < math.inf:
-                found.append((rules.until, rules.tries, f"robots.txt of {origin} could not be read: {rules.error}"))
+                found.append((rules.until, rules.tries, f"robots.txt of {origin} could not be fetched: {rules.error}"))
         return min(found, default=None)
 
     def record_response(self, number: int, seconds: float | None, failure: float, why: str = "") -> float | None:
@@ -251,7 +251,7 @@ class Hosts:
         host.address, host.address_gate = address, self._gate(host, address)
 
     def set_robots(self, number: int, origin: str, robots: Robots, until: float, *, error: str = "") -> None:
-        """Record the rules of an origin and their expiry; `error` is why robots.txt could not be read."""
+        """Record the rules of an origin and their expiry; `error` is why robots.txt could not be fetched."""
         host = self._all[number]
         host.rules[origin] = RobotsRules(robots, until, error=error)
         if robots.limit and host.name not in self.policy.permitted:
@@ -284,7 +284,7 @@ class Hosts:
         error: str = "",
         unanswered: bool = False,
     ) -> None:
-        """Record that robots.txt could not be read, when to retry, and whether there was no HTTP response at all."""
+        """Record that robots.txt could not be fetched, when to retry, and whether there was no HTTP response at all."""
         rules = self._all[number].rules.setdefault(origin, RobotsRules())
         rules.unanswered = unanswered
         rules.robots, rules.until, rules.tries, rules.error = None, until, rules.tries + counts, error
@@ -292,14 +292,14 @@ class Hosts:
     def restore_robots_failure(
         self, number: int, origin: str, until: float | None, tries: int, error: str, status: int | None = None
     ) -> None:
-        """Restore after a restart that robots.txt could not be read; `until` is None if it is not to be retried."""
+        """Restore after a restart that robots.txt could not be fetched; `until` is None if it is not to be retried."""
         self._errors[origin] = error
         if until is not None:
             error, unanswered = error or f"http {status}", bool(error) and status is None
             self._all[number].rules[origin] = RobotsRules(None, until, tries, error, unanswered=unanswered)
 
     def tries(self, number: int, origin: str) -> int:
-        """Return how often the robots.txt of an origin could not be read."""
+        """Return how often the robots.txt of an origin could not be fetched."""
         rules = self._all[number].rules.get(origin)
         return 0 if rules is None else rules.tries
 

@@ -177,7 +177,7 @@ def detect(path: str | Path, *, writing: bool = False) -> Format:
         if by_suffix is None:
             known = ", ".join(kind.name for kind in FORMATS.values() if kind.write)
             raise UsageError(
-                f"{path.name!r} has no suffix of a known format", hint=f"name the format with --format: {known}"
+                f"{path.name!r} has no suffix of a known format", hint=f"set the format with --format: {known}"
             )
         return by_suffix
     if path.is_dir():
