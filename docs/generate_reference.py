@@ -43,11 +43,11 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 
 | command | goal | exit code 3 |
 |---|---|---|
-| `crawl` | `--until` | no page is left before the goal, though all of the site was fetched; too much is blocked |
+| `crawl` | `--until` | no page was left to fetch before the goal was met, or too much mass is blocked |
 | `sample` | `--until` | a limit was reached first, the walks ended, or a statistic could not be estimated |
-| `community` | an estimate | no page outside could be fetched, and none was known before |
+| `community` | an estimate | no outside page could be fetched, and none was known before |
 | `simulate` | `--until` | a strategy did not reach it |
-| `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` came first |
+| `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` was reached first |
 
 `--json` prints one object. It always has `schema` (now 1; increased when a field is removed or changes its meaning)
 and `command`.
@@ -55,11 +55,12 @@ and `command`.
 | field | in | meaning |
 |---|---|---|
 | `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
-| `coverage` | these, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
+| `coverage` | the same, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
 | `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, random seed, seed URLs |
 | `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |
-| `goal`, `ending`, `reached` | `crawl` | reached, unreachable, exhausted, fruitless or interrupted; whether reached |
+| `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
+| | | interrupted; whether the goal was reached |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings in effect |
 | `links_by_scope` | `status --by-scope` | each: `where` (in scope, or the reason), `links`, `mass` |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
@@ -87,8 +88,9 @@ and `command`.
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
 | `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
-| `differing`, `margin` | `diff` | settings that differ, so that different things are measured; error bound |
-| `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings, over the `best` pages |
+| `differing`, `margin` | `diff` | settings that differ, which makes shares incomparable; error bound of a difference |
+| `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings; |
+| | | `overlap` is that of the top `best` pages |
 | `counts`, `changes` | `diff` | by kind: number and pages (`url`, `old_share`, `new_share`, `old_position`, |
 | | | `new_position`) |
 | `url`, `final`, `robots`, `hops` | `try` | the requested URL, its redirects and the final URL |
@@ -171,7 +173,7 @@ and `command`.
 | – `link_updates`, `link_updates_per_second` | | pushes of mass over a link |
 | – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau` |
 | – `curve` | | `at_least`, `at_most` and `true` coverage by `fetches`, at most 200 points |
-| `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (null: not needed) |
+| `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (whether it passed; null: not required) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It
 compares pages of one graph only.

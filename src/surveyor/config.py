@@ -125,21 +125,23 @@ class Settings:
     seeds: tuple[str, ...] = LIST("Seed URLs, if none are given.", (), ANY, "https://docs.example.org/")
     until: str = RULES("When to stop; with several rules, the first that is met.", "coverage=0.95", ANY, "pages=5000")
     strategy: str = TEXT("Crawl order: a strategy, or module:Class.", "rankmass", ANY, "rankmass")
-    scope: str = TEXT("Scope: host, domain, prefix or any; by the seeds if empty.", "", SCOPE, "host")
-    include: tuple[str, ...] = LIST("Patterns; a URL must match at least one.", (), ANY, "example.org/docs/*")
-    exclude: tuple[str, ...] = LIST("Patterns; a URL must match none.", (), ANY, "*/print/*")
+    scope: str = TEXT("Scope: host, domain, prefix or any; derived from the seeds if empty.", "", SCOPE, "host")
+    include: tuple[str, ...] = LIST(
+        "Glob patterns, or re:REGEX; a URL must match at least one.", (), ANY, "example.org/docs/*"
+    )
+    exclude: tuple[str, ...] = LIST("Glob patterns, or re:REGEX; a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Maximum number of links from the nearest seed.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Maximum pages per domain: a number, star (by reputation) or a file; no limit if empty.",
+        "Maximum pages per domain: a number, star (LEAST-MOST@RANKS, by reputation) or a file; no limit if empty.",
         "",
         ANY,
         "star:10-10000@10000",
     )
-    budget_file: str = FILE("CSV of domains and page budgets; --budget for all others.", "", ANY, "budgets.csv")
+    budget_file: str = FILE("CSV of domains and page budgets; all other domains have --budget.", "", ANY, "budgets.csv")
     damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
     delay: float = SECONDS("Minimum seconds between two requests to a host.", 1.0, NATURAL, "1.5")
     domain_delay: float = SECONDS(
-        "Minimum seconds between two requests to a domain, if --delay is longer.", 0.25, NATURAL, "1"
+        "Minimum seconds between two requests to a domain; --delay if that is shorter.", 0.25, NATURAL, "1"
     )
     max_delay: float = SECONDS(
         "Maximum Crawl-delay in seconds; hosts with a longer one are excluded.", 60.0, NATURAL, "600"
@@ -149,13 +151,13 @@ class Settings:
     )
     avoid: tuple[str, ...] = LIST("Hosts and domains that are never requested.", (), ANY, "example.org")
     backoff: float = SECONDS(
-        "Seconds before the first retry of a failed page; four times longer each time.", 10.0, NATURAL, "10"
+        "Seconds before the first retry of a failed page; each further wait is four times longer.", 10.0, NATURAL, "10"
     )
     patient: bool = SWITCH(
         "Wait for all pending retries, however long they take.", limit=ANY, default=False, example="false"
     )
     max_fruitless: int = WHOLE(
-        "Consecutive requests without a page after which a crawl ends; 0: never.", 1000, NATURAL, "1000"
+        "End the crawl after N consecutive requests without a page; 0: no limit.", 1000, NATURAL, "1000"
     )
     concurrency: int = WHOLE("Maximum number of concurrent requests.", 32, POSITIVE, "32")
     contact: str = TEXT(

@@ -143,7 +143,7 @@ class Estimated:
     "--known",
     "start",
     type=click.Choice(("all", "local")),
-    help="Pages of a survey known at the start: all fetched pages, or the local ones.  [all; for a replay, local]",
+    help="Pages of a survey used from the start: all fetched ones, or only the local ones.  [all; local with --replay]",
 )
 @options.path("--back-links", "PATH", "Known links to local pages: a table of links, a graph or a survey.")
 @options.flag("--replay", "Fetch nothing: use only the pages that the survey has fetched.")

@@ -87,12 +87,12 @@ class Finished:
 @options.flag("--from-last-good", "Resume a damaged survey from its last good commit; the damaged files are kept.")
 @settings.all_options
 def command(output: Output, **given: Any) -> int:
-    """Crawl from URL... in order of importance until a share of it is certified to be captured.
+    """Crawl from URL... in order of importance until the goal, a certified coverage by default, is reached.
 
     Everything is stored in a folder, the survey. Stopping is safe at any time: the same command resumes, and so does
-    `surveyor crawl` with the folder in place of URL... . robots.txt is obeyed, and each host gets one request at a
-    time. Settings and seeds can also be set in surveyor.toml or in SURVEYOR_… variables. The exit code is 0 if the
-    goal was reached by any of its rules, 3 if the crawl ended for another reason.
+    `surveyor crawl SURVEY`. robots.txt is obeyed, and each host gets one request at a time. Settings and seeds can also
+    be set in surveyor.toml or in SURVEYOR_… environment variables. The exit code is 0 if any rule of --until was met, 3
+    if the crawl ended for another reason.
     """
     from surveyor.crawler.start import recover_journal, start
     from surveyor.store.layout import is_survey

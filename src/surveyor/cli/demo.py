@@ -44,7 +44,7 @@ CONTACT = "demo@example.org"
 def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
     """Crawl a synthetic web over HTTP on this machine: kill the crawl, resume it, compare with the ground truth.
 
-    The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and a
+    The web has hosts that are slow, strict or down, robots.txt files, redirects, dead links, link farms and an
     endless calendar. No request leaves this machine. With --serve you can crawl it yourself.
     """
     from surveyor.testing.web_plan import WebSettings

@@ -26,8 +26,8 @@ def command(output: Output, *, old: str, new: str, top: int) -> int:
     """Show the differences between the surveys OLD and NEW: pages that are new, gone, risen, fallen or changed.
 
     A survey knows only the pages it has fetched. A page counts as risen or fallen only if the difference of its shares
-    exceeds the error bound of both surveys, and as new or gone only if that is certain; uncertain changes have other
-    names.
+    exceeds the error bound of both surveys, and as new or gone only if that is certain; uncertain changes are
+    listed separately.
     """
     from surveyor.survey.survey import Survey
 

@@ -121,14 +121,25 @@ class Options:
             graph.page(name)
 
 
-@options.command("domains", table=True)
+@options.command(
+    "domains",
+    table=True,
+    epilog="\b\ntse       supporters, estimated from a sample of the domains\n"
+    "supp      supporters, counted exactly, which takes long\n"
+    "in        in-links\n"
+    "win       in-links, each weighted by 1 / out-links of its source\n"
+    "pagerank  PageRank\n"
+    "harmonic  harmonic centrality, estimated by HyperBall\n"
+    "bv        supporters, estimated by bit vectors\n"
+    "qvs       paths of two links that end at the domain",
+)
 @options.graph_argument
 @click.option(
     "--score",
     type=Scores(),
     default="tse",
     metavar="NAME",
-    help=f"{', '.join(SCORES)}, several separated by commas, or all (without supp).",
+    help=f"Score, listed below: {', '.join(SCORES)}, several separated by commas, or all (without supp).",
 )
 @click.option("--top", "-n", type=options.Whole(1), default=20, metavar="N", help="Domains to list.")
 @click.option(
@@ -136,7 +147,7 @@ class Options:
     type=options.Share(),
     default=0.01,
     metavar="E",
-    help="Relative standard error of tse at rank N, in (0, 1); it determines the sample size.",
+    help="Relative standard error of tse for the domain at rank --top, in (0, 1); determines the sample size.",
 )
 @click.option(
     "--p", type=options.Share(), metavar="P", help="Sampling probability of tse, in (0, 1].  [chosen for --error]"
@@ -169,11 +180,11 @@ class Options:
 @options.whole("--rng", 0, "N", "Random seed.", default=7)
 @options.threads
 def command(output: Output, *, graph: str, **values: Any) -> int:
-    """List the most reputable domains of GRAPH: those with the most level-2 supporters.
+    """List the most reputable domains: by default, those with the most level-2 supporters.
 
-    A level-2 supporter reaches a domain in two links and not in one. Domains that link to one's own are cheap to
-    register, but level-2 supporters need links from domains that have many in-links. A graph of pages is condensed to
-    domains first.
+    A level-2 supporter reaches a domain in two links, but not in one. Spammers can register any number of domains that
+    link to theirs, but level-2 supporters require links from domains that have many in-links themselves. A graph of
+    pages is condensed to domains first.
     """
     from surveyor.report.domain_scores import write_domains
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @options.top(10, "Links to list.")
 @options.ranking
 def command(output: Output, *, graph: str, page: str, top: int, **ranking_options: Any) -> int:
-    """Show the links that contributed to the score of PAGE in GRAPH, and the fraction from each.
+    """Show which links contribute to the score of PAGE, and the fraction that each contributes.
 
     PAGE is a name as printed by `surveyor top`, or '#3' (in quotes) for the page with id 3; in a graph without names 3
     is enough. The graph is ranked first. In a survey, PAGE may be any known URL, or only its path if one page has it;

@@ -47,11 +47,11 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 @options.flag("--raw", "CSV: do not escape text that spreadsheets would treat as a formula.")
 @options.flag("--replace", "Overwrite existing files.")
 def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:
-    """Write SURVEY in a format of other programs.
+    """Export SURVEY for other programs.
 
-    parquet, csv and jsonl contain tables, as in `surveyor sql` (a folder of Parquet files contains five). gexf and
-    graphml contain the top pages or hosts and the links between them, for drawing. warc is a CDXJ index of the WARC
-    files of the survey.
+    parquet, csv and jsonl contain tables, as in `surveyor sql`; for a folder, Parquet writes five tables. gexf and
+    graphml contain the top pages or hosts and the links between them, for drawing. warc writes a CDXJ index of the
+    WARC files in the survey.
     """
     from surveyor.report.numbers import size
     from surveyor.survey.export import ExportOptions, export

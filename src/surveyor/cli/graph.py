@@ -46,7 +46,7 @@ dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
 @options.flag("--strict", "Stop at the first malformed line.")
 @memory_option
 @replace_option
-@click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [of its preset]")
+@click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [set by the preset]")
 @click.option("--rng", type=options.Whole(0), help="Random seed of a synthetic web.  [7]")
 @options.threads
 def build(output: Output, *, source: str, dest: str, links: int | None, rng: int | None, **given: Any) -> None:
@@ -218,11 +218,11 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
 @memory_option
 @replace_option
 def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given: Any) -> None:
-    """Write the graph of hosts or domains of SOURCE to the graph folder DEST.
+    """Write the graph of the hosts or domains of GRAPH or SURVEY to the graph folder DEST.
 
-    The pages need URLs or host names as names. x links to y if some page of x links to a page of y. Domains are
-    registrable domains by the ICANN section of the Public Suffix List. Links of a survey that lead out of scope count,
-    and a redirect counts as its target.
+    The pages need URLs or host names as names. Host or domain x links to y if some page of x links to a
+    page of y. Domains are registrable domains by the ICANN section of the Public Suffix List. Out-of-scope links of a
+    survey count, and a redirect counts as its target.
     """
     from surveyor.cli.graph_source import is_survey
     from surveyor.graph.condense import condense as condense_graph

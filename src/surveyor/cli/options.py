@@ -219,7 +219,7 @@ def top(default: int, about: str) -> Callable[[Function], Function]:
 
 def format_option(name: str, what: str) -> Callable[[Function], Function]:
     """Return an option whose value is a graph format."""
-    about = f"Format of {what}: {', '.join(FORMATS)}.  [by its name]"
+    about = f"Format of {what}: {', '.join(FORMATS)}.  [from the file name]"
     return click.option(name, type=click.Choice(FORMATS), metavar="NAME", help=about)
 
 

@@ -109,10 +109,10 @@ class RankedGraph:
 def command(
     output: Output, *, graph: str, top: int, out: str | None, report: str | None, **ranking_options: Any
 ) -> int:
-    """Rank the pages of GRAPH, a graph folder or any file of links.
+    """Rank the pages of a survey, a graph folder or any file of links.
 
     The error is proven: it bounds the sum, over all pages, of the differences between the printed and the exact scores.
-    If the tolerance is not reached, the best ranking is printed with its own error, and the exit code is 3.
+    If the tolerance is not reached, the last ranking is printed with the error that it has, and the exit code is 3.
     """
     from surveyor.cli.graph_source import page_argument
     from surveyor.report.column_files import check_place

@@ -27,7 +27,7 @@ MANY_VISITS = 20_000  # processed in a few seconds
 def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     """Write the report of SURVEY as one HTML file: coverage, top pages, hosts, blocked pages, settings.
 
-    The file needs no network and no scripts, prints well, and its size is bounded. It can be written during a crawl.
+    The file needs no network and no scripts, can be printed, and has a bounded size. It can be written during a crawl.
     """
     from surveyor.cli.crawl import headline
     from surveyor.report.numbers import counted, interval, size

@@ -118,8 +118,8 @@ class Interrupted(NamedTuple):
 @options.command(
     "sample",
     table=True,
-    epilog=f"Methods with a known stationary distribution: {', '.join(EXACT_METHODS)}; as published, with known bias: "
-    f"{', '.join(PUBLISHED_METHODS)}.\n\n"
+    epilog=f"Methods with a known stationary distribution: {', '.join(EXACT_METHODS)}; biased, as published, for "
+    f"comparison: {', '.join(PUBLISHED_METHODS)}.\n\n"
     "\b\nsurveyor sample web.graph --topic tld:uk --share url:/blog/ --by domain\n"
     'surveyor sample https://solar.example/ --topic "solar power" --until ess=400,fetches=2000',
 )
@@ -188,8 +188,8 @@ class Interrupted(NamedTuple):
     "--window",
     type=options.Whole(0),
     metavar="N",
-    help="Moves of which one host may have at most half; 0: no limit.  [100 for live walks with webwalker or "
-    "everything, otherwise 0]",
+    help="Jump to another host if more than half of the last N moves were on one host; 0: never.  [100 "
+    "for live walks with webwalker or everything, otherwise 0]",
 )
 @options.whole("--rng", 0, "N", "Random seed.  [7]")
 @options.path("--out", "DIR", "Survey folder for the fetched pages.  [by seed and topic]")

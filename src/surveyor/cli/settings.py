@@ -44,7 +44,7 @@ def _option(name: str, field: Field[Any]) -> Callable[[Any], Any]:
         return click.option(
             f"{flag}/--no-{flag[2:]}", name, default=None, help=f"{about}  [{'yes' if default else 'no'}]"
         )
-    shown = f"  [{default:g}]" if isinstance(default, int | float) else f"  [{default}]" if default else ""
+    shown = f"  [{default:.12g}]" if isinstance(default, int | float) else f"  [{default}]" if default else ""
     types = {config.WHOLE: int, config.PERHAPS: int, config.NUMBER: float, config.SECONDS: float}
     many = kind in (config.LIST, config.RULES)
     values = options.SETTING_VALUES.get(name, ())

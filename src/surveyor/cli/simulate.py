@@ -81,7 +81,7 @@ web_options = options.stacked(
         type=SHARE,
         default=0.0,
         metavar="SHARE",
-        help="Share of the pages whose links change per epoch (as many requests as there are pages).",
+        help="Share of the pages whose links change per epoch; an epoch is as many requests as there are pages.",
     ),
     click.option("--birth-rate", type=SHARE, default=0.0, metavar="SHARE", help="Share of pages added per epoch."),
     click.option("--death-rate", type=SHARE, default=0.0, metavar="SHARE", help="Share of pages removed per epoch."),
@@ -96,7 +96,7 @@ web_options = options.stacked(
 @options.path("--report", "FILE", "Write an HTML report with curves to FILE.")
 @options.path("--out", "FILE", "Write the JSON result to FILE.")
 def command(output: Output, *, graph: str, **given: Any) -> int:
-    """Compare crawl strategies on GRAPH, a graph folder or any file of links.
+    """Compare crawl strategies on a graph folder, any file of links or the graph of a survey.
 
     Each strategy crawls the graph from the same seeds, without knowledge of the rest. Since the whole graph is known,
     the guaranteed coverage is shown next to the true coverage and the best possible order. The exit code is 3 if a

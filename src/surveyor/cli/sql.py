@@ -23,7 +23,7 @@ EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by
 @click.option("--seconds", type=float, default=60.0, metavar="S", help="Time limit of the query.")
 @click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="SQL engine.  [duckdb if installed]")
 def command(output: Output, *, survey: str, query: str, top: int, seconds: float, engine: Any) -> int:
-    """Run QUERY, one SELECT over the tables of SURVEY; without QUERY, list the tables. `-` reads it from stdin.
+    """Run QUERY, one SELECT over the tables of SURVEY; without QUERY, list the tables. QUERY - is read from stdin.
 
     The query cannot write, and can read nothing but the survey: no files, no network, no extensions.
     """

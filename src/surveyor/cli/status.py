@@ -22,7 +22,7 @@ SEEDS = 3  # seeds listed
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
 @options.flag("--by-scope", "Show the links by scope instead: the importance that leaves the scope.")
 def command(output: Output, *, survey: str, by_scope: bool) -> int:
-    """Show how much of all importance SURVEY has captured, and where the rest is.
+    """Show the coverage of SURVEY: how much of the total importance is captured, and where the rest is.
 
     It can run during a crawl.
     """

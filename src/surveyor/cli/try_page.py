@@ -50,7 +50,7 @@ def command(output: Output, *, url: str, top: int, **given: Any) -> int:
     """Preview the page URL as a crawl would see it: robots.txt, redirects, status, type, links.
 
     Nothing is saved. robots.txt is fetched first and obeyed, and the delay is kept. The exit code is 5 if the page
-    could not be fetched. Settings can also be set in surveyor.toml or in SURVEYOR_… variables.
+    could not be fetched. Settings can also be set in surveyor.toml or in SURVEYOR_… environment variables.
     """
     from surveyor.config import load
     from surveyor.crawler.preview import fetch_preview
