@@ -89,7 +89,7 @@ def test_graphs_that_cannot_be_condensed(capsys: pytest.CaptureFixture[str], tmp
         f"{tmp_path / 'links.txt'} has no names, so the hosts of its pages are unknown",
     )
     printed = CommandResult(capsys, "graph", "condense", pages, pages)
-    assert (printed.code, printed.err.splitlines()[0]) == (2, f"{pages} exists already")
+    assert (printed.code, printed.err.splitlines()[0]) == (2, f"{pages} already exists")
     printed = CommandResult(capsys, "graph", "condense", str(tmp_path / "nowhere"), str(tmp_path / "d"))
     assert printed.code in (2, 4)
     assert "nowhere" in printed.err.splitlines()[0]

@@ -205,22 +205,22 @@ def test_seeds_that_are_named_take_the_place_of_those_in_the_file(
     done = CommandResult(capsys, "crawl", *words(web, "--until", "pages=2", "--delay", "0"))
     assert done.code == 0, done.err
     assert "elsewhere" not in done.err
-    assert "from " not in done.err  # all else was asked for
+    assert "set by " not in done.err  # all else was asked for
     with SurveyFolder.open(Path("a.survey"), write=False) as folder:
         assert list(folder.manifest.seeds) == web.seeds[:1]
 
 
 def test_stored_settings_are_reported_on_resume(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     first = words(web, "--until", "pages=2", "--delay", "0", "--strategy", "breadth")
-    assert "from " not in CommandResult(capsys, "crawl", *first).err
+    assert "set by " not in CommandResult(capsys, "crawl", *first).err
     again = CommandResult(capsys, "crawl", *words(web, "--until", "pages=3"))
-    assert "from the survey: strategy breadth, delay 0\n" in again.err
+    assert "set by the survey: strategy breadth, delay 0\n" in again.err
 
 
 def test_seeds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     Path("surveyor.toml").write_text('seeds = ["ftp://a.org/"]\ncontact = "me@example.org"\n')
     assert CommandResult(capsys, "config", "trust").code == 0
-    assert "'ftp://a.org/' is not the URL of a page" in CommandResult(capsys, "crawl").err
+    assert "'ftp://a.org/' is not an http or https URL" in CommandResult(capsys, "crawl").err
     Path("surveyor.toml").write_text("seeds = []\n")
     done = CommandResult(capsys, "crawl")
     assert (done.code, done.err.startswith("there are no seeds\n")) == (2, True)

@@ -55,7 +55,7 @@ def test_the_list_and_its_confidence(capsys: pytest.CaptureFixture[str], path: s
     result = sv.domains(web.graph, top=5, error=0.05)
     lines = done.out.splitlines()
     assert done.code == 0
-    assert lines[0].split() == ["supporters", "95%", "interval", "in-links", "domain"]
+    assert lines[0].split() == ["supporters", "95", "%", "interval", "in-links", "domain"]
     rows = [line.split() for line in lines[1:6]]
     for place, (row, domain) in enumerate(zip(rows, result.top(5), strict=True), 1):
         number = [f"{round(value):,}" for value in (domain.score, domain.low, domain.high, domain.in_links)]
@@ -259,7 +259,9 @@ def test_order_confidence_of_two_domains(capsys: pytest.CaptureFixture[str], pat
     one, other = (row.name for row in result.top(2))
     args = ["domains", path, "--p", "30%", "--compare", one, other, "--top", "2"]
     sure = sv.order_confidence(web.graph, result.main, one, other)
-    assert f"{one} has more supporters than {other}: confidence {sure:.1%}\n" in CommandResult(capsys, *args).out
+    assert (
+        f"{one} has more supporters than {other}: confidence {100 * sure:.1f} %\n" in CommandResult(capsys, *args).out
+    )
     assert CommandResult(capsys, *args, "--json").json()["order_confidence"] == sure
 
 

@@ -175,7 +175,7 @@ def test_private_addresses_and_no_contact(web: EmbeddedWeb, capsys: pytest.Captu
     assert "169.254.169.254 is a cloud agent address" in done.out
     assert "--allow" in done.err
     anonymous = CommandResult(capsys, "try", url)
-    assert (anonymous.code, "there is no contact" in anonymous.err) == (2, True)
+    assert (anonymous.code, "contact is not set" in anonymous.err) == (2, True)
     assert len(web.log) == before
     assert CommandResult(capsys, "try", "ftp://a.example/", "--contact", CONTACT).code == 2
     assert CommandResult(capsys, "try", url, "--contact", CONTACT, "--delay", "0").code in (

@@ -122,7 +122,7 @@ def test_another_survey_is_suggested_under_the_name_of_its_own_host(capsys: pyte
     with served(SMALL) as first:
         assert CommandResult(capsys, "crawl", first, "--out", "a.survey", *QUICK, "--until", "pages=2").code == 0
         wrong = CommandResult(capsys, "crawl", "https://b.example/", "--out", "a.survey", *QUICK)
-        assert "`surveyor crawl https://b.example/ --out b.example.survey --contact me@example.org` begins" in wrong.err
+        assert "`surveyor crawl https://b.example/ --out b.example.survey --contact me@example.org` starts" in wrong.err
 
 
 def test_new_seeds_in_python() -> None:

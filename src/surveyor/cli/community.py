@@ -130,7 +130,7 @@ class Estimated:
     "--extra", metavar="N", help="Pages to request outside: a number, or a multiple of the local pages (n, 0.5n).  [2n]"
 )
 @click.option("--select", type=click.Choice(SELECTORS), help="Score that selects these pages.  [complement]")
-@options.whole("--rounds", 1, "N", "Selection rounds.  [each of 4 % of the local pages]")
+@options.whole("--rounds", 1, "N", "Number of rounds.  [so that each requests 4 % of the number of local pages]")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="auto", help="Estimator of the ranks.")
 @click.option(
     "--until",
@@ -147,7 +147,7 @@ class Estimated:
 )
 @options.path("--back-links", "PATH", "Known links to local pages: a table of links, a graph or a survey.")
 @options.flag("--replay", "Fetch nothing: use only the pages that the survey has fetched.")
-@options.path("--out", "DIR", "Survey folder for fetched pages.  [derived from the survey]")
+@options.path("--out", "DIR", "Survey folder for fetched pages.  [named after the survey]")
 @options.flag("--truth", "Also rank the whole graph, and compare.")
 @options.top(20, "Number of local pages to list.")
 @click.option("--explain", metavar="PAGE", help="Show the outside pages that affect this local page most.")
@@ -157,7 +157,7 @@ class Estimated:
 @click.option(
     "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
 )
-@options.whole("--rng", 0, "N", "Random seed.  [7; if pages are fetched, of the survey]")
+@options.whole("--rng", 0, "N", "Random seed.  [7; if pages are fetched, that of the survey]")
 @settings.some_options(*FETCHING)
 def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
     """Estimate how the whole web ranks the local pages of a graph or survey.

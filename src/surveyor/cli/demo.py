@@ -40,7 +40,9 @@ CONTACT = "demo@example.org"
 )
 @click.option("--rng", type=options.Whole(0), default=7, help="Random seed of the web.")
 @options.flag("--serve", "Only serve the web, for your own crawls, until Ctrl-C.")
-@click.option("--port", type=options.Whole(0), default=0, show_default=False, help="Port to serve it at.  [any]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=False, help="Port to serve it on.  [a free port]"
+)
 def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> int:
     """Crawl a synthetic web over HTTP on this machine: kill the crawl, resume it, compare with the ground truth.
 

@@ -166,9 +166,11 @@ class Options:
 )
 @click.option("--budget", metavar="SPEC", help="Page budget of a domain by its rank: star, power:0.8, flat:500.")
 @click.option("--compare", nargs=2, metavar="A B", help="Confidence that A has more supporters than B (tse).")
-@options.flag("--condense", "Condense a graph of hosts to domains first, as is done for URLs.")
-@options.path("--suffixes", "FILE", "A Public Suffix List to use instead.")
-@options.flag("--private-suffixes", "Treat private suffixes (blogs of one provider) as domains.")
+@options.flag("--condense", "Condense a graph of hosts to domains first; a graph of URLs always is.")
+@options.path("--suffixes", "FILE", "Public Suffix List to use instead of the bundled one.")
+@options.flag(
+    "--private-suffixes", "Also use the private section, so that names under github.io etc. are separate domains."
+)
 @click.option(
     "--memory",
     type=options.Amount(),
@@ -176,7 +178,7 @@ class Options:
     help="Memory limit; a larger graph folder is read as a stream.  [most of the free memory]",
 )
 @options.path("--out", "FILE", "Write all domains: .csv, .csv.gz, .parquet, .npy.")
-@options.path("--plot", "FILE", "Draw the bad domains up to each rank (SVG).")
+@options.path("--plot", "FILE", "Plot the number of bad domains up to each rank (SVG).")
 @options.whole("--rng", 0, "N", "Random seed.", default=7)
 @options.threads
 def command(output: Output, *, graph: str, **values: Any) -> int:
@@ -382,8 +384,8 @@ def _print_domains(output: Output, path: str, report: DomainReport, chosen: Opti
             output.table(spam_table(report))
             output.line()
         lines = summary_lines(report, rows)
-        if compare is not None:
-            lines.append(f"{compare[0]} has more supporters than {compare[1]}: confidence {confidence:.1%}")
+        if compare is not None and confidence is not None:
+            lines.append(f"{compare[0]} has more supporters than {compare[1]}: confidence {100 * confidence:.1f} %")
         output.paragraphs(lines)
 
 

@@ -213,7 +213,9 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
 @dest_argument
 @click.option("--level", type=click.Choice(("domains", "hosts")), default="domains", help="Nodes of the new graph.")
 @options.path("--suffixes", "FILE", "Public Suffix List to use instead of the bundled one.")
-@options.flag("--private-suffixes", "Also use the private section: names below github.io etc.")
+@options.flag(
+    "--private-suffixes", "Also use the private section, so that names under github.io etc. are separate domains."
+)
 @options.flag("--nofollow", "Also count nofollow links of a survey.")
 @memory_option
 @replace_option

@@ -160,14 +160,14 @@ class Interrupted(NamedTuple):
     metavar="NAME",
     help=f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.",
 )
-@click.option("--of", metavar="RULE", help="Rule or number that --until applies to.  [every --share and --mean]")
+@click.option("--of", metavar="RULE", help="The --share or --mean that --until applies to.  [all of them]")
 @options.flag("--size", "Estimate the number of pages on topic, from collisions between walks.")
 @options.path("--recall", "FILE|SURVEY", "Estimate the share of the topic that a list of URLs or a survey contains.")
 @options.whole("--draws", 1, "K", "Draw K pages uniformly from the topic.")
 @options.path(
     "--in-links",
     "FILE|GRAPH|SURVEY",
-    "Source of in-links. Repeatable. For a graph: the share of in-links that walks know, such as 30%.",
+    "Source of in-links. Repeatable. For a graph also 30%: hide the others, to simulate unknown in-links.",
     multiple=True,
 )
 @click.option(
@@ -183,7 +183,7 @@ class Interrupted(NamedTuple):
     metavar="PLACE",
     help="Also start at the URLs of a list: a file or URL with one URL per line.",
 )
-@options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes.  [by the method]")
+@options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes per move.  [depends on the method]")
 @click.option(
     "--window",
     type=options.Whole(0),
@@ -192,7 +192,7 @@ class Interrupted(NamedTuple):
     "for live walks with webwalker or everything, otherwise 0]",
 )
 @options.whole("--rng", 0, "N", "Random seed.  [7]")
-@options.path("--out", "DIR", "Survey folder for the fetched pages.  [by seed and topic]")
+@options.path("--out", "DIR", "Survey folder for the fetched pages.  [named after the seed and the topic]")
 @options.path("--save", "FILE", "Write the sampled pages with weights: .csv, .csv.gz, .parquet.")
 @options.path("--plot", "DIR", "Write figures to a folder (SVG).")
 @options.path("--report", "FILE", "Write a report as one HTML file.")

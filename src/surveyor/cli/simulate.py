@@ -63,10 +63,15 @@ crawl_options = options.stacked(
         metavar="RULE",
         help="Stopping rule: coverage=0.9, pages=5000. Repeat for more: the first one reached stops the crawl.",
     ),
-    click.option("--seed", multiple=True, metavar="PAGE", help="Page to start from; repeat for more.  [the ten best]"),
+    click.option(
+        "--seed",
+        multiple=True,
+        metavar="PAGE",
+        help="Page to start from; repeat for more.  [the ten pages of highest PageRank]",
+    ),
     options.path("--seeds", "FILE", "Pages to start from: names, or ids as #3, one per line."),
     click.option("--damping", type=float, default=0.85, metavar="D", help="Probability of following a link."),
-    options.whole("--batch", 1, "N", "Pages per batch.", default=1),
+    options.whole("--batch", 1, "N", "Pages requested at a time.", default=1),
     options.whole("--rng", 0, "N", "Random seed.  [drawn and printed]"),
 )
 
@@ -92,7 +97,7 @@ web_options = options.stacked(
 @options.graph_argument
 @crawl_options
 @web_options
-@options.flag("--no-compile", "Run the loop of a live crawl instead of a compiled one.")
+@options.flag("--no-compile", "Use the Python loop of live crawls instead of the compiled loop.")
 @options.path("--report", "FILE", "Write an HTML report with curves to FILE.")
 @options.path("--out", "FILE", "Write the JSON result to FILE.")
 def command(output: Output, *, graph: str, **given: Any) -> int:

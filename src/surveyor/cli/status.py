@@ -20,7 +20,7 @@ SEEDS = 3  # seeds listed
 
 @options.command("status", table=True)
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@options.flag("--by-scope", "Show the links by scope instead: the importance that leaves the scope.")
+@options.flag("--by-scope", "Show instead the links in and out of scope, and the importance that they would carry.")
 def command(output: Output, *, survey: str, by_scope: bool) -> int:
     """Show the coverage of SURVEY: how much of the total importance is captured, and where the rest is.
 

@@ -38,7 +38,7 @@ ENDINGS = {
 ROBOTS_STATES = {
     "rules": "",
     "absent": "missing, so every page is allowed",
-    "unreachable": "it could not be fetched, so no page is allowed",
+    "unreachable": "could not be fetched, so no page is allowed",
 }
 
 

@@ -214,12 +214,14 @@ def _parse_ids(text: str, end: int) -> AnyIntArray:
     """Parse ranges of ids; `end` is one more than the largest id, and of larger ids only a limited number is kept."""
     end += MAX_MISSING
     if not IDS.fullmatch(text):
-        raise UsageError(f"'ids:{text}' is not a list of ids", hint="such as ids:0-1999 or ids:3,7,20-29")
+        raise UsageError(f"'ids:{text}' is not a list of ids", hint="for example ids:0-1999 or ids:3,7,20-29")
     parts: list[AnyIntArray] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not int(first) <= int(last or first) < 1 << 31:
-            raise UsageError(f"{part!r} in 'ids:{text}' is not a range of ids", hint="such as ids:0-1999 or ids:3,7")
+            raise UsageError(
+                f"{part!r} in 'ids:{text}' is not a range of ids", hint="for example ids:0-1999 or ids:3,7"
+            )
         parts.append(np.arange(min(int(first), end), min(int(last or first), end) + 1))
     return np.concatenate(parts)
 
