@@ -93,7 +93,7 @@ class PushOptions:
 
     def __post_init__(self) -> None:
         for name, value in (("closure", self.closure), ("precision", self.precision)):
-            check_range(name, value, "(0, inf]", hint="such as 0.1")
+            check_range(name, value, "(0, inf]", hint="for example 0.1")
         check_range("effort", self.effort, "[0, inf]", hint="link updates per page, or inf")
 
 

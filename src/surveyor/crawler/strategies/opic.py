@@ -75,7 +75,7 @@ class Opic:
             raise UsageError(f"policy must be greedy, cycle or random, got {policy!r}", hint="for example opic:cycle")
         if teleport not in get_args(Teleport):
             raise UsageError(f"teleport must be trusted or uniform, got {teleport!r}", hint="the default is trusted")
-        check_range("damping", damping, "(0, 1)", hint="such as 0.85")
+        check_range("damping", damping, "(0, 1)", hint="for example 0.85")
         check_range("fairness", fairness, "[0, 1)", hint="give a share of the fetches, such as 0.05")
         self.policy, self.teleport, self.fairness = policy, teleport, fairness
         self.damping: float = math.nan if damping is None else damping  # set from the ledger in `begin`

@@ -323,7 +323,7 @@ class CommunityOptions:
         check_range("damping", self.damping, "(0, 1)", hint="the default is 0.85")
         if self.rng is not None and not (isinstance(self.rng, int | np.integer) and 0 <= self.rng < 2**63):
             raise UsageError(f"rng must be an integer of at least 0, got {self.rng}", hint="the default is 7")
-        check_range("stable", self.stable, "[0, inf)", hint="such as stable=0.001")
+        check_range("stable", self.stable, "[0, inf)", hint="for example stable=0.001")
         if isinstance(self.start, str) and self.start not in get_args(Start):
             raise UsageError(f"start must be all or local, got {self.start!r}", hint="omit it for the default")
 
