@@ -129,9 +129,9 @@ class Estimated:
 @click.option(
     "--extra", metavar="N", help="Pages to request outside: a number, or a multiple of the local pages (n, 0.5n).  [2n]"
 )
-@click.option("--select", type=click.Choice(SELECTORS), help="Score that selects these pages.  [complement]")
+@options.choice("--select", SELECTORS, "Score that selects these pages.  [complement]")
 @options.whole("--rounds", 1, "N", "Number of rounds.  [so that each requests 4 % of the number of local pages]")
-@click.option("--estimator", type=click.Choice(ESTIMATORS), default="auto", help="Estimator of the ranks.")
+@options.choice("--estimator", ESTIMATORS, "Estimator of the ranks.", default="auto")
 @click.option(
     "--until",
     "stable",

@@ -197,15 +197,10 @@ def _trust_survey(output: Output, path: Path) -> int:
     epilog="\b\nsurveyor init --seed https://docs.example.org --contact me@example.org && surveyor crawl\n\b\n"
     + "\n".join(f"{name:<8} {about}" for name, (about, _) in TEMPLATES.items()),
 )
-@click.option("--template", type=click.Choice(tuple(TEMPLATES)), help="What to crawl; see below.  [site]")
+@options.choice("--template", tuple(TEMPLATES), "What to crawl; see below.  [site]")
 @click.option("--seed", "seeds", multiple=True, metavar="URL", help="Seed URL; may be repeated.")
 @click.option("--contact", metavar="TEXT", help="E-mail address or URL sent with every request.")
-@click.option(
-    "--until",
-    multiple=True,
-    metavar="RULE",
-    help="When to stop, such as coverage=0.95 or pages=5000.  [by the template]",
-)
+@options.many("--until", "RULE", "When to stop, such as coverage=0.95 or pages=5000.  [by the template]")
 @click.option("--delay", type=float, metavar="X", help="Seconds between two requests to a host, at least.  [1]")
 @options.flag("--yes", "-y", "Do not prompt; use the options and the template.")
 @options.flag("--replace", "Replace an existing surveyor.toml.")

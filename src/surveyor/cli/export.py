@@ -24,17 +24,14 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
 @options.path("--out", "FILE|DIR", "File, or folder for Parquet.", required=True)
-@click.option(
+@options.choice(
     "--format",
-    type=click.Choice(FORMATS),
+    FORMATS,
+    "Output format: parquet, csv, jsonl, gexf, graphml, warc.  [by the suffix; parquet for a folder]",
     metavar="NAME",
-    help="Output format: parquet, csv, jsonl, gexf, graphml, warc.  [by the suffix; parquet for a folder]",
 )
-@click.option(
-    "--table",
-    type=click.Choice(TABLES),
-    default="pages",
-    help="Table in a Parquet, CSV or JSON lines file; pages include their ranks.",
+@options.choice(
+    "--table", TABLES, "Table in a Parquet, CSV or JSON lines file; pages include their ranks.", default="pages"
 )
 @click.option(
     "--top",
@@ -43,7 +40,7 @@ TABLES = ("pages", "links", "ranks", "hosts", "visits", "robots", "events")
     metavar="N",
     help="Number of top pages, or of hosts in a graph, to write.  [all; 500 in a graph]",
 )
-@click.option("--level", type=click.Choice(("pages", "hosts")), default="pages", help="Nodes of a graph.")
+@options.choice("--level", ("pages", "hosts"), "Nodes of a graph.", default="pages")
 @options.flag("--raw", "CSV: do not escape text that spreadsheets would treat as a formula.")
 @options.flag("--replace", "Overwrite existing files.")
 def command(output: Output, *, survey: str, out: str, **settings: Any) -> int:

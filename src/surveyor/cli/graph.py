@@ -211,7 +211,7 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
 )
 @click.argument("source", type=click.Path(), metavar="GRAPH|SURVEY")
 @dest_argument
-@click.option("--level", type=click.Choice(("domains", "hosts")), default="domains", help="Nodes of the new graph.")
+@options.choice("--level", ("domains", "hosts"), "Nodes of the new graph.", default="domains")
 @options.path("--suffixes", "FILE", "Public Suffix List to use instead of the bundled one.")
 @options.flag(
     "--private-suffixes", "Also use the private section, so that names under github.io etc. are separate domains."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -141,6 +141,16 @@ def path(name: str, metavar: str, about: str, **settings: Any) -> Callable[[Func
     return click.option(name, type=click.Path(), metavar=metavar, help=about, **settings)
 
 
+def choice(name: str, values: Sequence[str], about: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return an option whose value is one of these."""
+    return click.option(name, type=click.Choice(values), help=about, **settings)
+
+
+def many(name: str, metavar: str, about: str) -> Callable[[Function], Function]:
+    """Return an option that may be repeated."""
+    return click.option(name, multiple=True, metavar=metavar, help=about)
+
+
 def whole(name: str, at_least: int, metavar: str, about: str, **settings: Any) -> Callable[[Function], Function]:
     """Return an option whose value is an integer with a minimum."""
     return click.option(name, type=Whole(at_least), metavar=metavar, help=about, **settings)
@@ -263,18 +273,9 @@ ranking = stacked(
         "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
     ),
     path("--trusted", "FILE", "Teleport only to these pages: names, or ids as #3, one per line."),
-    click.option(
-        "--teleport",
-        type=click.Choice(("seeds", "uniform")),
-        help="Target of random jumps.  [seeds in a survey, uniform in a graph]",
-    ),
+    choice("--teleport", ("seeds", "uniform"), "Target of random jumps.  [seeds in a survey, uniform in a graph]"),
     flag("--crawled-only", "In a survey, rank only fetched pages."),
-    click.option(
-        "--dangling",
-        type=click.Choice(DANGLING),
-        default=DANGLING[0],
-        help="Where the rank of pages without links goes.",
-    ),
+    choice("--dangling", DANGLING, "Where the rank of pages without links goes.", default=DANGLING[0]),
     whole("--max-sweeps", 1, "N", "Stop after this many sweeps, with exit code 3.", default=1000),
     threads,
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
 
 DAMPING = 0.85
+PARAMETERS = ("damping", "tolerance", "teleport", "dangling", "solver")
 MIN_LINKS_FOR_RATE = 1_000_000  # links passed, from which a rate per second is printed
 
 
@@ -64,11 +65,7 @@ class RankedGraph:
         fields: dict[str, Any] = {
             "graph": {"path": self.path, "pages": self.graph.pages, "links": self.graph.links},
             "ranking": {
-                "damping": ranking.damping,
-                "tolerance": ranking.tolerance,
-                "teleport": ranking.teleport,
-                "dangling": ranking.dangling,
-                "solver": ranking.solver,
+                **{name: getattr(ranking, name) for name in PARAMETERS},
                 "error": ranking.error,
                 "reached": self.problem is None,
                 "sweeps": ranking.sweeps,

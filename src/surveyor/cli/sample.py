@@ -131,12 +131,7 @@ class Interrupted(NamedTuple):
     help='Pages to sample: "solar power", words:a,b, all:a,b, model:FILE, host:, domain:, tld:, prefix:, url:REGEX, '
     "not:RULE or everything.",
 )
-@click.option(
-    "--method",
-    type=click.Choice((*EXACT_METHODS, *PUBLISHED_METHODS)),
-    metavar="NAME",
-    help="Walk method, listed below.  [trial]",
-)
+@options.choice("--method", (*EXACT_METHODS, *PUBLISHED_METHODS), "Walk method, listed below.  [trial]", metavar="NAME")
 @click.option(
     "--until",
     multiple=True,
@@ -145,20 +140,10 @@ class Interrupted(NamedTuple):
     "[ess=400; live also fetches=5000]",
 )
 @options.whole("--walks", 1, "N", "Number of walks.  [8]")
-@click.option("--share", multiple=True, metavar="RULE", help="Estimate the share of pages that match. Repeatable.")
-@click.option(
-    "--mean",
-    multiple=True,
-    type=click.Choice(NUMBERS),
-    metavar="NAME",
-    help=f"Estimate a mean: {', '.join(NUMBERS)}. Repeatable.",
-)
-@click.option(
-    "--by",
-    multiple=True,
-    type=click.Choice(CATEGORIES),
-    metavar="NAME",
-    help=f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.",
+@options.many("--share", "RULE", "Estimate the share of pages that match. Repeatable.")
+@options.choice("--mean", NUMBERS, f"Estimate a mean: {', '.join(NUMBERS)}. Repeatable.", multiple=True, metavar="NAME")
+@options.choice(
+    "--by", CATEGORIES, f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.", multiple=True, metavar="NAME"
 )
 @click.option("--of", metavar="RULE", help="The --share or --mean that --until applies to.  [all of them]")
 @options.flag("--size", "Estimate the number of pages on topic, from collisions between walks.")
@@ -170,12 +155,7 @@ class Interrupted(NamedTuple):
     "Source of in-links. Repeatable. For a graph also 30%: hide the others, to simulate unknown in-links.",
     multiple=True,
 )
-@click.option(
-    "--start",
-    multiple=True,
-    metavar="PAGE",
-    help="Start page in a graph or survey. Repeatable.  [random pages on topic]",
-)
+@options.many("--start", "PAGE", "Start page in a graph or survey. Repeatable.  [random pages on topic]")
 @click.option(
     "--seeds",
     "seed_lists",

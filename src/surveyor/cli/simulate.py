@@ -63,12 +63,7 @@ crawl_options = options.stacked(
         metavar="RULE",
         help="Stopping rule: coverage=0.9, pages=5000. Repeat for more: the first one reached stops the crawl.",
     ),
-    click.option(
-        "--seed",
-        multiple=True,
-        metavar="PAGE",
-        help="Page to start from; repeat for more.  [the ten pages of highest PageRank]",
-    ),
+    options.many("--seed", "PAGE", "Page to start from; repeat for more.  [the ten pages of highest PageRank]"),
     options.path("--seeds", "FILE", "Pages to start from: names, or ids as #3, one per line."),
     click.option("--damping", type=float, default=0.85, metavar="D", help="Probability of following a link."),
     options.whole("--batch", 1, "N", "Pages requested at a time.", default=1),

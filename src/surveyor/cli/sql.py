@@ -21,7 +21,7 @@ EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by
 @click.argument("query", default="", metavar="[QUERY]")
 @options.top(40, "Rows to print; --json and --csv print all.")
 @click.option("--seconds", type=float, default=60.0, metavar="S", help="Time limit of the query.")
-@click.option("--engine", type=click.Choice(("duckdb", "sqlite")), help="SQL engine.  [duckdb if installed]")
+@options.choice("--engine", ("duckdb", "sqlite"), "SQL engine.  [duckdb if installed]")
 def command(output: Output, *, survey: str, query: str, top: int, seconds: float, engine: Any) -> int:
     """Run QUERY, one SELECT over the tables of SURVEY; without QUERY, list the tables. QUERY - is read from stdin.
 

@@ -32,13 +32,12 @@ MEASURES = {
 }
 PAGE_KEYS = ("url", "on_topic", "label", "title")
 labels = options.stacked(
-    click.option(
+    options.many(
         "--positive",
-        multiple=True,
-        metavar="PLACE|RULE",
-        help="Pages on topic: a folder, a file, a list of files or URLs, a URL, or a rule. Repeatable.",
+        "PLACE|RULE",
+        "Pages on topic: a folder, a file, a list of files or URLs, a URL, or a rule. Repeatable.",
     ),
-    click.option("--negative", multiple=True, metavar="PLACE|RULE", help="Pages off topic. Repeatable."),
+    options.many("--negative", "PLACE|RULE", "Pages off topic. Repeatable."),
     click.option(
         "--label",
         default="",
@@ -110,11 +109,11 @@ def resolve_model(survey: str | None, rule: str) -> str:
 @click.argument("name", metavar="NAME|FILE")
 @options.path("--survey", "SURVEY", "Train on the fetched pages of a survey.")
 @labels
-@click.option(
+@options.choice(
     "--kind",
-    type=click.Choice(("linear", "tree")),
+    ("linear", "tree"),
+    "Classifier: linear (logistic regression) or tree (decision tree, C4.5-like).",
     default="linear",
-    help="Classifier: linear (logistic regression) or tree (decision tree, C4.5-like).",
 )
 @options.whole("--rng", 0, "N", "Random seed.", default=7)
 @options.flag("--replace", "Replace an existing topic.")
