@@ -31,6 +31,13 @@ AnyIntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 AnyInt: TypeAlias = int | np.integer[Any]
 
 MAX_PAGES = 2**31 - 1  # page ids are int32
+MAGIC = b"\x93NUMPY"
+LONGEST = 4096  # bytes of a header
+TYPE = r"[<>=|](?:[biufcSU?][0-9]{1,4}|[mM]8\[[0-9]{0,6}[A-Za-z]{1,2}\])"
+HEADER = re.compile(
+    rf"\{{'descr': ?'(?P<type>{TYPE})', ?'fortran_order': ?(?P<order>True|False), ?"
+    r"'shape': ?\((?P<shape>(?:[0-9]{1,18}L?, ?)*(?:[0-9]{1,18}L?)?)\),? ?\} *\n?"
+)
 
 
 def read_only(array: npt.NDArray[Any]) -> Any:
@@ -91,15 +98,6 @@ def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:
     length = begin + int(last) * array.itemsize - start
     if length > 0:
         owner.madvise(mmap.MADV_DONTNEED, start, length)
-
-
-MAGIC = b"\x93NUMPY"
-LONGEST = 4096  # bytes of a header
-TYPE = r"[<>=|](?:[biufcSU?][0-9]{1,4}|[mM]8\[[0-9]{0,6}[A-Za-z]{1,2}\])"
-HEADER = re.compile(
-    rf"\{{'descr': ?'(?P<type>{TYPE})', ?'fortran_order': ?(?P<order>True|False), ?"
-    r"'shape': ?\((?P<shape>(?:[0-9]{1,18}L?, ?)*(?:[0-9]{1,18}L?)?)\),? ?\} *\n?"
-)
 
 
 def read_npy(data: bytes | ByteArray) -> npt.NDArray[Any]:

@@ -17,13 +17,14 @@ from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything,
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
 from surveyor.estimate.sampling.page_content import SampledPage
-from surveyor.estimate.sampling.sample_survey import sample_record
+from surveyor.estimate.sampling.sample_survey import EVENT, SampleRecord
 from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.outcome import was_requested
 from surveyor.store.directory import SurveyFolder
+from surveyor.survey.derived_survey import recorded
 from surveyor.survey.survey import Survey
 from surveyor.testing.web_plan import WebSettings
 from surveyor.web.urls import domain, host
@@ -171,7 +172,7 @@ def test_resumed_sample_ends_at_the_same_step(tmp_path: Path) -> None:
     assert seen == first * 2
     assert len(sampled.client.asked) == asked  # no request was repeated
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        record = sample_record(folder)
+        record = recorded(folder, EVENT, SampleRecord)
     assert record is not None
     assert record.until == "ess=400"
 
@@ -227,7 +228,7 @@ def test_jumps_leave_traps(tmp_path: Path) -> None:
 def test_default_window(tmp_path: Path, method: str | None, window: int) -> None:
     Sampled(CALM).sample(tmp_path / "a.survey", method=method, window=None, fetches=3)
     with SurveyFolder.open(tmp_path / "a.survey", write=False) as folder:
-        record = sample_record(folder)
+        record = recorded(folder, EVENT, SampleRecord)
     assert record is not None
     assert record.window == window
 

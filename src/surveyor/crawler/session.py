@@ -59,6 +59,7 @@ MANY = 100_000  # URLs above which a checkpoint may take longer than a user wait
 SAVE_EVERY, SAVE_SHARE = 60.0, 50.0  # seconds between checkpoints, at least this many times the duration of one
 TICK = 0.5  # seconds between two calls of `watch` without an outcome
 Result = Ending | Literal["interrupted"]
+FETCH = logging.getLogger("surveyor.fetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +339,6 @@ async def _tick(watch: Watch, run: Run) -> None:
     while True:
         await asyncio.sleep(TICK)
         watch(run, None)
-
-
-FETCH = logging.getLogger("surveyor.fetch")
 
 
 def log_results(results: FetchResults, url_of: Callable[[int], str], now: float) -> None:

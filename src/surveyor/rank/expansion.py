@@ -41,6 +41,8 @@ SPREAD = 0x9E3779B97F4A7C15  # odd and large: makes the seeds of different round
 TOLERANCE = 1e-5  # of ranks that only select pages: twice what the paper's stopping rule proves
 PASSES, PUSHES = 32, 64  # passes per push, and pushes in total: with a damping near 1 it would never end
 ROUNDING = 1e-13  # of residuals that were pushed many times
+BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all fetched pages
+KEYS = 20061  # arbitrary seed of the random keys that distinguish sets of parents
 
 
 class Expansion:
@@ -157,10 +159,6 @@ def _rounded(values: FloatArray) -> FloatArray:
     """Round so that the order of summation does not affect the result."""
     fraction, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))
-
-
-BLOCKS = 8  # of the frontier, scored in parallel; each takes memory for all fetched pages
-KEYS = 20061  # arbitrary seed of the random keys that distinguish sets of parents
 
 
 def complement(

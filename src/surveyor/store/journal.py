@@ -147,7 +147,8 @@ class Journal:
         events: Iterable[Event] = (),
     ) -> None:
         """Commit outcomes in this order and the URLs of newly discovered pages, in one transaction."""
-        visits, known = _as_visits(outcomes), self.url_count + len(new_urls)
+        visits = [o if isinstance(o, Visit) else Visit(o.page, o.kind, o.links, o.reason, o.target) for o in outcomes]
+        known = self.url_count + len(new_urls)
         lists = [ids for visit in visits for ids in (visit.links, visit.out_of_scope, visit.nofollow)]
         goals = [visit.target if visit.kind == "redirected" else max(visit.page, visit.target) for visit in visits]
         named = np.concatenate([NO_LINKS, [visit.page for visit in visits], goals, *lists])
@@ -461,10 +462,6 @@ class Journal:
     def _links(self, rows: Sequence[Any], column: int) -> list[IdArray]:
         with self._sound():
             return unpack([row[column] for row in rows])
-
-
-def _as_visits(outcomes: Sequence[Outcome]) -> list[Visit]:
-    return [o if isinstance(o, Visit) else Visit(o.page, o.kind, o.links, o.reason, o.target) for o in outcomes]
 
 
 def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:

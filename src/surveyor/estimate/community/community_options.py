@@ -49,6 +49,9 @@ MAX_MISSING = 1_000_000  # ids beyond the last page that are counted as missing
 EXPECTED = "give a rule, a list of names or ids, or one boolean per page"
 SHOWN = 3  # hosts shown in a hint
 LocalPagesLike = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
+Start = Literal["all", "local"]
+EXTRA, SELECT, DAMPING, RNG = "2n", "complement", 0.85, 7
+NUMBER = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d{1,3}(?:,\d{3})+|\d[\d_]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +270,6 @@ def _same_domain(local: object, hosts: Iterable[tuple[str, int]]) -> str:
     rule = LocalRule.parse(local) if isinstance(local, str) else LocalRule("all")
     inside = rule.kind == "host" and any(domain(host) == rule.value for host, _ in hosts)
     return f"did you mean domain:{rule.value}? " if inside else ""
-
-
-Start = Literal["all", "local"]
-EXTRA, SELECT, DAMPING, RNG = "2n", "complement", 0.85, 7
-NUMBER = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d{1,3}(?:,\d{3})+|\d[\d_]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

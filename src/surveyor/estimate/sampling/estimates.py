@@ -67,6 +67,8 @@ LEVEL = 0.95
 MIN_DISTINCT = 10  # distinct pages with and without a property that its variance can be estimated from
 MAX_CELLS = 2_000_000  # block sums in memory at once
 COLUMN_BATCH = 64  # categories whose variances are estimated together
+MAX_BATCHES = 64  # that are compared; more walks are grouped, and walks of one group are not compared
+MAX_COUNTS = 4_000_000  # page counts by batch in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,10 +469,6 @@ def _count_distinct(page: IdArray) -> int:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-MAX_BATCHES = 64  # that are compared; more walks are grouped, and walks of one group are not compared
-MAX_COUNTS = 4_000_000  # page counts by batch in memory at once
 
 
 def topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:

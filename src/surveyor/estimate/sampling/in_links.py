@@ -49,6 +49,11 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 100  # in-links requested per page, as in the paper
 EXAMINED = 10  # answers examined per in-link requested, since some may not be URLs
+SUFFICIENT = 0.3  # reported share from which the bias of corrected weights is below the noise of 400 pages on most webs
+MIN_COVERAGE = 0.05  # below, too few links are reported to estimate from
+FLOOR = 0.05  # of reach and of arriving links: limits weights to a factor of 20
+PRIOR_LINKS = 20  # weight, in links, of the page-by-page estimate next to the pooled one
+MAX_GROUP = 6  # pages are grouped by the base-2 logarithm of in-links from fetched pages
 
 
 @runtime_checkable
@@ -180,13 +185,6 @@ def query(source: InLinkSource, url: str, limit: int = DEFAULT_LIMIT) -> list[st
         problem = f"the in-link source {source_name(source)} failed for {url}: {type(error).__name__}: {error}"
         raise UsageError(problem, hint="fix the source, or leave it out; run the same command to resume") from error
     return list(urls)
-
-
-SUFFICIENT = 0.3  # reported share from which the bias of corrected weights is below the noise of 400 pages on most webs
-MIN_COVERAGE = 0.05  # below, too few links are reported to estimate from
-FLOOR = 0.05  # of reach and of arriving links: limits weights to a factor of 20
-PRIOR_LINKS = 20  # weight, in links, of the page-by-page estimate next to the pooled one
-MAX_GROUP = 6  # pages are grouped by the base-2 logarithm of in-links from fetched pages
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,7 +107,7 @@ def sample(
     options : for a live sample also the settings of `crawl`: contact, delay, scope, out, …
     """
     request = _request(method, until, of, rng, options)
-    if isinstance(where, (str, Path)) and "://" not in str(where) and not _is_survey(where):
+    if isinstance(where, (str, Path)) and "://" not in str(where) and not is_survey(where):
         where = read_graph(where)
     if isinstance(where, Graph):
         return _sample_graph(where, topic, request)
@@ -116,7 +116,7 @@ def sample(
     if isinstance(where, Survey):
         return _sample_survey(where.folder, rule, request)
     if isinstance(where, (str, Path)):
-        return _sample_survey(where, rule, request) if _is_survey(where) else _sample_live([str(where)], rule, request)
+        return _sample_survey(where, rule, request) if is_survey(where) else _sample_live([str(where)], rule, request)
     if not isinstance(where, Iterable):
         raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='for example "web.graph"')
     return _sample_live(where, rule, request)
@@ -260,7 +260,3 @@ def _starts(start: object) -> Sequence[str | int] | None:
     if isinstance(start, np.integer):
         start = int(start)
     return [start] if isinstance(start, (str, int)) else list(start)  # type: ignore[call-overload]
-
-
-def _is_survey(path: Path | str) -> bool:
-    return is_survey(path)

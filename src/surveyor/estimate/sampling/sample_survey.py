@@ -143,11 +143,6 @@ def sample_folder(seeds: Sequence[str], topic: str) -> Path:
     return Path(folder_name(site_name(seeds[0]), EVENT, topic))
 
 
-def sample_record(folder: SurveyFolder) -> SampleRecord | None:
-    """Return the recorded options of a sample; None if the survey is not a sample."""
-    return derived_survey.recorded(folder, EVENT, SampleRecord)
-
-
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise an error for an option that is out of range."""
     method_named(options["method"] or DEFAULT_METHOD)

@@ -283,15 +283,10 @@ def labelled_pages(
     if labels.urls and folder is None:
         raise UsageError(f"{min(labels.urls)} needs a survey that has fetched it", hint=FETCH_HINT)
     for path in dict.fromkeys([*_files(locations), *labels.files]):
-        page = file_page(path)
+        page = SampledPage(str(path), load=partial(_load_file, path))
         yield page, labels.label(page)
     for page in () if folder is None else archived_pages(folder):
         yield page, labels.label(page)
-
-
-def file_page(path: Path) -> SampledPage:
-    """Return a file as a page, loaded on first use; its URL is the path."""
-    return SampledPage(str(path), load=partial(_load_file, path))
 
 
 def _load_file(path: Path) -> PageContent:

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 TRIES_PER_WALK = 100  # pages classified per walk, at most, to find a start page on topic
 SURVEY_IN_LINKS = "the survey: all links of the fetched pages"
+EVENT = "in_links"
+ENDLESS = Pages(10**12)  # the walks end the crawl
+Watch = Callable[[WalkScheduler, session.Run, Outcome | None], None]
 
 
 def walk_graph(
@@ -262,11 +265,6 @@ def _find(stored: StoredPages, url: str) -> int:
     if page is None:
         raise UsageError(f"start page {url} is not in the survey", hint="use pages that the survey has fetched")
     return page
-
-
-EVENT = "in_links"
-ENDLESS = Pages(10**12)  # the walks end the crawl
-Watch = Callable[[WalkScheduler, session.Run, Outcome | None], None]
 
 
 class WalkStrategy:

@@ -47,6 +47,10 @@ NPZ_ERRORS = (
 )
 USED = {"format", "shape", "indptr", "indices", "row", "col", "data", "name_offsets", "name_bytes"}
 NAMES = ("name_offsets", "name_bytes")  # additional arrays, which SciPy ignores
+FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 2, "double": 2, "complex": 3}
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+LONGEST = 1 << 20  # bytes of a line before the entries
+HINT = "the header and every line must agree; see the Matrix Market format"
 
 
 def _declare_square(path: Path, rows: int, columns: int, intake: Intake, names: Names | None = None) -> None:
@@ -166,12 +170,6 @@ def write_npz(graph: Graph, path: Path) -> None:
         if size > RATIO * draft.stat().st_size:  # so repetitive that `read_npz` would reject it as a decompression bomb
             with draft.open("wb") as file:
                 np.savez(file, **arrays)
-
-
-FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 2, "double": 2, "complex": 3}
-SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-LONGEST = 1 << 20  # bytes of a line before the entries
-HINT = "the header and every line must agree; see the Matrix Market format"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ SENTENCE = re.compile(rb"^(?!\w+://).*(?:[,;:!?]$|[()=`*\"\[\]])|^(?:-|\*|>|=|\+
 SAMPLE = 200  # lines
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NAMES_FOLLOW = b"# links between names, without a header\n"  # written if names could be taken for a header or ids
+AT_ONCE = 1 << 18  # links written at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +177,6 @@ def _mostly_numbers(data: list[bytes], separator: int, columns: tuple[int, int])
             sample
         )
     return 2 * sum(map(_is_pair, sample)) >= len(sample)
-
-
-AT_ONCE = 1 << 18  # links written at a time
 
 
 class Block(NamedTuple):

@@ -188,8 +188,9 @@ def detect(path: str | Path, *, writing: bool = False) -> Format:
     if not path.exists():
         return FORMATS["bvgraph"]
     named = by_suffix is not None and by_suffix.name != "snap"
-    if not (named and by_suffix in (FORMATS["bvgraph"], FORMATS["commoncrawl"])):
-        reject_other_types(path, head(path))
+    is_checked = not (named and by_suffix in (FORMATS["bvgraph"], FORMATS["commoncrawl"]))
+    if is_checked and (other := file_type(head(path))) is not None:
+        raise InputError(f"{path} is {other.name}, not a graph", hint=other.hint)
     return by_suffix if by_suffix is not None and named else _detect_content(path)
 
 
@@ -258,9 +259,3 @@ def _zipped(start: bytes) -> FileType | None:
         return FileType("an Office document or e-book")
     name = start[30 : 30 + int.from_bytes(start[26:28], "little")]
     return None if name.endswith(b".npy") else FileType("a ZIP archive", "unpack it, then pass a file of links in it")
-
-
-def reject_other_types(path: Path, start: bytes) -> None:
-    """Raise an error for a file that is not a graph; the message names its type."""
-    if (kind := file_type(start)) is not None:
-        raise InputError(f"{path} is {kind.name}, not a graph", hint=kind.hint)

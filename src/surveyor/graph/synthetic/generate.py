@@ -39,6 +39,22 @@ if TYPE_CHECKING:
 
     from surveyor.kernels.synthetic_web import Rates, Sites
 
+__all__ = ["KINDS", "PRESETS", "SyntheticWeb", "WebShape", "rmat", "synthetic_web"]
+KINDS = ("ordinary", "hub", "dangling", "dead", "farm", "boosted", "exchange")  # as numbered in the kernels
+BATCH = 1 << 15  # pages whose links are generated at a time
+SAMPLE = 100_000  # pages whose links are used to predict the total number of links
+NAMED = 100_000  # pages: webs up to this size get names by default
+MEMORY = 1 << 29  # bytes of links in memory when building into a folder
+SIZE, DOMAIN, TOPIC, FAME, CHAPTER, MENU, MEMBER, GROUP = range(1, 9)
+SITE_DRAWS = 0x5EED
+SMALL = 64  # pages: only sites up to this size join a farm, as real ones are cheap
+_TOPIC_WORDS = """
+    arts books cars cities cooking crafts economy film games garden health history jobs kids law maps music news pets
+    photos physics plants poems radio sailing schools shops software sports stars travel weather
+"""
+TOPICS = tuple(_TOPIC_WORDS.split())
+HOSTS = ("www", "blog", "docs", "shop", "forum", "wiki", "news", "mail")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebShape:
@@ -127,23 +143,7 @@ PRESETS: dict[str, WebShape] = {
 }
 
 
-__all__ = ["KINDS", "PRESETS", "SyntheticWeb", "WebShape", "rmat", "synthetic_web"]
-
-KINDS = ("ordinary", "hub", "dangling", "dead", "farm", "boosted", "exchange")  # as numbered in the kernels
-BATCH = 1 << 15  # pages whose links are generated at a time
-SAMPLE = 100_000  # pages whose links are used to predict the total number of links
-NAMED = 100_000  # pages: webs up to this size get names by default
-MEMORY = 1 << 29  # bytes of links in memory when building into a folder
 # Streams of random numbers per site; the seed is changed first, so that page and site draws never coincide.
-SIZE, DOMAIN, TOPIC, FAME, CHAPTER, MENU, MEMBER, GROUP = range(1, 9)
-SITE_DRAWS = 0x5EED
-SMALL = 64  # pages: only sites up to this size join a farm, as real ones are cheap
-_TOPIC_WORDS = """
-    arts books cars cities cooking crafts economy film games garden health history jobs kids law maps music news pets
-    photos physics plants poems radio sailing schools shops software sports stars travel weather
-"""
-TOPICS = tuple(_TOPIC_WORDS.split())
-HOSTS = ("www", "blog", "docs", "shop", "forum", "wiki", "news", "mail")
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,11 @@ SMALLEST = 2.0**-32  # p: no graph has more domains
 ALL = 0.9  # p from which an exact count costs little more
 MAX_GROWTHS = 4  # of a sample towards the requested error
 TOP, ERROR = 1000, 0.01
+ROWS = 1 << 18  # domains whose row ends are read at a time
+PIECE = 1 << 20  # links counted at a time, or one row if it is longer
+BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
+SIEVE_BITS = 32  # for each relevant domain: one link in this many is checked twice
+SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading
 
 
 @dataclass(slots=True, eq=False)
@@ -273,13 +278,6 @@ def check_target(top: int, error: float) -> None:
     """Reject a rank below 1 or an error outside (0, 1)."""
     check_range("top", top, "[1, inf)", hint="the error is reached at this rank")
     check_range("error", error, "(0, 1)", hint="use a value such as 0.01 or 1%")
-
-
-ROWS = 1 << 18  # domains whose row ends are read at a time
-PIECE = 1 << 20  # links counted at a time, or one row if it is longer
-BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
-SIEVE_BITS = 32  # for each relevant domain: one link in this many is checked twice
-SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading
 
 
 class Column:
