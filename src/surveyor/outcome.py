@@ -22,13 +22,13 @@ NO_LINKS: IdArray = read_only(np.empty(0, np.int32))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """One event: a page was fetched, is permanently gone, is blocked (not permitted, or failed), or has moved."""
+    """One event: a page was fetched, is permanently gone, is blocked (not permitted, or failed), or redirects."""
 
     page: int
     kind: Kind
-    links: IdArray = field(default_factory=lambda: NO_LINKS)  # if read
-    reason: str = ""  # if blocked: "robots", "budget", "error", …; if read: "needs JavaScript"
-    target: int = -1  # if moved: the page that it is an alias of
+    links: IdArray = field(default_factory=lambda: NO_LINKS)  # if fetched
+    reason: str = ""  # if blocked: "robots", "budget", "error", …; if fetched: "needs JavaScript"
+    target: int = -1  # if redirected: the page that it is an alias of
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def was_requested(outcome: Outcome) -> bool:
-    """Return whether a page was requested, not refused without a request."""
+    """Return whether a page was requested, rather than blocked without a request."""
     return outcome.kind != "blocked" or getattr(outcome, "fetched_at", 0.0) > 0
 
 
@@ -115,8 +115,10 @@ def head(first_line: bytes, headers: Iterable[tuple[bytes, bytes]], length: int 
     lines = [first_line]
     for name, value in headers:
         low = name.lower()
-        belied = low == b"transfer-encoding" or (low == b"content-length" and value.strip() != b"%d" % (length or 0))
-        lines.append((b"X-Crawler-" if length is not None and belied else b"") + name + b": " + value)
+        contradicts = low == b"transfer-encoding" or (
+            low == b"content-length" and value.strip() != b"%d" % (length or 0)
+        )
+        lines.append((b"X-Crawler-" if length is not None and contradicts else b"") + name + b": " + value)
     if length is not None and b"content-length" not in (line.split(b":")[0].lower() for line in lines):
         lines.append(b"Content-Length: %d" % length)
     return b"\r\n".join([*lines, b"", b""])

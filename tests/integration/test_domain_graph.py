@@ -185,7 +185,7 @@ def test_observe_needs_the_replaced_visit() -> None:
     kept = DomainGraph()
     kept.add_urls(["http://a.org/", "http://b.org/"])
     kept.observe(Visit(0, "fetched", ids(1)))
-    with pytest.raises(UsageError, match="page 0 was read before"):
+    with pytest.raises(UsageError, match="page 0 was fetched before"):
         kept.observe(Visit(0, "fetched"))
 
 

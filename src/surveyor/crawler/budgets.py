@@ -231,7 +231,7 @@ _EXAMPLE = "a row looks like: example.org,500"
 
 EVENT, REASON = "budgets", "budget"
 NONE = frozenset({"", "none"})
-FIRST, GROWTH = 100, 1.5  # pages read at the first ranking, and growth factor until each later one
+FIRST, GROWTH = 100, 1.5  # fetched pages at the first ranking, and growth factor until each later one
 Rank = Callable[["SurveyFolder", int], Sequence[str]]  # returns the given number of domains, best first
 
 
@@ -308,7 +308,7 @@ class Budgeting:
 
     @property
     def again_at(self) -> float:
-        """Number of pages read at which domains are ranked again."""
+        """Number of fetched pages at which domains are ranked again."""
         if not self.ranks or self._last is None:
             return math.inf
         return max(FIRST, GROWTH * float(self._last.detail["fetched"]))
@@ -330,7 +330,7 @@ class Budgeting:
         return False if unchanged else self._set(limits, state)
 
     def renew(self, state: Derived) -> bool:
-        """Rank domains by the pages read so far and set limits; return whether domains were opened."""
+        """Rank domains by the pages fetched so far and set limits; return whether domains were opened."""
         plan, last = self._choice.plan, self._last
         if plan is None or last is None or not self.ranks or state.tally.pages <= last.detail["fetched"]:
             return False

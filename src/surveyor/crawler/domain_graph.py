@@ -48,14 +48,14 @@ class DomainGraph:
 
     def __init__(self, level: Level = "domains", suffixes: Suffixes | None = None, *, nofollow: bool = False) -> None:
         self._level, self._suffixes, self._nofollow = level, suffixes, nofollow
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._sites = SiteIndex(self._level, self._suffixes)
         self._suffixes = self._sites.suffixes
-        self._at: IdArray = np.empty(0, np.int32)  # host or domain of each page
-        self._moves: IdArray = np.empty(0, np.int32)  # where each page moved to, or itself
-        self._read: BoolArray = np.empty(0, np.bool_)  # for each page, whether its links are counted
+        self._site_of: IdArray = np.empty(0, np.int32)  # host or domain of each page
+        self._targets: IdArray = np.empty(0, np.int32)  # target of each redirected page, or the page itself
+        self._fetched: BoolArray = np.empty(0, np.bool_)  # for each page, whether its links are counted
         self._waiting: list[tuple[int, IdArray, int]] = []  # page, its links, and +1 to add or -1 to remove them
         self._links = self._size = 0
         self._runs: list[Run] = []
@@ -67,36 +67,36 @@ class DomainGraph:
         while some := list(islice(rest, NAMES)):
             if not all(isinstance(url, str) and URL.fullmatch(url) for url in some):
                 raise SurveyError(
-                    f"some pages after {self._at.size:,} have no URLs", hint="restore the survey from a copy"
+                    f"some pages after {self._site_of.size:,} have no URLs", hint="restore the survey from a copy"
                 )
-            first = self._at.size
-            self._at = np.concatenate([self._at, self._sites.sites_of(Names.of(some))])
-            self._moves = np.concatenate([self._moves, np.arange(first, self._at.size, dtype=np.int32)])
-            self._read = np.concatenate([self._read, np.zeros(len(some), np.bool_)])
+            first = self._site_of.size
+            self._site_of = np.concatenate([self._site_of, self._sites.sites_of(Names.of(some))])
+            self._targets = np.concatenate([self._targets, np.arange(first, self._site_of.size, dtype=np.int32)])
+            self._fetched = np.concatenate([self._fetched, np.zeros(len(some), np.bool_)])
 
     def observe(self, visit: Visit, before: Visit | None = None) -> None:
-        """Add a visit; `before` is the earlier visit that it replaces, required if the page was read before."""
-        goal = _goal(visit)
-        if visit.kind == "blocked" and goal < 0:
+        """Add a visit; `before` is the earlier visit that it replaces, required if the page was fetched before."""
+        target = _redirect_target(visit)
+        if visit.kind == "blocked" and target < 0:
             return
-        if self._read[visit.page]:
+        if self._fetched[visit.page]:
             if before is None:
-                raise UsageError(f"page {visit.page} was read before", hint="give the visit that this one replaces")
+                raise UsageError(f"page {visit.page} was fetched before", hint="pass the visit that this one replaces")
             self._put(before, -1)
-        self._moves[visit.page] = visit.page if goal < 0 else goal
-        self._read[visit.page] = visit.kind == "fetched"
+        self._targets[visit.page] = visit.page if target < 0 else target
+        self._fetched[visit.page] = visit.kind == "fetched"
         if visit.kind == "fetched":
             self._put(visit, 1)
 
     def catch_up(self, journal: Journal, progress: ProgressCallback = silent) -> None:
         """Read the new visits of a journal; all visits if its past was changed or it is another journal."""
         if self._journal != journal.identity:
-            self._begin()
+            self._reset()
             self._journal = journal.identity
         end = journal.position
-        self.add_urls(journal.urls(self._at.size))
+        self.add_urls(journal.urls(self._site_of.size))
         for number, visit in enumerate(islice(journal.visits(self.position), end - self.position), self.position + 1):
-            before = journal.last_visit(visit.page, "fetched", before=number) if self._read[visit.page] else None
+            before = journal.last_visit(visit.page, "fetched", before=number) if self._fetched[visit.page] else None
             self.observe(visit, before)
             if number % OFTEN == 0:
                 progress("reading visits", number, end, "visits")
@@ -107,7 +107,7 @@ class DomainGraph:
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
         keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
-        at = self._at[_settled(self._moves)]
+        at = self._site_of[_settled(self._targets)]
         kept = np.unique(at[at >= 0]).astype(np.int64)
         names, new = self._sites.in_order(kept)
         of: IdArray = new[at]
@@ -115,12 +115,12 @@ class DomainGraph:
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
         origin = provenance(self._sites, of, {"source": source} if source else {})
-        strange = int(np.isin(kept, self._sites.without_suffix).sum())
+        no_suffix = int(np.isin(kept, self._sites.without_suffix).sum())
         if self._level == "domains":
-            origin["hosts_under_no_suffix"] = strange
+            origin["hosts_under_no_suffix"] = no_suffix
         origin |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
         graph = Graph(made.indptr, made.indices, names=names, provenance=origin)
-        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, strange)
+        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, no_suffix)
 
     def _put(self, visit: Visit, sign: int) -> None:
         lists = [visit.links, visit.out_of_scope, *([visit.nofollow] if self._nofollow else [])]
@@ -136,7 +136,7 @@ class DomainGraph:
         if self._waiting:
             pages, lists, signs = zip(*self._waiting, strict=True)
             sizes = [links.size for links in lists]
-            sources = np.repeat(self._at[np.array(pages)], sizes)
+            sources = np.repeat(self._site_of[np.array(pages)], sizes)
             keys = sources.astype(np.uint64) << np.uint64(32) | np.concatenate(lists).astype(np.uint64)
             self._runs.append(_merged([(keys, np.repeat(np.array(signs, np.int64), sizes))]))
             self._waiting, self._size = [], 0
@@ -144,8 +144,8 @@ class DomainGraph:
             self._runs[-2:] = [_merged(self._runs[-2:])]
 
 
-def _goal(visit: Visit) -> int:
-    """Return where a page moved to, in or out of scope; -1 if it did not."""
+def _redirect_target(visit: Visit) -> int:
+    """Return the target of a redirected page, in or out of scope; -1 if there is none."""
     if visit.kind == "redirected":
         return visit.target
     left = visit.kind == "blocked" and visit.reason == LEFT and visit.out_of_scope.size
@@ -163,7 +163,7 @@ def _merged(runs: list[Run]) -> Run:
 
 
 def _settled(moves: IdArray) -> IdArray:
-    """Return the final target of each page that moved; the page itself in a loop."""
+    """Return the final target of each redirected page; the page itself in a loop."""
     final = moves
     for _ in range(moves.size.bit_length()):
         further = final[final]

@@ -160,7 +160,7 @@ class Frontier:
 
     @property
     def rereads(self) -> bool:
-        """Whether pages that were read stay in the queue."""
+        """Whether fetched pages stay in the queue."""
         return self._rereads
 
     def __len__(self) -> int:

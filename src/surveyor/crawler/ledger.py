@@ -4,31 +4,32 @@ Importance is PageRank with jumps to the trusted seeds. It starts as a unit of m
 is read settles a part 1 − d (d is the damping) of the mass that has reached it and hands the rest to its links;
 a page without links hands it back to the seeds. Every unit is
 
-- *captured*: settled on pages that were read,
+- *captured*: settled on fetched pages,
 - *moving*: in transit, on pages already read or back to the seeds,
-- *waiting*: on known pages that were not read yet,
+- *waiting*: on known pages that are not fetched yet,
 - *blocked*: on pages that may not or cannot be read now (robots, budget, a temporary error), or
 - *lost*: on pages that are permanently gone.
 
-**Coverage** is the share of importance that the pages read hold. It is bounded from both sides, without knowledge of
+**Coverage** is the share of importance that the fetched pages hold. It is bounded from both sides, without knowledge of
 the rest of the web:
 
     captured + (1 − d)·moving − N  ≤  coverage  ≤  1 − lost − (1 − d)·(waiting + blocked) + N
 
 because importance = settled + Σ residual_i · (importance with all jumps to i), and each page keeps at least 1 − d
-of its own residual wherever its links lead. N is the size of negative residuals: 0 unless a page that was read
+of its own residual wherever its links lead. N is the size of negative residuals: 0 unless a fetched page
 again had changed, and then the lower bound may fall. (Mass returning to the seeds, and all but a part 1 − d of the
 mass on pages that are gone, counts for neither bound.)
 
-**Truth**: the bounds hold for every web in which the pages read have exactly the links as fetched, aliases are merged
-(a page that linked to both keeps both links), pages gone have no links, and all other pages have arbitrary links.
+**Assumptions**: the bounds hold for every web in which fetched pages have exactly the links as fetched, aliases are
+merged (a page that linked to both keeps both links), pages gone have no links, and all other pages have arbitrary
+links.
 
-**Aliases**: on a real web a waiting or blocked page may turn out to be another URL of a page already read, so that its
+**Aliases**: on a real web a waiting or blocked page may turn out to be another URL of a fetched page, so that its
 mass was covered before. A ledger with `aliases` allows for this, and only mass on pages gone lowers its upper bound:
 1 − lost + N (of mass that has just arrived on pages gone, 1 − d counts as lost).
 
 **Closure**: mass on pages already read can be pushed further without a download. After each page the ledger does so
-wherever it exceeds about `closure` times the largest waiting mass, within `effort` link updates per page read on
+wherever it exceeds about `closure` times the largest waiting mass, within `effort` link updates per fetched page on
 average. (A falling threshold is followed with some lag; `close` follows it at once.) RankMass: Cho and
 Schonfeld 2007; the push: Andersen, Chung and Lang 2006. 17 bytes per page; time linear in the link updates.
 
@@ -63,7 +64,7 @@ TOUCHED = 1 << 16  # pages whose changes are listed; beyond, all waiting pages c
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CoverageInterval:
-    """Bounds on the coverage of the pages read, and the five accounts."""
+    """Bounds on the coverage of the fetched pages, and the five accounts."""
 
     at_least: float
     at_most: float
@@ -156,7 +157,7 @@ class Ledger:
             self._alias(page, outcome.target)
 
     def hear(self, pages: IdArray) -> None:
-        """Add unknown pages as waiting, without mass, though no page read links to them."""
+        """Add unknown pages as waiting, without mass, though no fetched page links to them."""
         from surveyor.kernels import mass
 
         self._make_room(int(pages.max(initial=-1)))
@@ -181,7 +182,7 @@ class Ledger:
         settle(self.mass, self.graph.rows)
 
     def sweep(self) -> None:
-        """Push the mass of every page read, once."""
+        """Push the mass of every fetched page, once."""
         from surveyor.kernels.mass import sweep
 
         sweep(self.mass, self.graph.rows)
@@ -211,7 +212,7 @@ class Ledger:
 
     @property
     def waiting(self) -> IdArray:
-        """All known pages that were not read yet."""
+        """All known pages that are not fetched yet."""
         from surveyor.kernels import mass
 
         return np.flatnonzero(self.mass.state & mass.STATUS == mass.WAITING).astype(np.int32)
@@ -241,7 +242,7 @@ class Ledger:
 
     @property
     def read(self) -> int:
-        """Number of pages that were read and are not gone."""
+        """Number of pages that were fetched and are not gone."""
         from surveyor.kernels.mass import FETCHES
 
         return int(self.mass.counts[FETCHES])

@@ -46,7 +46,7 @@ from surveyor.store.snapshot import restore, snapshot
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, domain, host
 
-EFFORT = 2_500.0  # link updates per page read, on average: an eighth of a millisecond, where a page takes one
+EFFORT = 2_500.0  # link updates per fetched page, on average: an eighth of a millisecond, where a page takes one
 URL = re.compile(r"https?://[!-.0-~]+/[!-~]*")
 SCOPE = ("scope", "include", "exclude", "depth", "follow_nofollow")
 DELETED = "deleted"  # reason of pages of a deleted host: permanently blocked
@@ -266,12 +266,12 @@ class Ranked:
 
     graph: Graph  # a multigraph: a page that linked to two URLs of a page has two links to it
     pages: IdArray  # page id in the journal of each node
-    read: BoolArray  # whether it was read
+    read: BoolArray  # whether it was fetched
     teleport: FloatArray
 
 
 def to_graph(state: Derived, *, crawled_only: bool = False) -> Ranked:
-    """Return the links as fetched, aliases merged; pages that were not read have no links."""
+    """Return the links as fetched, aliases merged; pages that were not fetched have no links."""
     from surveyor.kernels import mass
 
     ledger, growing = state.crawl.ledger, state.crawl.graph

@@ -70,7 +70,7 @@ class Run:
     state: Derived
     hosts: Hosts
     until: Rule
-    before: int  # pages read in earlier runs
+    before: int  # pages fetched in earlier runs
     queues: HostQueues
     waiting: Waiting | None = None  # what it waits for, once it has started
 
@@ -227,7 +227,7 @@ async def _crawl(now: Run, source: LiveSource, store: RunStore, budgeting: Budge
 
 
 def _is_readable(ledger: Ledger, page: int) -> bool | None:
-    """Return whether a page was read; None if it was not fetched yet."""
+    """Return whether a page was fetched; None if it was not requested yet."""
     from surveyor.kernels import mass
 
     life = int(ledger.state[page] & mass.STATUS) if page < ledger.state.size else mass.UNKNOWN

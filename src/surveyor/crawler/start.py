@@ -165,7 +165,7 @@ def _resume(
 
 
 def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
-    """Refuse to resume a survey of more seeds than are given, if its folder was derived from the seeds.
+    """Reject resuming a survey of more seeds than are given, if its folder was derived from the seeds.
 
     Call it only if the user has not named a folder.
     """
@@ -185,7 +185,7 @@ def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins:
 def _check_seeds(
     path: Path, seeds: Sequence[str], before: Sequence[str], settings: Settings, origins: Mapping[str, str]
 ) -> None:
-    """Refuse to mix the survey of one site with another."""
+    """Reject seeds that the survey does not have."""
     new = [seed for seed in seeds if seed not in before]
     if not new:
         return

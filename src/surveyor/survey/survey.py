@@ -49,9 +49,9 @@ HOLLOW = 0.05  # share of the captured importance
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """Coverage bounds after each page read and before the next one; the last entry is the latest state."""
+    """Coverage bounds after each fetched page and before the next one; the last entry is the latest state."""
 
-    pages: IntArray  # page ids of the journal, in reading order
+    pages: IntArray  # page ids of the journal, in the order of fetching
     at_least: FloatArray
     at_most: FloatArray
 
@@ -87,7 +87,7 @@ class Survey:
 
     @property
     def coverage(self) -> CoverageInterval:
-        """Lower and upper bounds on the share of all importance that the pages read hold."""
+        """Lower and upper bounds on the share of all importance that the fetched pages hold."""
         return self._derived.crawl.ledger.coverage()
 
     @property
@@ -113,7 +113,7 @@ class Survey:
 
     @property
     def pages_fetched(self) -> int:
-        """Number of pages that were read and are not gone."""
+        """Number of pages that were fetched and are not gone."""
         return self._derived.crawl.ledger.read
 
     @property
@@ -123,7 +123,7 @@ class Survey:
 
     @property
     def pages_queued(self) -> int:
-        """Number of known pages that were not read yet."""
+        """Number of known pages that are not fetched yet."""
         return int(self._derived.crawl.ledger.waiting.size)
 
     @property
@@ -146,11 +146,11 @@ class Survey:
         return to_graph(self._derived)
 
     def as_graph(self, *, crawled_only: bool = False) -> Ranked:
-        """Return the graph with the seeds as a teleport vector, and which of its pages were read."""
+        """Return the graph with the seeds as a teleport vector, and which of its pages were fetched."""
         return to_graph(self._derived, crawled_only=True) if crawled_only else self._all
 
     def graph(self, *, frontier: bool = True) -> Graph:
-        """Return the in-scope links as fetched, aliases merged; without `frontier`, only among the pages read."""
+        """Return the in-scope links as fetched, aliases merged; without `frontier`, only among the fetched pages."""
         return self.as_graph(crawled_only=not frontier).graph
 
     def domain_graph(
@@ -171,7 +171,7 @@ class Survey:
     def rank(
         self, *, teleport: Teleport = "seeds", crawled_only: bool = False, tolerance: float = TOLERANCE
     ) -> Ranking:
-        """Rank the pages: by default all known pages, with jumps to the seeds; pages not read have no links."""
+        """Rank the pages: by default all known pages, with jumps to the seeds; pages not fetched have no links."""
         found = self.as_graph(crawled_only=crawled_only)
         jumps: FloatArray | None = found.teleport if teleport == "seeds" else None
         return pagerank(found.graph, self.damping, tolerance, jumps)
@@ -182,7 +182,7 @@ class Survey:
         return float(self.manifest.setting("damping"))
 
     def top(self, count: int = 10) -> list[dict[str, Any]]:
-        """Return the best pages, best first: url, share, score from 0 to 100, in-links, whether it was read."""
+        """Return the best pages, best first: url, share, score from 0 to 100, in-links, whether it was fetched."""
         ranking, marks, into = self.ranking, self.ranking.log_scores(), self._all.graph.in_links.indptr
         return [
             {

@@ -118,7 +118,7 @@ class _TooCostly(Exception):
     """A page that may take long to parse."""
 
 
-def _refuse(_body: bytes) -> str:
+def _no_guess(_body: bytes) -> str:
     raise _TooCostly
 
 
@@ -157,7 +157,7 @@ def _read(
         shown = " ".join(plain[:MOST_TEXT].split())
         cut, language = len(plain) > MOST_TEXT, _tag(language)
         return Page(text=shown, language=language, canonical=canonical, charset=charset, cut=cut, **directives.asked())
-    decoded = decode(body, content_type, guess=_refuse if cheaply else guessed)
+    decoded = decode(body, content_type, guess=_no_guess if cheaply else guessed)
     html = decoded.text
     pieces, cut = ([_cheap(decoded)], False) if cheaply else _tame(html)
     found, shown, long = _Found(url), "", False

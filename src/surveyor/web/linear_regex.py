@@ -53,7 +53,7 @@ class LinearPattern:
                 f"{text!r} is not a regular expression", hint=f"{error}; without re: it is a glob"
             ) from None
         except RecursionError:
-            raise self._refused("is nested too deeply") from None
+            raise self._rejected("is nested too deeply") from None
         self._numbers: dict[Key, int] = {}
         self._sets: list[Key] = []
         self._steps: dict[tuple[int, str], int] = {}
@@ -155,12 +155,12 @@ class LinearPattern:
             return first
         if name == "AT" and str(argument) in BORDERS and not self._flags & re.MULTILINE:
             return self._add("border", str(argument), then)
-        raise self._refused(f"uses {name.lower().replace('_', ' ')}")
+        raise self._rejected(f"uses {name.lower().replace('_', ' ')}")
 
     def _repeat(self, argument: Any, then: int) -> int:
         least, most, parts = argument
         if least > MOST_REPEATS or MOST_REPEATS < most != ENDLESS:
-            raise self._refused(f"repeats a part more than {MOST_REPEATS:,} times")
+            raise self._rejected(f"repeats a part more than {MOST_REPEATS:,} times")
         if most == ENDLESS:
             loop = self._add("split", None, then)
             self._states[loop] = ("split", None, (self._sequence(parts, loop), then))
@@ -177,7 +177,7 @@ class LinearPattern:
     def _widen(self) -> None:
         self.wide += 1
         if self.wide > self._most_wide:
-            raise self._refused(f"has more than {MOST_WIDE} wildcards, classes and characters in branches or repeats")
+            raise self._rejected(f"has more than {MOST_WIDE} wildcards, classes and characters in branches or repeats")
 
     def _test(self, operation: Any, argument: Any) -> Callable[[str], object]:
         """Return a test of one character, compiled by Python's own engine."""
@@ -190,12 +190,12 @@ class LinearPattern:
 
     def _add(self, kind: str, test: Any, *then: int) -> int:
         if len(self._states) >= self._most:
-            raise self._refused(f"needs more than {self._most:,} states")
+            raise self._rejected(f"needs more than {self._most:,} states")
         self._states.append((kind, test, then))
         return len(self._states) - 1
 
     @staticmethod
-    def _refused(why: str) -> UsageError:
+    def _rejected(why: str) -> UsageError:
         return UsageError(
             f"a regular expression of a survey from elsewhere {why}",
             hint="if the survey is yours, vouch for it with `surveyor config trust SURVEY`",

@@ -100,7 +100,7 @@ class _Reader:
         parser = expat.ParserCreate("utf-8", " ")  # overrides the declaration: expat accepts any Python codec
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler, parser.StartNamespaceDeclHandler = self._characters, self._space
-        parser.EntityDeclHandler = parser.AttlistDeclHandler = self._refuse
+        parser.EntityDeclHandler = parser.AttlistDeclHandler = self._reject
         parser.buffer_text = True
         with suppress(expat.ExpatError, ValueError):  # URLs before the error are kept
             parser.Parse(_as_utf8(body), True)  # noqa: FBT003  # positional only
@@ -143,5 +143,5 @@ class _Reader:
         if len(uri or "") > LONGEST_SPACE:  # it is part of the name of each element
             raise ValueError("namespace")
 
-    def _refuse(self, *_: Any) -> None:
+    def _reject(self, *_: Any) -> None:
         raise ValueError("entities")

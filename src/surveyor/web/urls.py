@@ -39,7 +39,7 @@ from surveyor.web.references import LONGEST_RAW, is_plain
 from surveyor.web.suffixes import Suffixes
 
 LONGEST = 2_000  # bytes of a normalised URL
-FEW = 32  # up to so many URLs are read one by one
+FEW = 32  # up to this many URLs are read one by one
 TRACKING = (
     r"utm_\w*|fbclid|gclid|gclsrc|dclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_ga|_gl|"
     r"_hsenc|_hsmi|mkt_tok|vero_id"

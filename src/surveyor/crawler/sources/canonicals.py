@@ -2,13 +2,13 @@
 
 A page that names a canonical page becomes an alias of it, and that cannot be undone. So the canonical page is fetched
 first, after robots.txt and with all delays and limits, and reported like any other page if it could be read. Then the
-page that names it is reported: as an alias if the canonical page was read, else as itself. A canonical page that
+page that names it is reported: as an alias if the canonical page was fetched, else as itself. A canonical page that
 redirects counts as the page at the end of its redirects.
 
 What is held is bounded in number, bytes and time. Beyond these limits, where a canonical page could not be fetched at
 once, and where pages name each other in a circle or in a long chain, a page is reported as itself: no page is lost
 because of another one. In crawls with a depth limit or budgets no page is fetched for that reason: a canonical page
-counts there if it was read before.
+counts there if it was fetched before.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Canonicals:
     def __init__(self, reader: Reader, is_readable: Callable[[int], bool | None], *, fetches: bool = True) -> None:
         """Hold answers; `is_readable` is None for pages that were not fetched yet.
 
-        If not `fetches`, no canonical page is fetched first: only those that were read before count.
+        If not `fetches`, no canonical page is fetched first: only those that were fetched before count.
         """
         self._fetches = fetches and not reader.counts_depth  # how deep an unknown page is depends on who names it
         self.wanted: dict[str, None] = {}  # canonical pages to fetch, in this order

@@ -303,7 +303,7 @@ class CommunityOptions:
         return chosen  # type: ignore[no-any-return]
 
     def extra_pages(self, local: int) -> int:
-        """Return the number of pages to request for so many local pages."""
+        """Return the number of pages to request for a number of local pages."""
         return extra_pages(EXTRA if self.extra is None else self.extra, local)
 
     def check(self) -> None:

@@ -99,7 +99,7 @@ class Hosts:
     def wake(self) -> list[int]:
         """Return the hosts that are ready."""
         now = self.clock()
-        return [number for number in self._agenda.happened(now) if self._is_ready(self._all[number], now)]
+        return [number for number in self._agenda.due(now) if self._is_ready(self._all[number], now)]
 
     @property
     def next_wake(self) -> float:

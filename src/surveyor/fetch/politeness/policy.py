@@ -11,8 +11,8 @@ it opens, only the first `FEW` are woken and the best page among them is fetched
 of a request is therefore the same for ten and for ten thousand hosts at one address.
 
 **Outages** of the local network are detected so that failures are not attributed to hosts. A refused connection is a
-response: the machine is reachable. Evidence are only failed lookups and connections without any response, and only of
-origins that have responded before; a closed port of a host proves nothing.
+response: the machine is reachable. Only failed lookups and connections without any response are evidence, and only
+for origins that have responded before; a closed port of a host proves nothing.
 
 - The network is **down** if at least `MIN_EVIDENCE` registrable domains are unreachable and no request succeeded since,
   nor in the last `RECENT` seconds. Then all hosts pause. Hosts that the user allowed by name are not counted.
@@ -187,7 +187,7 @@ class Agenda:
             gate.is_planned = True
             heapq.heappush(self._due, (at, ~gate.number))
 
-    def happened(self, now: float) -> list[int]:
+    def due(self, now: float) -> list[int]:
         """Return the hosts that are due by now, once for each time they were scheduled."""
         woken: list[int] = []
         while self._due and self._due[0][0] <= now:
@@ -250,14 +250,14 @@ class Network:
         is_recent = now < self._reached_at + RECENT
         if offline and is_recent and origin not in self._known:
             self._unreliable.add(domain)
-        says_so = offline and not is_recent and domain not in self._unreliable
+        reports_offline = offline and not is_recent and domain not in self._unreliable
         evidence = self._silent - self._own - self._unreliable
-        if says_so or (len(evidence) >= MIN_EVIDENCE and not is_recent):
+        if reports_offline or (len(evidence) >= MIN_EVIDENCE and not is_recent):
             if now >= self.paused_until:
-                if self._pauses >= PAUSES and not says_so:
+                if self._pauses >= PAUSES and not reports_offline:
                     return None
                 self.paused_until = self._longer(now)
-            self._suspects |= evidence | ({domain} if says_so else set())
+            self._suspects |= evidence | ({domain} if reports_offline else set())
             return self.paused_until
         if origin in self._known and len(self._domains) < MIN_EVIDENCE and self._silent >= self._domains:
             if now >= self.held_until:

@@ -8,7 +8,7 @@ Matrix Market is text, read line by line:
     1 2                 indices from 1, then a value unless it is a pattern
     3 1
 
-Every line is checked, and the header must agree with the entries: nothing is allocated on the strength of the header
+Every line is checked, and the header must agree with the entries: no memory is allocated from the sizes in the header
 alone. (SciPy's reader is not used: a few bytes after the last entry make it read beyond its buffer.)
 """
 
