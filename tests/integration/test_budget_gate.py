@@ -138,7 +138,7 @@ def test_the_hosts_of_a_domain_share_its_budget(path: Path) -> None:
         assert survey.blocked()[0]["pages"] == 19 - 10
 
 
-def test_every_page_that_was_asked_for_counts_and_what_robots_forbid_does_not(path: Path) -> None:
+def test_every_requested_page_counts_and_disallowed_pages_do_not(path: Path) -> None:
     answers = {
         HOME: page(HOME, *(f"{HOME}{number}" for number in range(6)), f"{HOME}private/1"),
         f"{HOME}0": Fetched(f"{HOME}0", 404),

@@ -50,14 +50,14 @@ def test_the_web_has_hosts_with_rules_and_limits(logged: tuple[EmbeddedWeb, list
     assert {200, 301, 429, 503} <= {request.status for request in log}
 
 
-def test_nothing_was_asked_for_that_robots_forbid(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
+def test_disallowed_pages_are_not_requested(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
     web, log = logged
     forbidden = [one for one in log if not web.plan.robots_of(one.host).allows("surveyor", one.path)]
     assert not [one for one in forbidden if one.path != "/robots.txt"]
     assert all(requests[0].path == "/robots.txt" for host, requests in by_host(log).items() if len(requests) > 1)
 
 
-def test_no_host_was_asked_too_fast(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
+def test_delays_are_kept(logged: tuple[EmbeddedWeb, list[Request]]) -> None:
     web, log = logged
     for host, requests in by_host(log).items():
         wanted = max(DELAY, web.plan.robots_of(host).delay("surveyor") or 0.0)

@@ -123,7 +123,7 @@ def list_settings(output: Output) -> int:
         output.line(f"{row['setting']}  ({row['kind']})")
         output.line(f"    {row['meaning']}")
         places = ", ".join(word for word in (row["flag"], row["variable"], "surveyor.toml") if word)
-        default = f"default {row['default']}, such as" if row["default"] else "such as"
+        default = f"default {row['default']}, for example" if row["default"] else "for example"
         output.line(f"    {default} {row['example']}")
         output.line(f"    {places}")
     output.next_steps({"current values": ["surveyor", "config", "show"]})

@@ -321,7 +321,7 @@ def _trusted(
 ) -> tuple[IdArray, FloatArray]:
     given = np.asarray(seeds)
     if given.size == 0:
-        raise UsageError("there are no seeds", hint="name at least one page to start from")
+        raise UsageError("there are no seeds", hint="pass at least one page to start from")
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise UsageError("seeds are not page ids", hint="give whole numbers, one per seed")
     if given.min() < 0 or given.max() >= MAX_PAGES:

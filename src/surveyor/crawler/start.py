@@ -66,7 +66,7 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
             raise UsageError(f"{seed!r} is not an http or https URL", hint="write it as https://example.org/")
         clean[url] = None
     if not clean:
-        raise UsageError("there are no seeds", hint="name at least one page to start from")
+        raise UsageError("there are no seeds", hint="pass at least one page to start from")
     return list(clean)
 
 
@@ -248,7 +248,7 @@ def http_settings(settings: Settings) -> HttpSettings:
     if not settings.contact:
         raise UsageError(
             "contact is not set; it is sent with every request, so that sites can reach you",
-            hint="set an e-mail address or a URL with --contact, SURVEYOR_CONTACT or contact = in surveyor.toml",
+            hint="set an e-mail address or URL: --contact, contact= in Python, SURVEYOR_CONTACT, or surveyor.toml",
         )
     mail = "@" in settings.contact and "://" not in settings.contact
     return HttpSettings(

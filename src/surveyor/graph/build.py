@@ -235,7 +235,7 @@ def _reject(sources: AnyIntArray, targets: AnyIntArray, before: int) -> NoReturn
     at = int(np.argmax(bad))
     raise InputError(
         f"link {before + at:,} is {sources[at]} -> {targets[at]}, but page ids must be from 0 to {MAX_PAGES - 1:,}",
-        hint="pass negative or 64-bit ids as names",
+        hint="pass other ids as text, as names of pages",
     )
 
 

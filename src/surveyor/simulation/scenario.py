@@ -118,7 +118,7 @@ def set_up(graph: Graph, seeds: Seeds | None, options: SimulationOptions, rng: n
 
 def _seeds(graph: Graph, seeds: Sequence[int | str] | IdArray | BoolArray) -> IdArray:
     if not len(seeds):
-        raise UsageError("seeds must not be empty", hint="name at least one page to start from")
+        raise UsageError("seeds must not be empty", hint="pass at least one page to start from")
     if isinstance(seeds, np.ndarray) and seeds.dtype == np.bool_:
         seeds = np.flatnonzero(_mask(graph, np.asarray(seeds, np.bool_), "seeds")).astype(np.int32)
     return np.unique([_page(graph, seed) for seed in seeds]).astype(np.int32)

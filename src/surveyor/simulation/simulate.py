@@ -93,7 +93,7 @@ def simulate(
     listed = strategies if isinstance(strategies, list | tuple) else [strategies]
     chosen = [by_name(one) if isinstance(one, str) else check(one, _class_name(one)) for one in listed]
     if not chosen:
-        raise UsageError("strategies must not be empty", hint='name some, such as "breadth" and "rankmass"')
+        raise UsageError("strategies must not be empty", hint='for example "breadth" and "rankmass"')
     seed = int(np.random.SeedSequence().entropy) % 2**32 if rng is None else int(rng)  # type: ignore[arg-type]
     scenario = set_up(graph, seeds, options, np.random.default_rng([seed, 0]))
     truth = scenario.truth(progress=progress)
