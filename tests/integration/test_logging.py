@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +147,62 @@ def test_log_json_has_all_levels(survey: Path, tmp_path: Path, capsys: pytest.Ca
     assert wrong.code == 2
     assert "--log-json" in wrong.err
     assert "cannot be written: No such file" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda path: path.mkdir(), "it is not a regular file"),
+        (lambda path: os.mkfifo(path), "it is not a regular file"),
+        (lambda path: path.symlink_to(path.with_name("target")), "it is not a regular file"),
+        (lambda path: path.symlink_to("/dev/null"), "it is not a regular file"),
+        (lambda path: (path.touch(), path.with_name("second").hardlink_to(path)), "it has several hard links"),
+        (lambda path: path.write_text("SQLite format 3"), "it exists and is not a log of surveyor"),
+        (lambda path: path.write_text('{"schema": 1}\n'), "it exists and is not a log of surveyor"),
+        (lambda path: path.write_text("[" * 100_000), "it exists and is not a log of surveyor"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and links")
+def test_log_json_takes_only_new_files_and_logs(
+    make: Callable[[Path], object], problem: str, survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(file := tmp_path / "log.jsonl")
+    before = file.read_bytes() if file.is_file() and not file.is_symlink() else None
+    wrong = CommandResult(capsys, "status", str(survey), "--log-json", str(file))
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err.startswith(f"--log-json {file} cannot be written: {problem}\n  hint: ")
+    assert before is None or file.read_bytes() == before
+    assert not (tmp_path / "target").exists()
+
+
+def test_log_json_rejects_files_of_a_survey(survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in filter(Path.is_file, survey.iterdir()):
+        before = file.read_bytes()
+        if before:
+            assert CommandResult(capsys, "status", str(survey), "--log-json", str(file)).code == 2
+            assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", "-"])
+def test_log_json_needs_a_file_name(name: str, survey: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = CommandResult(capsys, "status", str(survey), "--log-json", name)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err == f"--log-json must name a file, got {name!r}\n  hint: use --verbose to print records to stderr\n"
+    assert not Path("-").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_log_json_on_a_full_disk_warns_once(
+    survey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = CommandResult(capsys, "status", str(survey))
+    monkeypatch.setattr("surveyor.store.logs._open_regular", lambda *_: os.open("/dev/full", os.O_RDWR))
+    file = tmp_path / "log.jsonl"
+    full = CommandResult(capsys, "status", str(survey), "--log-json", str(file))
+    assert (full.code, full.out) == (plain.code, plain.out)
+    warning = f"! --log-json {file} cannot be written: No space left on device; the log ends here\n"
+    assert full.err.count("--log-json") == full.err.count(warning) == 1
+    assert "Traceback" not in full.err
 
 
 def test_the_library_is_silent() -> None:

@@ -184,10 +184,11 @@ def command(
             mode: Mode = "json" if shared["json"] else "csv" if shared["csv"] else "text"
             output = Output(mode, quiet=bool(shared["quiet"]), color=not shared["no_color"])
             with ExitStack() as stack:
-                if shared["verbose"] or shared["log_json"]:
+                if shared["verbose"] or shared["log_json"] is not None:
                     from surveyor.store.logs import logging_to
 
-                    stack.enter_context(logging_to(output.log, int(shared["verbose"] or 0), shared["log_json"]))
+                    verbose = int(shared["verbose"] or 0)
+                    stack.enter_context(logging_to(output.log, output.warn, verbose, shared["log_json"]))
                 if kernels:
                     from surveyor.cli import kernel_cache
 

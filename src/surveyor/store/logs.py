@@ -24,8 +24,9 @@ import json
 import logging
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -76,16 +77,34 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(document, default=str)  # ASCII: control characters are escaped
 
 
+def _open_regular(path: str, access: int) -> int:
+    """Open or create a regular file with one hard link for appending; links are not followed, pipes do not block."""
+    with suppress(FileNotFoundError):
+        _check_regular(os.lstat(path), path)  # before opening, which may have an effect on a device
+    flags = access | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        _check_regular(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(info: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise FileExistsError(errno.EEXIST, "it is not a regular file", path)
+    if info.st_nlink > 1:
+        raise FileExistsError(errno.EEXIST, "it has several hard links", path)
+
+
 class _SafeFile(RotatingFileHandler):
     """A log file that is opened only if it is a regular file with one hard link: the survey may be untrusted."""
 
     def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(self.baseFilename, flags, 0o644)
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
-            os.close(descriptor)
-            raise FileExistsError(errno.EEXIST, "not a regular file, or it has several hard links", self.baseFilename)
+        return self._stream(_open_regular(self.baseFilename, os.O_WRONLY))
+
+    def _stream(self, descriptor: int) -> TextIOWrapper:
         return TextIOWrapper(os.fdopen(descriptor, "ab"), "utf-8", "backslashreplace", write_through=True)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # name set by logging
@@ -102,6 +121,54 @@ def log_errors_to(path: Path) -> Iterator[None]:
         yield
 
 
+class _JsonFile(_SafeFile):
+    """The file of `--log-json`: new, empty or a log; after an error it warns once and stops."""
+
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self._path, self._warn, self._failed = path, warn, False
+        super().__init__(path)
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = _open_regular(self.baseFilename, os.O_RDWR)
+        if os.fstat(descriptor).st_size:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            if not _is_record(os.read(descriptor, LOG_BYTES).partition(b"\n")[0]):
+                os.close(descriptor)
+                raise FileExistsError(errno.EEXIST, "it exists and is not a log of surveyor", self._path)
+        return self._stream(descriptor)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless an earlier one could not be written."""
+        if not self._failed:
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802  # name set by logging
+        """Warn that the log ends here; the command goes on."""
+        self._fail(sys.exc_info()[1])
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            super().close()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException | None) -> None:
+        if not self._failed:
+            self._failed = True
+            why = getattr(error, "strerror", None) or error
+            self._warn(f"--log-json {self._path} cannot be written: {why}; the log ends here")
+
+
+def _is_record(line: bytes) -> bool:
+    """Return whether a line is a record as `JsonFormatter` writes it."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.keys() >= {"time", "level", "logger", "message"}
+
+
 class _Printer(logging.Handler):
     """Prints records through a function, which keeps them apart from progress displays."""
 
@@ -115,10 +182,12 @@ class _Printer(logging.Handler):
 
 
 @contextmanager
-def logging_to(print_line: Callable[[str], None], verbose: int, log_json: str | None) -> Iterator[None]:
+def logging_to(
+    print_line: Callable[[str], None], warn: Callable[[str], None], verbose: int, log_json: str | None
+) -> Iterator[None]:
     """Print log records (`--verbose`) and append them to a JSON lines file (`--log-json`) during the block.
 
-    The file gets records of all levels.
+    The file gets records of all levels. If it cannot be written any more, `warn` is called once.
     """
     with ExitStack() as stack:
         if verbose:
@@ -128,14 +197,20 @@ def logging_to(print_line: Callable[[str], None], verbose: int, log_json: str | 
             printed.setLevel(level)
             stack.enter_context(handling(printed, level))
         if log_json is not None:
-            try:
-                written = logging.FileHandler(log_json, encoding="ascii")
-            except OSError as error:
-                problem = f"--log-json {log_json} cannot be written: {error.strerror}"
-                raise UsageError(problem, hint="name a file in an existing folder") from error
+            written = _json_file(log_json, warn)
             written.setFormatter(JsonFormatter())
             stack.enter_context(handling(written, logging.DEBUG))
         yield
+
+
+def _json_file(path: str, warn: Callable[[str], None]) -> _JsonFile:
+    if path in ("", "-"):
+        raise UsageError(f"--log-json must name a file, got {path!r}", hint="use --verbose to print records to stderr")
+    try:
+        return _JsonFile(path, warn)
+    except OSError as error:
+        problem = f"--log-json {path} cannot be written: {error.strerror}"
+        raise UsageError(problem, hint="name a new file, or an earlier log, in an existing folder") from error
 
 
 @contextmanager
