@@ -49,7 +49,7 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 | `simulate` | `--until` | a strategy did not reach it |
 | `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` was reached first |
 
-`--json` prints one object. It always has `schema` (now 1; increased when a field is removed or changes its meaning)
+`--json` prints one object. It always has `schema` (now 2; increased when a field is removed or changes its meaning)
 and `command`.
 
 | field | in | meaning |

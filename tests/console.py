@@ -46,7 +46,7 @@ class CommandResult:
     def json(self) -> Any:
         assert self.out.count("\n") == 1
         data = json.loads(self.out)
-        assert data["schema"] == 1
+        assert data["schema"] == 2
         return data
 
 

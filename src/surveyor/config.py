@@ -132,7 +132,7 @@ class Settings:
     exclude: tuple[str, ...] = LIST("Glob patterns, or re:REGEX; a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Maximum number of links from the nearest seed.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Maximum pages per domain: a number, star (LEAST-MOST@RANKS, by reputation) or a file; no limit if empty.",
+        "Maximum pages per domain: a number, or star:LEAST-MOST@RANKS (by reputation).",
         "",
         ANY,
         "star:10-10000@10000",

@@ -182,7 +182,7 @@ def test_files_that_are_written_have_one_name(survey: Path, precious: Path) -> N
     for path in (head, survey / "crawl.log", survey / "report.html"):
         path.unlink(missing_ok=True)
         path.hardlink_to(precious)
-    with pytest.raises(FileExistsError, match="has another name"):
+    with pytest.raises(FileExistsError, match="several hard links"):
         HeadFile(head)
     with log_errors_to(survey / layout.LOG):
         logging.getLogger("surveyor.parsing").error("a page that could not be parsed")

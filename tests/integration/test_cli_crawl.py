@@ -98,7 +98,7 @@ def test_ranks_of_a_survey(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str])
     assert CommandResult(capsys, "top", "b.survey", "--blocked").code == 0
     assert CommandResult(capsys, "graph", "info", "b.survey").code == 2
     wrong = CommandResult(capsys, "rank", "b.survey/nothing", "--crawled-only")
-    assert (wrong.code, "is not a survey" in wrong.err) == (2, True)
+    assert (wrong.code, "need a survey, but 'b.survey/nothing' does not exist" in wrong.err) == (2, True)
 
 
 def test_a_goal_that_cannot_be_reached_is_said_and_ends_with_3(

@@ -257,7 +257,7 @@ def test_seeds_are_spelt_in_one_way() -> None:
         "https://[::1]:80/x",
     ]
     for wrong in ("", "mailto:me", "http://", "http://a b/", "ftp://a.example/"):
-        with pytest.raises(UsageError, match="not the URL"):
+        with pytest.raises(UsageError, match="not an http or https URL"):
             clean_seeds([wrong])
     with pytest.raises(UsageError, match="no seeds"):
         clean_seeds([])

@@ -328,7 +328,7 @@ def test_a_graph_folder_is_written_under_its_usual_suffix(tmp_path: Path) -> Non
     assert detect(tmp_path / "out.graph", writing=True) is FORMATS["surveyor"]
     write_graph(TRIANGLE, tmp_path / "out.graph")
     assert read_graph(tmp_path / "out.graph") == TRIANGLE
-    with pytest.raises(UsageError, match="name the format with --format"):
+    with pytest.raises(UsageError, match="set the format with --format"):
         write_graph(TRIANGLE, tmp_path / "out.what")
 
 

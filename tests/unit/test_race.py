@@ -215,7 +215,7 @@ def test_facts_and_shortfalls(usual: Race) -> None:
         "seeds": f"home, {NASTY}",
         "damping": "0.85",
         "until": "coverage 90 %",
-        "also": "gone: 2 pages",
+        "notes": "gone: 2 pages",
         "rng": "7",
     }
     many = race(BEST, seeds=np.arange(5, dtype=np.int32))

@@ -169,7 +169,7 @@ def test_stuck_walks_single_walks_single_hosts_and_jumps_are_reported() -> None:
     assert diagnostics.stuck == (2,)
     assert diagnostics.jumps == 2
     assert any("walk 2 of 4 never moved" in text for text in diagnostics.warnings)
-    assert any("100% of the steps are on one host" in text for text in diagnostics.warnings)
+    assert any("100 % of the steps are on one host" in text for text in diagnostics.warnings)
     alone = diagnose(jumping.rows(jumping.walk == 0))
     assert any(text.startswith("one walk cannot detect") for text in alone.warnings)
     short = diagnose(sample.rows(np.arange(len(sample)) < 4 * 49))

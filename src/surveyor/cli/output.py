@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
     from surveyor.report.tables import Table
 
-SCHEMA = 1  # of every JSON object; increased when a field is removed or changes its meaning
+SCHEMA = 2  # of every JSON object; increased when a field is removed or changes its meaning
 
 Mode = Literal["text", "json", "csv"]
 

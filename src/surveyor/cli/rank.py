@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -152,7 +153,9 @@ def rank_graph(
         source = open_survey(path, chosen.teleport, crawled_only=chosen.crawled_only, survey=survey)
         graph, teleport, damping, coverage, notes = source
     elif chosen.teleport == "seeds" or chosen.crawled_only:
-        raise UsageError(f"--teleport seeds and --crawled-only need a survey, and {path} is a graph", hint="omit them")
+        state = "is a graph" if Path(path).exists() else "does not exist"
+        problem = f"--teleport seeds and --crawled-only need a survey, but {str(path)!r} {state}"
+        raise UsageError(problem, hint="name a survey, or omit them")
     else:
         graph = open_graph(output, path, chosen.threads)
     if out:

@@ -209,7 +209,7 @@ class WalkResult:
             who = "a walk was" if len(still) == 1 else f"{len(still)} walks were"
             steps = int(np.isin(trace.walk, still).sum())
             remarks.append(
-                f"{who} left out that never moved ({steps:,} steps): no neighbour of its start page is on topic; use"
+                f"{who} left out that never moved ({steps:,} steps): no neighbour of the start page is on topic; use"
                 " other seeds"
             )
         if self.ending == "longest":

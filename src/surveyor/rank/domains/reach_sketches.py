@@ -8,7 +8,7 @@ exactly level t.
 
 S_1 is the in-degree: exact. HyperBall takes each further S_t as the difference of two estimated balls, each with a
 standard error of 1.04 / √m of the whole ball. Here S_t is estimated from the registers that changed, given the
-previous ones (`kernels/likelihood.py`), so the known part of the ball adds no noise. The errors of different levels
+previous ones (`kernels/sketches.py`), so the known part of the ball adds no noise. The errors of different levels
 are then uncorrelated, and their variances add up; the standard deviation of S_t is about √(1.39 S_t · B_t / m) while
 S_t is a small part of the ball B_t, and 1.04 / √m of S_t where it is nearly all of it.
 
@@ -25,7 +25,7 @@ its variance is larger by (exp(p · in-degree) - 1) / (64 p²).
 Densities halve from 1/2 to about 1 / domains; exactly, p = 1 - 2^-(2^-k). A single round has the relative variance
 (1 - q) / (64 q ln² q) where a bit stays clear with probability q: at best 1.544 / 64, a standard deviation of 15.5 %.
 The paper uses for each domain the first round with fewer than 0.89 · 64 ones. All rounds have been computed, so all of
-them are used here, by maximum likelihood (`kernels/likelihood.py`): the information of halving densities sums to
+them are used here, by maximum likelihood (`kernels/sketches.py`): the information of halving densities sums to
 π² / (6 ln 2) = 2.37 per bit, a standard deviation of 8.1 %. It is larger where the in-degree is not small relative to
 S, where S is below 4, or within a factor of 4 of all domains: there some rounds are missing.
 
