@@ -68,7 +68,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", RULE, "--plot", "a", "--report", "a"], "--plot and --report name the same file, a"),
         (["--local", RULE, "--save", "a.csv", "--back-links", "a.csv"], "--save and --back-links name the same file"),
         (["--local", RULE, "--replay"], "web.graph is not a survey"),
-        (["--local", RULE, "--known", "all"], "web.graph is not a survey"),
+        (["--local", RULE, "--known", "all"], "web.graph is not a survey\n  hint: --known applies to surveys"),
         (["--local", RULE, "--out", "d"], "--out applies to fetched pages, and a graph fetches none"),
         (["--local", RULE, "--max-delay", "9"], "--max-delay applies to fetched pages, and a graph fetches none"),
         (["--local", RULE, "--json", "--csv"], "--json and --csv exclude each other."),

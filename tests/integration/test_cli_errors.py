@@ -36,7 +36,11 @@ from surveyor.graph.csr import Graph
         (["rank", "x", "--json", "--csv"], "exclude each other"),
         (["graph", "build", "a", "b", "--memory", "much"], "must be an amount"),
         (["rank", "no/such/file"], "no/such/file"),
-        (["rank", "x", "--tolerance", "5"], "must be below 2"),
+        (
+            ["rank", "x", "--tolerance", "5"],
+            "'--tolerance': must be above 0 and below 2, the largest possible error; got 5.",
+        ),
+        (["rank", "x", "--tolerance", "nan"], "must be above 0 and below 2, the largest possible error; got nan."),
         (["demo", "--rng", "-1"], "must be at least 0, got -1"),
         (["graph", "build", "synthetic:small", "x", "--rng", "-1"], "must be at least 0, got -1"),
     ],

@@ -162,6 +162,7 @@ def test_a_file_of_links_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--gone", "1.5"], "1.5"),
         (["--change-rate", "-1"], "-1"),
         (["--gone", "nan"], "nan"),
+        (["--block", "nope"], "block must name a host or page of the graph, got 'nope'"),
         (["--damping", "1.5"], "1.5"),
         (["--batch", "0"], "must be at least 1, got 0"),
         (["--budget", "0"], "must be at least 1, got 0"),

@@ -143,7 +143,7 @@ def test_start_with_local_pages_only(tmp_path: Path) -> None:
     base = around.base(tmp_path / "base.survey", scope="any", until="pages=80")
     rule = f"host:{host(around.web.seeds[0])}"
     every = around.community(base, tmp_path / "all.survey", local=rule, extra=0)
-    alone = around.community(base, tmp_path / "local.survey", local=rule, extra=0, start="local")
+    alone = around.community(base, tmp_path / "local.survey", local=rule, extra=0, known="local")
     assert every.record.local == alone.record.local == alone.record.fetched < every.record.fetched == 80
     ranks = every.expanded().expansion.local_ranks(), alone.expanded().expansion.local_ranks()
     assert np.abs(ranks[0] - ranks[1]).sum() > 0.01
@@ -334,7 +334,7 @@ def test_stop_when_ranks_are_stable(tmp_path: Path) -> None:
         ({"extra": ""}, "extra must be .* got ''"),
         ({"select": "best"}, "unknown select 'best'"),
         ({"rounds": 0}, "rounds must be .* at least 1, got 0"),
-        ({"start": "none"}, "start must be all or local, got 'none'"),
+        ({"known": "none"}, "known must be all or local, got 'none'"),
         ({"local": "host:other.example"}, "no page of the 6 pages fetched in base.survey matches local host:other"),
     ],
 )

@@ -48,7 +48,7 @@ def scenes(draw: st.DrawFn) -> dict[str, Any]:
         "until": goal,
         "seeds": seeds,
         "gone": np.array(outcomes) == 1,
-        "blocked": np.array(outcomes) == 2,
+        "block": np.array(outcomes) == 2,
         "batch": draw(st.integers(1, 4)),
         "damping": draw(st.sampled_from([0.5, 0.85, 0.95])),
         "rng": draw(st.integers(0, 99)),
@@ -187,7 +187,7 @@ def test_hosts_are_blocked_and_budgeted_by_name() -> None:
     graph = sv.synthetic_web("small").graph
     assert graph.names is not None
     host = graph.name(0).split("/")[2]
-    run = simulate(graph, ["breadth"], Coverage(0.5), blocked=[host], rng=1).runs[0]
+    run = simulate(graph, ["breadth"], Coverage(0.5), block=[host], rng=1).runs[0]
     assert not any(graph.name(page).split("/")[2] == host for page in run.order.tolist())
     capped = simulate(graph, ["breadth"], Pages(200), budget=3, rng=1).runs[0]
     hosts = [graph.name(page).split("/")[2] for page in capped.order.tolist()]
@@ -319,7 +319,7 @@ def test_added_pages_fit_into_budgets_and_outcomes() -> None:
 def test_a_blocked_seed_stays_blocked_even_if_drawn_as_gone() -> None:
     blocked = np.zeros(WEB.pages, bool)
     blocked[[0, 1, 2]] = True
-    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], blocked=blocked, gone=0.5, rng=7).runs[0]
+    run = simulate(WEB, ["rankmass"], Pages(50), seeds=[0, 1, 2, 700], block=blocked, gone=0.5, rng=7).runs[0]
     assert not np.isin([0, 1, 2], run.order).any()
 
 
@@ -374,10 +374,10 @@ def test_invalid_attributes_of_a_strategy_are_reported_as_its_error(attribute: s
 def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
     mask = np.zeros(WEB.pages, bool)
     mask[[3, 9]] = True
-    race = simulate(WEB, sv.RankMass(), Pages(20), seeds=mask, blocked=[9], rng=1)
+    race = simulate(WEB, sv.RankMass(), Pages(20), seeds=mask, block=[9], rng=1)
     assert race.seeds.tolist() == [3, 9]
     assert 9 not in race.runs[0].order
-    for wrong in ({"seeds": [1.7]}, {"blocked": ["absent"]}, {"rng": "7"}, {"gone": "0.1"}, {"until": 0.9}):
+    for wrong in ({"seeds": [1.7]}, {"block": ["absent"]}, {"rng": "7"}, {"gone": "0.1"}, {"until": 0.9}):
         with pytest.raises(UsageError):
             simulate(WEB, ["rankmass"], **{"until": Pages(5), **wrong})
     with pytest.raises(UsageError, match="bytes"):

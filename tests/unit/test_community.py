@@ -124,7 +124,7 @@ def test_back_links_of_all_neighbours_replace_fetching_them(tmp_path: Path) -> N
     plain = sv.community(WEB.graph, LOCAL, extra=0, truth=True)
     by_file = sv.community(WEB.graph, LOCAL, extra=0, truth=True, back_links=table)
     by_graph = sv.community(WEB.graph, LOCAL, extra=0, truth=True, back_links=WEB.graph)
-    read = sv.community(WEB.graph, LOCAL, extra=0, truth=True, start=sources)
+    read = sv.community(WEB.graph, LOCAL, extra=0, truth=True, known=sources)
     for method in ("crawled", "frontier"):
         scores = read.estimates[method].scores
         assert np.allclose(by_file.estimates[method].scores, by_graph.estimates[method].scores, atol=1e-9)
@@ -230,8 +230,8 @@ def test_missing_back_link_table(tmp_path: Path) -> None:
         ({"damping": 0.0}, r"damping must be in \(0, 1\), got 0"),
         ({"rng": -1}, "rng must be an integer of at least 0, got -1"),
         ({"rounds": 2.5}, "rounds must be an integer of at least 1, got 2.5"),
-        ({"start": [9999]}, "no page 9999"),
-        ({"start": [-1]}, "no page -1"),
+        ({"known": [9999]}, "no page 9999"),
+        ({"known": [-1]}, "no page -1"),
         ({"stable": -1.0}, "stable must be at least 0, got -1"),
         ({"extra": "lots"}, "extra must be .* got 'lots'"),
         ({"extra": -5}, "extra must be .* got '-5'"),

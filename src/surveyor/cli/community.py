@@ -94,7 +94,7 @@ class Request:
             "--rounds": chosen.rounds,
             "--estimator": None if chosen.estimator == "auto" else chosen.estimator,
             "--until": f"stable={chosen.stable!r}" if chosen.stable else None,
-            "--known": chosen.start,
+            "--known": chosen.known,
             "--back-links": chosen.back_links,
             "--out": chosen.out,
             "--damping": chosen.damping,
@@ -141,7 +141,6 @@ class Estimated:
 )
 @click.option(
     "--known",
-    "start",
     type=click.Choice(("all", "local")),
     help="Pages of a survey used from the start: all fetched ones, or only the local ones.  [all; local with --replay]",
 )
@@ -257,8 +256,8 @@ def check(request: Request, files: Mapping[str, str]) -> None:
             f"--{flag} applies to fetched pages, and {what} fetches none",
             hint=f"omit --{flag}, or pass a survey without --replay",
         )
-    if not survey and (chosen.replay or chosen.start):
-        flag = "replay" if chosen.replay else "start"
+    if not survey and (chosen.replay or chosen.known):
+        flag = "replay" if chosen.replay else "known"
         raise UsageError(f"{request.source} is not a survey", hint=f"--{flag} applies to surveys")
     if chosen.truth and survey:
         raise UsageError("--truth needs the whole graph, and a survey has only a part", hint="pass a graph")
@@ -293,7 +292,7 @@ def _of_replay(output: Output, request: Request) -> Estimated:
     from surveyor.survey.survey import Survey
 
     rule, chosen = str(LocalRule.parse(request.local or "")), request.options
-    if chosen.start == "all":
+    if chosen.known == "all":
         given = {"extra": chosen.extra, "select": chosen.select, "rounds": chosen.rounds, "until": chosen.stable}
         if unused := ", ".join(f"--{name}" for name, value in given.items() if value):
             output.warn(f"{unused} ignored: a replay with --known all requests no page")
@@ -410,7 +409,7 @@ def _ignored(survey: CommunitySurvey, chosen: CommunityOptions) -> list[str]:
     if chosen.extra is not None and chosen.extra_pages(record.local) < survey.extra:
         verb = "was" if survey.requested == 1 else "were"
         warnings.append(f"--extra {chosen.extra} ignored: {counted(survey.requested, 'page')} {verb} requested before")
-    if chosen.start == "local" and record.fetched > record.local:
+    if chosen.known == "local" and record.fetched > record.local:
         warnings.append(
             f"--known local ignored: {survey.folder.folder} was created with --known all; choose another --out"
         )

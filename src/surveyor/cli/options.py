@@ -246,10 +246,11 @@ def input_format_hint(option: str) -> Iterator[None]:
         raise
 
 
-def below_two(context: click.Context, option: click.Parameter, value: float) -> float:
-    """Reject a tolerance of 2 or more, which every ranking meets."""
-    if not value < 2:
-        raise click.BadParameter(f"must be below 2 (the largest possible error), got {value:g}.", context, option)
+def check_tolerance(context: click.Context, option: click.Parameter, value: float) -> float:
+    """Reject a tolerance of 2 or more, which every ranking meets, and one that none meets."""
+    if not 0 < value < 2:
+        problem = f"must be above 0 and below 2, the largest possible error; got {value:g}."
+        raise click.BadParameter(problem, context, option)
     return value
 
 
@@ -267,7 +268,7 @@ ranking = stacked(
         type=float,
         default=1e-6,
         metavar="ERROR",
-        callback=below_two,
+        callback=check_tolerance,
         help="Maximum proven L1 error of all shares together.",
     ),
     click.option(

@@ -383,13 +383,16 @@ def _graph_in_links(in_links: Sequence[str]) -> Any:
         raise UsageError("--in-links may be repeated for live samples only", hint="give one for a graph")
     (value,) = in_links
     try:
-        return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        share = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
         if not Path(value).exists():
             raise UsageError(
                 f"--in-links of a graph must be a share or a graph, got {value}", hint="for example 30%"
             ) from None
         return read_graph(Path(value))
+    if not 0 <= share <= 1:
+        raise UsageError(f"--in-links must be a share from 0% to 100%, got {value}", hint="for example 30%")
+    return share
 
 
 def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupted:

@@ -72,9 +72,7 @@ crawl_options = options.stacked(
 
 web_options = options.stacked(
     click.option("--gone", type=SHARE, default=0.0, metavar="SHARE", help="Share of the pages that are gone."),
-    click.option(
-        "--block", "blocked", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."
-    ),
+    click.option("--block", multiple=True, metavar="HOST-OR-PAGE", help="Host or page to block; repeat for more."),
     options.whole("--budget", 1, "N", "Maximum number of pages per host.  [no limit]"),
     click.option(
         "--change-rate",

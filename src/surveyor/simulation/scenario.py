@@ -40,7 +40,7 @@ class SimulationOptions:
 
     damping: float = 0.85
     gone: float | BoolArray = 0.0  # share or mask of the pages that are gone
-    blocked: str | Sequence[str | int] | BoolArray = ()  # hosts, pages or a mask of pages that robots.txt disallows
+    block: str | Sequence[str | int] | BoolArray = ()  # hosts, pages or a mask of pages that robots.txt disallows
     budget: int | IntArray | None = None  # maximum number of pages per domain
     domains: IntArray | None = None  # domain id of each page; by default the hosts
     batch: int = 1  # pages fetched between two updates of the priorities
@@ -99,7 +99,7 @@ def set_up(graph: Graph, seeds: Seeds | None, options: SimulationOptions, rng: n
     else:
         trusted = _seeds(graph, [seeds] if isinstance(seeds, str | int) else seeds)
     outcomes = np.zeros(graph.pages, np.uint8)
-    blocked = _blocked(graph, options.blocked)
+    blocked = _blocked(graph, options.block)
     outcomes[blocked] = BLOCKED
     if blocked.any():
         notes.append(f"blocked: {int(blocked.sum()):,} pages")
@@ -160,7 +160,7 @@ def _gone(graph: Graph, share: float | BoolArray, rng: np.random.Generator, seed
 
 def _blocked(graph: Graph, names: str | Sequence[str | int] | BoolArray) -> BoolArray:
     if isinstance(names, np.ndarray):
-        return _mask(graph, names, "blocked")
+        return _mask(graph, names, "block")
     blocked = np.zeros(graph.pages, np.bool_)
     if not len(names):
         return blocked
@@ -171,7 +171,8 @@ def _blocked(graph: Graph, names: str | Sequence[str | int] | BoolArray) -> Bool
             blocked |= of == found.index(word)
         elif graph.names is not None and isinstance(word, str) and graph.names.find(word) is None:
             raise UsageError(
-                f"blocked: the graph has no host or page {word!r}", hint="write hosts as in the names of pages"
+                f"block must name a host or page of the graph, got {word!r}",
+                hint="write hosts as in the names of pages",
             )
         else:
             blocked[_page(graph, word)] = True

@@ -79,7 +79,7 @@ def community(
 
         rounds : number of selection rounds; by default each round requests 4 % of the local pages.
         estimator : auto, crawled (of the paper) or frontier.
-        start : pages known at the start besides the local ones: ids of a graph; of a survey "all" fetched pages
+        known : pages known at the start besides the local ones: ids of a graph; of a survey "all" fetched pages
             (default if pages are fetched) or the "local" ones (default of a replay).
         back_links : known links to the local pages: a table of links, a graph or a survey.
         stable : stop when three consecutive rounds change the local ranks by less (L1).
@@ -110,8 +110,8 @@ def _of_graph(
     if settings or options.out is not None or options.replay:
         name = next(iter(settings), "out" if options.out is not None else "replay")
         raise UsageError(f"{name} applies to surveys only, and the source is a graph", hint=f"omit {name}")
-    if isinstance(options.start, str):
-        raise UsageError(f"start={options.start!r} applies to surveys only", hint="give ids of pages of the graph")
+    if isinstance(options.known, str):
+        raise UsageError(f"known={options.known!r} applies to surveys only", hint="give ids of pages of the graph")
     chosen = local_pages(local, graph.names, graph.pages)
     notes = _missing(chosen.missing, "in the graph")
     return _expanded(_KnownWeb(graph), chosen.indices, options, notes, progress)
@@ -131,20 +131,20 @@ def _of_replay(
     if not pages.size:
         raise UsageError("none of the local pages was fetched in this survey", hint="see `surveyor top SURVEY`")
     notes = _missing(chosen.missing + chosen.indices.size - pages.size, "fetched in the survey")
-    start = options.start
-    if isinstance(start, str):  # "all": no page is left to request
-        start = np.flatnonzero(web.fetched).astype(np.int32) if start == "all" else None
-        options = replace(options, extra=options.extra if start is None else 0)
+    known = options.known
+    if isinstance(known, str):  # "all": no page is left to request
+        known = np.flatnonzero(web.fetched).astype(np.int32) if known == "all" else None
+        options = replace(options, extra=options.extra if known is None else 0)
     damping = survey.damping if options.damping is None else options.damping
-    return _expanded(_KnownWeb.replayed(web), pages, replace(options, start=start, damping=damping), notes, progress)
+    return _expanded(_KnownWeb.replayed(web), pages, replace(options, known=known, damping=damping), notes, progress)
 
 
 def _of_live_web(survey: Survey, local: Local, options: CommunityOptions, settings: dict[str, Any]) -> CommunityRank:
     """Fetch pages around the local pages of a survey."""
     if options.truth:
         raise UsageError("the true rank is unknown on the live web", hint="pass a graph, or omit truth")
-    if options.start is not None and not isinstance(options.start, str):
-        raise UsageError("start must be all or local for a survey, got a list", hint="omit start, or pass a graph")
+    if options.known is not None and not isinstance(options.known, str):
+        raise UsageError("known must be all or local for a survey, got a list", hint="omit known, or pass a graph")
     given = {name: value for name in ("damping", "rng") if (value := getattr(options, name)) is not None}
     given |= settings
     origins = dict.fromkeys(given, "argument")
@@ -208,8 +208,8 @@ def _expanded(
             errors.append(float(np.abs(expansion.local_ranks() - truth).sum()))
 
     start = None
-    if options.start is not None:
-        start = np.flatnonzero(marked(np.asarray(options.start), graph.pages)).astype(np.int32)
+    if options.known is not None:
+        start = np.flatnonzero(marked(np.asarray(options.known), graph.pages)).astype(np.int32)
     expanded = expand(graph, local, plan, start=start, gone=web.gone, blocked=web.blocked, watch=watch)
     ending = _ending(expanded, extra, options.stable)
     run = CommunityRun(expanded, local, plan.select, damping, rng, ending, notes, truth, tuple(errors))

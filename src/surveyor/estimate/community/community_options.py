@@ -49,7 +49,7 @@ MAX_MISSING = 1_000_000  # ids beyond the last page that are counted as missing
 EXPECTED = "give a rule, a list of names or ids, or one boolean per page"
 SHOWN = 3  # hosts shown in a hint
 LocalPagesLike = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
-Start = Literal["all", "local"]
+Known = Literal["all", "local"]
 EXTRA, SELECT, DAMPING, RNG = "2n", "complement", 0.85, 7
 NUMBER = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d{1,3}(?:,\d{3})+|\d[\d_]*)", re.IGNORECASE)
 
@@ -282,7 +282,7 @@ class CommunityOptions:
     rounds: int | None = None  # selection rounds; by default each round requests 4 % of the local pages
     estimator: Method = "auto"
     stable: float = 0.0  # stop when three consecutive rounds change the local ranks by less (L1)
-    start: Start | Sequence[int] | IdArray | None = None  # pages known at the start besides the local ones
+    known: Known | Sequence[int] | IdArray | None = None  # pages known at the start besides the local ones
     back_links: Graph | Survey | BackLinks | Path | str | None = None
     truth: bool = False  # rank the whole graph and compare
     replay: bool = False  # use only the pages that the survey has fetched
@@ -322,8 +322,8 @@ class CommunityOptions:
         if self.rng is not None and not (isinstance(self.rng, int | np.integer) and 0 <= self.rng < 2**63):
             raise UsageError(f"rng must be an integer of at least 0, got {self.rng}", hint="the default is 7")
         check_range("stable", self.stable, "[0, inf)", hint="for example stable=0.001")
-        if isinstance(self.start, str) and self.start not in get_args(Start):
-            raise UsageError(f"start must be all or local, got {self.start!r}", hint="omit it for the default")
+        if isinstance(self.known, str) and self.known not in get_args(Known):
+            raise UsageError(f"known must be all or local, got {self.known!r}", hint="omit it for the default")
 
 
 def extra_pages(extra: str | int, local: int) -> int:

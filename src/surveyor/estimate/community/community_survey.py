@@ -195,7 +195,7 @@ def _create(
 ) -> CommunitySurvey:
     manifest = base.manifest
     stored, ignored = honoured(manifest, [name for name in KEPT if origins.get(name, "default") != "default"])
-    pages = select_pages(base, local, only_local=options.start == "local")
+    pages = select_pages(base, local, only_local=options.known == "local")
     extra = options.extra_pages(pages.local_count)
     record = CommunityRecord(
         base=base.folder.name,
