@@ -30,6 +30,7 @@ def test_no_order_reads_what_waits_faster(hosts: list[tuple[int, float]]) -> Non
         (Forecast(0, 0, 0.0, 0.0), ""),
         (Forecast(9, 1, math.inf, 0.0), ""),
         (Forecast(1, 1, 1.0, 1.0), "at most 1 page per second from 1 host known so far"),
+        (Forecast(1, 1, 2600.0, 1.0), "at most 2,600 pages per second"),
         (Forecast(9, 3, 3.0, 500.0, is_goal=True), "; at that rate the goal takes 8 min"),
         (
             Forecast(1200, 1, 0.1, 12_000.0),

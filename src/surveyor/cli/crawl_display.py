@@ -207,7 +207,8 @@ def forecast_line(ahead: Forecast) -> str:
     """Return the largest possible rate and the minimum duration; empty if no delay limits the rate."""
     if not ahead.hosts or ahead.rate == math.inf:
         return ""
-    many = f"{ahead.rate:.2g} page{'s' * (ahead.rate != 1)} per second"
+    amount = f"{ahead.rate:,.0f}" if ahead.rate >= 10 else f"{ahead.rate:.2g}"
+    many = f"{amount} page{'s' * (ahead.rate != 1)} per second"
     rate = many if ahead.rate >= 1 else f"a page every {1 / ahead.rate:.2g} s"
     line = f"at most {rate} from {counted(ahead.hosts, 'host')} known so far"
     if ahead.seconds < 60:
