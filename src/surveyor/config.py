@@ -23,7 +23,7 @@ import stat
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
@@ -194,6 +194,17 @@ class Settings:
         return f"Settings({', '.join(f'{name}={v!r}' for name, v in values.items() if v != defaults[name])})"
 
 
+#: What replaced the removed names of options and settings; of several, the first that a command has.
+RENAMED: Mapping[str, tuple[str, ...]] = {
+    "count": ("top",),
+    "dead": ("gone",),
+    "force": ("replace",),
+    "into": ("out",),
+    "pages": ("save",),
+    "pause": ("backoff",),
+    "plots": ("plot",),
+    "to": ("out", "level"),
+}
 ADDED = frozenset({"avoid"})  # merged over all places, so that no file can remove a host
 FIELDS: Mapping[str, Field[Any]] = {one.name: one for one in fields(Settings)}
 
@@ -290,10 +301,22 @@ def _checked(one: Field[Any], given: Any, label: str, *, variable: bool = False)
 def _known(name: str, known: Mapping[str, Field[Any]], file: str) -> Field[Any]:
     if name in known:
         return known[name]
-    alike = {one.lower(): one for one in known}
-    near = get_close_matches(name.lower(), alike, 1)
-    hint = f"did you mean {alike[near[0]]}?" if near else f"known settings: {', '.join(known)}"
+    near = nearest(name, known)
+    hint = f"did you mean {near}?" if near else f"known settings: {', '.join(known)}"
     raise UsageError(f"{file}{file and ': '}unknown setting {name!r}", hint=hint)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that replaces a removed name, else the most similar one; empty if there is none.
+
+    >>> nearest("--to", ["--out", "--top"]), nearest("SURVEYOR_PAUSE", ["SURVEYOR_BACKOFF"])
+    ('--out', 'SURVEYOR_BACKOFF')
+    """
+    alike, lower = {one.lower(): one for one in known}, name.lower()
+    prefix = next(start for start in ("--", "surveyor_", "") if lower.startswith(start))
+    renamed = [prefix + new for new in RENAMED.get(lower.removeprefix(prefix), ()) if prefix + new in alike]
+    near = renamed or get_close_matches(lower, alike, 1)
+    return alike[near[0]] if near else ""
 
 
 def _user_file(environ: Mapping[str, str] | None) -> tuple[Path, str]:

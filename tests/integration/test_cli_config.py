@@ -141,10 +141,11 @@ def test_what_goes_wrong_is_said(
     assert "hint:" in done.err
 
 
-def test_a_typo_in_a_file_is_said_here_too(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("surveyor.toml").write_text("dealy = 2\n")
+@pytest.mark.parametrize(("name", "meant"), [("dealy", "delay"), ("pause", "backoff")])
+def test_a_typo_in_a_file_is_said_here_too(name: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("surveyor.toml").write_text(f"{name} = 2\n")
     done = CommandResult(capsys, "config", "show")
-    assert (done.code, done.err) == (2, "surveyor.toml: unknown setting 'dealy'\n  hint: did you mean delay?\n")
+    assert (done.code, done.err) == (2, f"surveyor.toml: unknown setting '{name}'\n  hint: did you mean {meant}?\n")
 
 
 @pytest.mark.parametrize("name", sorted(GROUPS))

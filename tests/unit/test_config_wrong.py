@@ -96,6 +96,7 @@ def test_what_is_wrong_in_a_file_is_said_in_one_sentence(
     ("variable", "text", "problem", "hint"),
     [
         ("SURVEYOR_DELAI", "2", "unknown setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
+        ("SURVEYOR_PAUSE", "2", "unknown setting 'SURVEYOR_PAUSE'", "did you mean SURVEYOR_BACKOFF?"),
         ("SURVEYOR_delay", "2", "unknown setting 'SURVEYOR_delay'", "did you mean SURVEYOR_DELAY?"),
         ("SURVEYOR_DELAI", "", "unknown setting 'SURVEYOR_DELAI'", "did you mean SURVEYOR_DELAY?"),
         ("SURVEYOR_DELAY", "fast", "SURVEYOR_DELAY must be a number of seconds, got 'fast'", "for example 1.5"),

@@ -87,8 +87,6 @@ def run(args: Sequence[str]) -> int:
 
 
 def _run(args: Sequence[str]) -> int:
-    from difflib import get_close_matches
-
     import click
 
     from surveyor.cli.lazy import surveyor
@@ -103,9 +101,12 @@ def _run(args: Sequence[str]) -> int:
         code = surveyor.main(list(args), prog_name="surveyor", standalone_mode=False, obj=tuple(args))
         return code if isinstance(code, int) else 0
     except click.NoSuchOption as error:
-        nearest = get_close_matches(error.option_name, error.possibilities or [], 1)
-        near = f" Did you mean {nearest[0]}?" if nearest else ""
-        return _fail(f"No option {error.option_name}.{near}", f"see `{_path_of(error)} --help`", 2)
+        from surveyor.config import nearest
+
+        options = error.ctx.command.get_params(error.ctx) if error.ctx else ()
+        near = nearest(error.option_name, [name for one in options for name in (*one.opts, *one.secondary_opts)])
+        guess = f" Did you mean {near}?" if near else ""
+        return _fail(f"No option {error.option_name}.{guess}", f"see `{_path_of(error)} --help`", 2)
     except click.UsageError as error:
         return _fail(error.format_message(), f"see `{_path_of(error)} --help`", 2)
     except click.ClickException as error:
