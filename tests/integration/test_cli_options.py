@@ -132,6 +132,31 @@ def test_completion_offers_the_accepted_values(name: str) -> None:
             assert values[0] in [item.value for item in option.shell_complete(context, values[0][:1])]
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "typed", "expected"),
+    [
+        ("domains", "--score", "tse,q", ["tse,qvs"]),
+        ("domains", "--score", "su", ["supp"]),
+        ("domains", "--budget", "s", ["star"]),
+        ("community", "--until", "st", ["stable=0.001"]),
+        ("sample", "--until", "w", ["width=3%"]),
+        ("simulate", "--until", "p", ["pages=5000"]),
+    ],
+)
+def test_completion_of_rules_and_lists(name: str, option: str, typed: str, expected: list[str]) -> None:
+    context = ALL[name].make_context(name, [], resilient_parsing=True)
+    (found,) = (one for one in ALL[name].params if option in one.opts)
+    assert [item.value for item in found.shell_complete(context, typed)] == expected
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_help_does_not_break_values_at_a_hyphen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    help_text = ALL[name].get_help(ALL[name].make_context(name, [], resilient_parsing=True))
+    broken = re.findall(r"(\S+-)\n\s*(\w+)", help_text)
+    assert {first + rest for first, rest in broken} <= {"self-links"}
+
+
 def test_suggested_values_are_valid() -> None:
     assert tuple(NAMES) == STRATEGIES
     for name, values in SETTING_VALUES.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from surveyor.cli import options, settings
 from surveyor.cli.options import given_options
@@ -61,6 +62,7 @@ class StopRule(click.ParamType[float]):
     """The stopping rule of a community: stable=0.001."""
 
     name = "rule"
+    values = ("stable=0.001",)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the L1 change of the ranks below which three consecutive rounds end the estimate."""
@@ -72,6 +74,10 @@ class StopRule(click.ParamType[float]):
             return parse_limits(str(value), COMMUNITY)["stable"]
         except UsageError as error:
             self.fail(f"{error.problem}; {error.hint}", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return an example."""
+        return options.matching(self.values, incomplete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,7 @@ class Estimated:
     "stable",
     type=StopRule(),
     metavar="stable=X",
-    help="Stop when three consecutive rounds change the ranks by less than X (L1).",
+    help="Stop when three consecutive rounds change the ranks by less than X (L1), such as stable=0.001.",
 )
 @click.option(
     "--known",

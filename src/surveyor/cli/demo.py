@@ -36,7 +36,7 @@ CONTACT = "demo@example.org"
     type=click.Path(file_okay=False),
     default="surveyor-demo",
     metavar="DIR",
-    help="Folder for survey and report.",
+    help="Folder of the results.",
 )
 @click.option("--rng", type=options.Whole(0), default=7, help="Random seed of the web.")
 @options.flag("--serve", "Only serve the web, for your own crawls, until Ctrl-C.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from surveyor.cli import options
 from surveyor.cli.options import current_command
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from surveyor.report.domain_scores import DomainReport
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")  # a test compares them with the library's
+BUDGETS = ("star", "power:0.8", "flat:500")  # examples of --budget
 WITH_DEPTH = ("tse", "supp", "bv")  # scores that count supporters of a level
 CHECKED_NAMES = 100  # names that are checked for URLs
 
@@ -35,6 +37,7 @@ class Scores(click.ParamType[tuple[str, ...]]):
     """Names of scores separated by commas, or all."""
 
     name = "scores"
+    values = (*SCORES, "all")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Parse names; a repeated name counts once."""
@@ -42,10 +45,15 @@ class Scores(click.ParamType[tuple[str, ...]]):
             return value
         names = [name.strip().lower() for name in str(value).split(",")]
         for name in names:
-            if name not in (*SCORES, "all"):
+            if name not in self.values:
                 self.fail(f"unknown score {name!r}; choose {', '.join(SCORES)} or all.", param, ctx)
         every = [name for name in SCORES if name != "supp"]  # which takes long
         return tuple(dict.fromkeys(one for name in names for one in (every if name == "all" else [name])))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the names that complete the last one of the list."""
+        before = incomplete[: incomplete.rfind(",") + 1]
+        return options.matching([before + name for name in self.values], incomplete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,12 @@ class Options:
 @options.path(
     "--blacklist", "FILE", "Bad domains: counts those at the top of each score. May be repeated.", multiple=True
 )
-@click.option("--budget", metavar="SPEC", help="Page budget of a domain by its rank: star, power:0.8, flat:500.")
+@click.option(
+    "--budget",
+    type=options.Suggested(*BUDGETS),
+    metavar="SPEC",
+    help=f"Page budget of a domain by its rank: {', '.join(BUDGETS)}.",
+)
 @click.option("--compare", nargs=2, metavar="A B", help="Confidence that A has more supporters than B (tse).")
 @options.flag("--condense", "Condense a graph of hosts to domains first; a graph of URLs always is.")
 @options.path("--suffixes", "FILE", "Public Suffix List to use instead of the bundled one.")

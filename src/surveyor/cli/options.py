@@ -86,6 +86,11 @@ class Whole(click.ParamType[int]):
         return number
 
 
+def matching(values: Sequence[str], incomplete: str) -> list[CompletionItem]:
+    """Return the values with this prefix, for completion."""
+    return [CompletionItem(value) for value in values if value.startswith(incomplete)]
+
+
 class Suggested(click.ParamType[str]):
     """Free text with suggested values, which help lists and completion offers."""
 
@@ -96,7 +101,7 @@ class Suggested(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Return the suggested values with this prefix."""
-        return [CompletionItem(value) for value in self.values if value.startswith(incomplete)]
+        return matching(self.values, incomplete)
 
 
 class Amount(click.ParamType[int]):

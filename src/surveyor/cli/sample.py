@@ -118,8 +118,8 @@ class Interrupted(NamedTuple):
 @options.command(
     "sample",
     table=True,
-    epilog=f"Methods with a known stationary distribution: {', '.join(EXACT_METHODS)}; biased, as published, for "
-    f"comparison: {', '.join(PUBLISHED_METHODS)}.\n\n"
+    epilog=f"\b\nMethods with a known stationary distribution:\n  {', '.join(EXACT_METHODS)}\n"
+    f"Biased methods, as published, for comparison:\n  {', '.join(PUBLISHED_METHODS)}\n\n"
     "\b\nsurveyor sample web.graph --topic tld:uk --share url:/blog/ --by domain\n"
     'surveyor sample https://solar.example/ --topic "solar power" --until ess=400,fetches=2000',
 )
@@ -134,6 +134,7 @@ class Interrupted(NamedTuple):
 @options.choice("--method", (*EXACT_METHODS, *PUBLISHED_METHODS), "Walk method, listed below.  [trial]", metavar="NAME")
 @click.option(
     "--until",
+    type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000"),
     multiple=True,
     metavar="RULE",
     help="Stop at ess=400, width=3%, fetches=2000 or steps=10000. Repeat: the first one met ends the sample.  "

@@ -58,6 +58,7 @@ crawl_options = options.stacked(
     ),
     click.option(
         "--until",
+        type=options.Suggested("coverage=0.9", "pages=5000"),
         multiple=True,
         default=("coverage=0.9",),
         metavar="RULE",
