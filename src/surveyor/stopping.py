@@ -31,7 +31,7 @@ from surveyor.errors import UsageError
 SETTLED = 0.01  # with at most this mass in motion, the best possible coverage is practically reached
 NO_LIMIT = 2**63 - 1  # pages or requests, if a rule sets no limit
 SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([%kmgt]?)(b?)")
+NUMBER = re.compile(r"([+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([%kmgt]?)(b?)", re.ASCII)  # as `float`
 
 
 class Quantity(NamedTuple):

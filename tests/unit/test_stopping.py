@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import surveyor as sv
 from surveyor.errors import UsageError
 from surveyor.stopping import (
     COMMUNITY,
+    CRAWL,
     NO_LIMIT,
     SAMPLE,
     Both,
@@ -198,6 +201,13 @@ def test_rules_are_parsed(text: str, rule: Rule) -> None:
         ("pages=5,000", "'000' is not a stopping rule"),
         ("pages=", "pages= is not a number of pages"),
         ("pages=many", "for example pages=5000"),
+        ("pages=1__0", "pages=1__0 is not a number of pages\n  hint: for example pages=5000"),
+        ("pages=1_", "pages=1_ is not a number of pages"),
+        ("pages=_1", "pages=_1 is not a number of pages"),
+        ("pages=1_.5k", "pages=1_.5k is not a number of pages"),
+        ("pages=\u0665", "pages=\u0665 is not a number of pages"),  # Arabic-Indic 5
+        ("pages=\uff15", "pages=\uff15 is not a number of pages"),  # fullwidth 5
+        ("coverage=1__0", "coverage=1__0 is not a number of coverage\n  hint: for example coverage=0.9"),
         ("pages=2.5", "whole number"),
         ("pages=5GB", "not a number of pages"),
         ("pages=0", "at least 1"),
@@ -233,6 +243,8 @@ def test_limits_are_parsed_by_the_same_rules(text: str, quantities: Quantities, 
     ("text", "quantities", "message"),
     [
         ("ess=many", SAMPLE, "ess=many is not a number of ess"),
+        ("ess=1__0", SAMPLE, "ess=1__0 is not a number of ess\n  hint: for example ess=400"),
+        ("stable=1__0", COMMUNITY, "stable=1__0 is not a number of stable\n  hint: for example stable=0.001"),
         ("ess=40%", SAMPLE, "ess=40% is not a number of ess"),
         ("fetches=0.5", SAMPLE, "fetches must be a whole number of at least 1, got 0.5"),
         ("width=3", SAMPLE, "width must be above 0 and below 1, got 3"),
@@ -246,6 +258,32 @@ def test_invalid_limits_are_rejected(text: str, quantities: Quantities, message:
     with pytest.raises(UsageError) as caught:
         parse_limits(text, quantities)
     assert message in str(caught.value)
+
+
+NUMBERS = st.text("0123456789_.+-eE%kKmMgGtTbB \u0660\u06f3\uff15\u00b2\u0130", max_size=12)
+TERMS = st.builds("{}{}{}".format, st.sampled_from([*CRAWL, *SAMPLE, *COMMUNITY, ""]), st.sampled_from("=,"), NUMBERS)
+TEXTS = (
+    st.text()
+    | TERMS
+    | st.lists(TERMS, max_size=3).flatmap(lambda terms: st.sampled_from(",|&").map(lambda by: by.join(terms)))
+)
+
+
+@given(TEXTS)
+@example("pages=1__0")
+@example("bytes=1e308t")
+@example("requests=\u0130")
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    with suppress(UsageError):
+        assert str(parse_rule(text))
+    for quantities in (CRAWL, SAMPLE, COMMUNITY):
+        with suppress(UsageError):
+            assert all(value > 0 for value in parse_limits(text, quantities).values())
+
+
+def test_a_crawl_from_python_rejects_a_malformed_number() -> None:
+    with pytest.raises(UsageError, match="pages=1__0 is not a number of pages"):
+        sv.crawl("http://127.0.0.1:9/", until="pages=1__0")
 
 
 def test_remaining_requests() -> None:
