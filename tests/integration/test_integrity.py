@@ -291,6 +291,97 @@ def test_a_file_that_is_no_journal_is_not_rescued(path: Path) -> None:
     assert (path / "journal.sqlite").read_bytes() == b"x" * 9000
 
 
+def make_other(path: Path, version: str, kind: str = "read", derived: str = "") -> None:
+    """Turn a survey into one of another journal version, without damage."""
+    with closing(connect(path / "journal.sqlite", write=True)) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (version,))
+        connection.execute("UPDATE visits SET kind = ?", (kind,))
+        if derived:
+            connection.execute("UPDATE events SET kind = ? WHERE event = 1", (derived,))
+        last = commits.rechain(connection)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    file = commits.HeadFile(path / "journal.head")
+    file.write(commits.Head(0, last.number, last.digest), both=True)
+    file.close()
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """Return all files of a survey but those that readers use too."""
+    files = (file for file in path.rglob("*") if file.is_file() and file.name not in ("lock", "journal.sqlite-shm"))
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+CRAWL_AGAIN = "crawl again with --fresh, or into another folder with --out"
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "problem", "hint"),
+    [
+        ("3", "read", "is from an older surveyor (version 3; this one reads version 4)", CRAWL_AGAIN),
+        ("3", "gone", "is from an older surveyor (version 3; this one reads version 4)", CRAWL_AGAIN),
+        ("9", "fetched", "is from a newer surveyor (version 9; this one reads version 4)", "pip install --upgrade"),
+        ("?", "moved", "is from an older surveyor (version unknown; this one reads version 4)", CRAWL_AGAIN),
+        ("4", "read", "is from an older surveyor (version unknown; this one reads version 4)", CRAWL_AGAIN),
+    ],
+)
+@pytest.mark.parametrize("place", [b"page 30 page 30", b"surveyor-journal", b"SVYHEAD1"])
+def test_a_damaged_journal_of_another_version_is_not_recovered(
+    path: Path, version: str, kind: str, problem: str, hint: str, place: bytes
+) -> None:
+    make_other(path, version, kind)
+    if place == b"SVYHEAD1":
+        (path / "journal.head").unlink()
+    else:
+        damage(path / "journal.sqlite", place)
+    before = contents(path)
+    for from_last_good in (True, False):
+        with pytest.raises(SurveyError) as caught:
+            SurveyFolder.open(path, from_last_good=from_last_good)
+        assert caught.value.problem == f"{path / 'journal.sqlite'} {problem}"
+        assert caught.value.hint.startswith(hint)
+        assert caught.value.exit_code == 4
+    with pytest.raises(SurveyError) as caught:
+        recovery.rescue(path / "journal.sqlite")
+    assert caught.value.problem.endswith(problem)
+    checks = {check.name: check for check in examine(path)}
+    assert checks["journal.sqlite"].value.endswith(problem)
+    assert not any("--from-last-good" in check.advice for check in checks.values())
+    assert contents(path) == before
+
+
+def test_unknown_kinds_after_the_first_commits_are_found_before_a_file_is_replaced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(connect(path / "journal.sqlite", write=True)) as connection:
+        connection.execute("UPDATE visits SET kind = 'moved' WHERE visit = 20")
+        commits.rechain(connection)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    damage(path / "journal.sqlite", b"page 30 page 30")
+    monkeypatch.setattr(commits, "TAIL", 10)
+    before = contents(path)
+    with pytest.raises(SurveyError, match="is from an older surveyor"):
+        SurveyFolder.open(path, from_last_good=True)
+    assert "is from an older surveyor" in next(c.value for c in examine(path) if c.name == "journal.sqlite")
+    assert contents(path) == before
+
+
+def test_a_damaged_journal_of_this_version_is_recovered_without_its_version(path: Path) -> None:
+    make_other(path, "?", "fetched")
+    damage(path / "journal.sqlite", b"page 30 page 30")
+    with SurveyFolder.open(path, from_last_good=True) as folder:
+        assert folder.journal.position == 30
+
+
+@pytest.mark.parametrize("command", ["sample", "community"])
+def test_the_hint_for_an_older_derived_survey_names_its_command(path: Path, command: str) -> None:
+    make_other(path, "3", derived=command)
+    with pytest.raises(SurveyError, match="is from an older surveyor") as caught:
+        SurveyFolder.open(path, write=False)
+    assert caught.value.hint == f"run `surveyor {command}` again, into another folder with --out"
+
+
 @pytest.fixture
 def where(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(path.parent)

@@ -29,7 +29,7 @@ from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import Event, Outcome
 from surveyor.store import checkpoint, layout
 from surveyor.store.disk import disk_errors, sync_folder, write_atomically
-from surveyor.store.journal import Journal, Sync
+from surveyor.store.journal import Journal, OtherVersion, Sync
 from surveyor.store.layout import check_survey, open_inside
 from surveyor.store.manifest import ELSEWHERE, VOUCHED, Manifest
 
@@ -235,8 +235,10 @@ def _rescued(path: Path, *, from_last_good: bool) -> Extent | None:
     try:
         with closing(Journal.open(path, write=False)) as journal:
             journal.check()
-    except SurveyError as error:
-        if not path.is_file() or "older surveyor" in error.problem or "newer surveyor" in error.problem:
+    except OtherVersion:
+        raise
+    except SurveyError:
+        if not path.is_file():
             raise
         return recovery.rescue(path)
     return None

@@ -23,7 +23,7 @@ with reason *deleted* and holds nothing else; pages never visited get such a row
 again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
 overwritten, and the digests of all commits are recomputed.
 
-A journal of another version is rejected; version 4 is the first that was released.
+A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was released.
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -33,7 +33,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -45,6 +45,7 @@ import numpy as np
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Event, Kind, Outcome, Place, RobotsFile, Visit
+from surveyor.stopping import NO_LIMIT
 from surveyor.store import commits
 from surveyor.store.commits import COMMITS, Commit, Head, HeadFile, head_path, read_heads
 from surveyor.store.database import (
@@ -87,7 +88,22 @@ COLUMNS = commits.VISIT
 KINDS = frozenset(get_args(Kind))
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
+DERIVED = ("community", "sample")  # commands that derive a survey, and the events that record it
+UNREADABLE = (apsw.Error, SurveyError, TypeError, ValueError, OSError)  # raised because of damage
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
+
+
+class OtherVersion(SurveyError):
+    """A journal of another version, which can be neither read nor recovered."""
+
+    def __init__(self, path: Path, version: int | None, command: str = "") -> None:
+        """`version` is None if it is unknown; `command` is the command that derived the survey, if any."""
+        age = "a newer" if version is not None and version > VERSION else "an older"
+        again = f"run `surveyor {command}` again, " if command else "crawl again with --fresh, or "
+        super().__init__(
+            f"{path} is from {age} surveyor (version {version or 'unknown'}; this one reads version {VERSION})",
+            hint="pip install --upgrade surveyor" if age == "a newer" else f"{again}into another folder with --out",
+        )
 
 
 class Journal:
@@ -105,7 +121,17 @@ class Journal:
         if path.exists() == create:
             state, hint = ("already exists", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
-        write = write or create
+        try:
+            return cls._open(path, create=create, write=write or create, sync=sync)
+        except OtherVersion:
+            raise
+        except SurveyError as error:
+            if (other := None if create else other_version(path)) is not None:
+                raise other from error
+            raise
+
+    @classmethod
+    def _open(cls, path: Path, *, create: bool, write: bool, sync: Sync) -> Journal:
         with disk_errors(path):
             heads = read_heads(head_path(path))  # first: a journal that is being written to is ahead of them
             connection = connect(path, write=write)
@@ -508,15 +534,51 @@ def _check_version(path: Path, connection: apsw.Connection) -> None:
     version = whole_number(marks.get("schema", ""))
     if marks.get("format") != "surveyor-journal" or not version:
         raise damaged(path, "it does not say its version")
-    versions = f"(version {version}; this one reads version {VERSION})"
-    if version > VERSION:
-        raise SurveyError(f"{path} is from a newer surveyor {versions}", hint="pip install --upgrade surveyor")
-    if version < VERSION:
-        hint = "crawl into a new folder, or open this survey with the version of surveyor that wrote it"
-        raise SurveyError(f"{path} is from an older surveyor {versions}", hint=hint)
+    if version != VERSION:
+        raise OtherVersion(path, version, _derived_by(connection))
     if not has_checksums(connection):
         raise damaged(path, "its header says that pages have no checksums")
     check_layout(path, connection, STATEMENTS)
+
+
+def other_version(path: Path, good: Commit | None = None) -> OtherVersion | None:
+    """Return the error for a journal of another version, as far as a damaged one can be read; None if there is none.
+
+    A version that can be read decides. In any case the kinds of the visits up to the commit `good` (default: those
+    of the first commits) must be known, or of all visits if neither version nor commits can be read.
+    """
+    with suppress(*UNREADABLE), closing(connect(path, write=False, verify=False)) as connection:
+        _check_schema(path, connection)
+        version: int | None = None
+        with suppress(*UNREADABLE):
+            found = ask(connection, "SELECT value FROM meta WHERE key = 'schema'")
+            version = (whole_number(found[0][0]) if found else None) or None
+        if version is not None and version != VERSION:
+            return OtherVersion(path, version, _derived_by(connection))
+        last = _first_good(connection) if good is None else good
+        end = last.visit if version or last.visit else NO_LIMIT
+        kinds = {kind for (kind,) in ask(connection, "SELECT DISTINCT kind FROM visits WHERE visit <= ?", end)}
+        if not kinds <= KINDS:
+            return OtherVersion(path, None, _derived_by(connection))
+    return None
+
+
+def _first_good(connection: apsw.Connection) -> Commit:
+    """Return the last good commit among the first ones, of at most `commits.TAIL` visits."""
+    good = commits.EMPTY
+    with suppress(*UNREADABLE):
+        while (commit := commits.get(connection, good.number + 1)) is not None and commit.visit <= commits.TAIL:
+            commits.verify(connection, good, commit)
+            good = commit
+    return good
+
+
+def _derived_by(connection: apsw.Connection) -> str:
+    """Return the command that derived a survey from other data: community or sample; empty if it was crawled."""
+    with suppress(*UNREADABLE):
+        first = {kind for (kind,) in ask(connection, f"SELECT kind FROM events ORDER BY event LIMIT {CHUNK}")}
+        return next((command for command in DERIVED if command in first), "")
+    return ""
 
 
 def _create(path: Path, connection: apsw.Connection) -> Head:

@@ -6,7 +6,8 @@ completed in a folder `journal.rescued` before anything is replaced; any later r
 replacement (`finish`), so it may be interrupted at any time. A survey may come from elsewhere: only new files are
 written, under names that are unused, also by links.
 
-Page checksums are not used here: a commit is good if the chain confirms all its rows (`commits.py`).
+Page checksums are not used here: a commit is good if the chain confirms all its rows (`commits.py`). A journal of
+another version is rejected before any file is written.
 """
 # ruff: noqa: S608  # statements are built from table and column names only; values are always bound
 
@@ -27,13 +28,14 @@ from surveyor.store import checkpoint, commits, layout
 from surveyor.store.commits import EMPTY, TABLES, BadCommit, Commit, head_path, read_heads
 from surveyor.store.database import ask, connect, transaction
 from surveyor.store.disk import disk_errors, sync_folder
-from surveyor.store.journal import Journal
+from surveyor.store.journal import Journal, OtherVersion, other_version
 from surveyor.store.layout import check_survey, open_inside
 from surveyor.store.manifest import Manifest
 from surveyor.store.validation import whole_number
 from surveyor.store.warc import Archive
 
 AT_ONCE = 200  # commits copied per transaction
+RECOVER = "repeat its `surveyor crawl` command with --from-last-good, or restore a copy"
 SHOWN = 3  # damaged records listed by name
 
 
@@ -83,6 +85,8 @@ def rescue(path: Path) -> Extent:
                 f"no commit of {path} can be read ({found.problem})",
                 hint="restore a copy, or start another survey with --fresh",
             )
+        if (other := other_version(path, found.last_good)) is not None:
+            raise other
         damaged = _kept(path)
         draft = path.with_name(layout.RESCUED_DRAFT)
         shutil.rmtree(draft, ignore_errors=True)
@@ -226,7 +230,7 @@ def examine(folder: Path) -> Iterator[Check]:
     journal = folder / layout.JOURNAL
     sound = _journal(journal)
     yield sound
-    yield _head(journal)
+    yield _head(journal, can_recover=sound.advice == RECOVER)
     yield from _checkpoints(folder / layout.CHECKPOINT)
     if sound.fine and (folder / layout.WARC).is_dir():
         yield _archive(folder)
@@ -250,23 +254,25 @@ def _journal(path: Path) -> Check:
             return Check(path.name, f"{last.number:,} commits, {last.visit:,} visits and {last.url:,} URLs verified")
     except SurveyorError as error:
         problem = error.problem
-        if "surveyor (version" in problem:
+        if isinstance(error, OtherVersion):
             return Check(path.name, problem, fine=False, advice=error.hint)
     found = extent(path)
     good = found.last_good
+    if (other := other_version(path, good)) is not None:
+        return Check(path.name, other.problem, fine=False, advice=other.hint)
     if not found.readable:
         return Check(path.name, problem, fine=False, advice="no commit is good: restore a copy or start again")
     lost = f"{found.lost:,} of {found.recorded:,} commits are lost" if found.lost else "no commit is lost"
     value = f"{problem}; last good commit {good.number:,} (visit {good.visit:,}); {lost}"
-    advice = "repeat its `surveyor crawl` command with --from-last-good, or restore a copy"
-    return Check(path.name, value, fine=False, advice=advice)
+    return Check(path.name, value, fine=False, advice=RECOVER)
 
 
-def _head(journal: Path) -> Check:
+def _head(journal: Path, *, can_recover: bool) -> Check:
     path = head_path(journal)
     heads = read_heads(path)
     if not heads:
-        return Check(path.name, "missing or damaged", fine=False, advice="--from-last-good writes it again")
+        advice = "--from-last-good writes it again" if can_recover else ""
+        return Check(path.name, "missing or damaged", fine=False, advice=advice)
     if len(heads) == 1:
         return Check(path.name, "one of two slots is damaged", None, "the next commit writes it again")
     return Check(path.name, f"commit {max(head.number for head in heads):,}")

@@ -74,7 +74,7 @@ def recorded(folder: SurveyFolder, event: str, record: type[Record]) -> Record |
     except KeyError as error:
         raise SurveyError(
             f"the event {event!r} in {folder.journal.path} has no field {error}",
-            hint="it was written by an earlier version: create the survey again in another folder",
+            hint=f"it was written by an older surveyor: run `surveyor {event}` again, into another folder with --out",
         ) from error
     return options
 
