@@ -143,7 +143,7 @@ class _JsonFile(_SafeFile):
             super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802  # name set by logging
-        """Warn that the log ends here; the command goes on."""
+        """Warn that the log ends here; the command continues."""
         self._fail(sys.exc_info()[1])
 
     def close(self) -> None:
