@@ -154,8 +154,8 @@ def rank_graph(
         graph, teleport, damping, coverage, notes = source
     elif chosen.teleport == "seeds" or chosen.crawled_only:
         state = "is a graph" if Path(path).exists() else "does not exist"
-        problem = f"--teleport seeds and --crawled-only need a survey, but {str(path)!r} {state}"
-        raise UsageError(problem, hint="name a survey, or omit them")
+        message = f"--teleport seeds and --crawled-only need a survey, but {str(path)!r} {state}"
+        raise UsageError(message, hint="name a survey, or omit them")
     else:
         graph = open_graph(output, path, chosen.threads)
     if out:
