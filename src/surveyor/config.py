@@ -23,7 +23,7 @@ import stat
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
@@ -262,6 +262,16 @@ def load(
                 origins[one.name] = f"{origins[one.name]}, {file or name}" if adds else file or name
     _check_trust((folder or Path()) / project[0], *project, environ)
     return Settings(**values), origins
+
+
+def from_arguments(given: Mapping[str, Any], others: Collection[str] = ()) -> Settings:
+    """Return settings that are given as Python arguments; an unknown name may be meant for one of `others` too."""
+    for name in given:
+        if name not in FIELDS:
+            near = get_close_matches(name.lower(), [*FIELDS, *others], 1)
+            known = f"the options are {', '.join([*others, *FIELDS])}"
+            raise UsageError(f"unknown option {name!r}", hint=f"did you mean {near[0]}?" if near else known)
+    return Settings(**given)
 
 
 def user_file(environ: Mapping[str, str] | None = None) -> Path:

@@ -276,6 +276,7 @@ def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
     ("given", "sentence"),
     [
         (["--seed", "ftp://a.org"], "'ftp://a.org' is not an http or https URL"),
+        (["--seed", "foo"], "'foo' is not an http or https URL"),
         (["--contact", "me"], "contact must be an e-mail address or a URL"),
         (["--until", "coverage=1"], "100 % cannot be certified"),
         (["--delay", "-1"], "delay must be at least 0"),

@@ -256,9 +256,17 @@ def test_seeds_are_spelt_in_one_way() -> None:
         "http://a.example/",
         "https://[::1]:80/x",
     ]
-    for wrong in ("", "mailto:me", "http://", "http://a b/", "ftp://a.example/"):
+    assert clean_seeds(["localhost", "foo/", "foo:80", "http://foo"]) == [
+        "https://localhost/",
+        "https://foo/",
+        "https://foo:80/",
+        "http://foo/",
+    ]
+    for wrong in ("", "mailto:me", "http://", "http://a b/", "ftp://a.example/", "foo", " foo-bar "):
         with pytest.raises(UsageError, match="not an http or https URL"):
             clean_seeds([wrong])
+    with pytest.raises(UsageError, match="a seed must be a URL, got 3"):
+        clean_seeds([3])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="no seeds"):
         clean_seeds([])
 

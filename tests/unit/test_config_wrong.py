@@ -7,11 +7,15 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import surveyor as sv
 from setting_sources import USER, Places
 from surveyor.config import FIELDS, Settings, save_contact, user_file
+from surveyor.crawler.preview import preview
+from surveyor.crawler.seeds import read_seeds
 from surveyor.errors import UsageError
 from surveyor.store.manifest import toml
 
@@ -20,6 +24,21 @@ from surveyor.store.manifest import toml
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setattr(sys, "platform", "linux")
     return Places(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("foo", "the options are "), ("dellay", "did you mean delay?"), ("Again", "did you mean again?")]
+)
+def test_an_unknown_option_of_a_crawl_from_python_is_named(name: str, hint: str) -> None:
+    given: dict[str, Any] = {name: 3}
+    with pytest.raises(UsageError) as caught:
+        sv.crawl("http://127.0.0.1:9/", **given)
+    assert caught.value.problem == f"unknown option {name!r}"
+    assert caught.value.hint.startswith(hint)
+    with pytest.raises(UsageError, match=f"unknown option {name!r}"):
+        preview("http://127.0.0.1:9/", **given)
+    with pytest.raises(UsageError, match=f"unknown option {name!r}"):
+        read_seeds("seeds.txt", **given)
 
 
 @pytest.mark.parametrize(

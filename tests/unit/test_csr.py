@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -114,6 +116,25 @@ def test_more_pages_than_ids_are_rejected() -> None:
     indptr = np.broadcast_to(np.int64(0), MAX_PAGES + 2)
     with pytest.raises(UsageError, match="more than page ids can number"):
         Graph(indptr, np.empty(0, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("edges", "problem"),
+    [
+        ([("a",)], r"edges\[0\] must be a pair of names, got \('a',\)"),
+        ([("a", "b"), ("a", "b", "c")], r"edges\[1\] must be a pair of names"),
+        (["ab"], r"edges\[0\] must be a pair of names, got 'ab'"),
+        ([(1, 2)], r"edges\[0\] must be a pair of names, got \(1, 2\)"),
+        ([("a", None)], r"edges\[0\] must be a pair of names"),
+        ([([], "a")], r"edges\[0\] must be a pair of names"),
+        ([3], r"edges\[0\] must be a pair of names, got 3"),
+        ("ab", r"edges\[0\] must be a pair of names, got 'a'"),
+        (3, "edges must be pairs of names, got 3"),
+    ],
+)
+def test_edges_that_are_not_pairs_of_names_are_rejected(edges: Any, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        Graph.from_edges(edges)
 
 
 def test_no_links_and_no_pages() -> None:

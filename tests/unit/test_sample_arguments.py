@@ -130,6 +130,9 @@ def broken(_: sv.SampledPage) -> bool:
         (lambda: sv.sample("https://a.example/", "arts", limit=500), "no option limit"),
         (lambda: sv.sample(GRAPH, "tld:test", until=None), "is not a stopping rule"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, (page for page in range(3))), "topic must be .* got a generator"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, topic=3), "topic must be a rule, a Topic, a function or a list of page ids, got 3"),  # type: ignore[arg-type]
+        (lambda: sv.sample(GRAPH, True), "topic must be .* got True"),  # type: ignore[arg-type]
+        (lambda: sv.sample("https://a.example/", 3), "topic must be a rule, a Topic or a function, got 3"),  # type: ignore[arg-type]
         (lambda: sv.sample(GRAPH, {1, 2}), "topic must be .* got a set"),  # type: ignore[arg-type]
     ],
 )

@@ -185,7 +185,7 @@ def test_functions_are_topics() -> None:
         ("url:(", "'(' is not a regular expression", "unterminated"),
         ("host:two words", "'two words' in 'host:two words' is not a host name", "host:example.org"),
         ("prefix:*", "'prefix:*' is empty", "prefix:https://example.org/docs"),
-        (7, "topic must be a rule or a function, got int", "a function of a page"),
+        (7, "topic must be a rule, a Topic or a function, got 7", "a function of a page"),
     ],
 )
 def test_invalid_rules_raise(rule: Any, expected: str, hint: str) -> None:

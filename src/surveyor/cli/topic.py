@@ -91,6 +91,21 @@ class PageSource:
             raise UsageError(f"{self.survey} has no fetched page", hint=f"resume the crawl: surveyor {self.survey}")
 
 
+def _names_file(text: str) -> bool:
+    """Return whether a topic is the name of a model file, not a rule or a phrase; the file may not exist."""
+    from surveyor.errors import UsageError
+    from surveyor.estimate.sampling.topics import RULES
+
+    if not text.endswith((".json", ".topic")) or "://" in text or text.partition(":")[0].strip().lower() in RULES:
+        return False
+    if not Path(text).exists():
+        raise UsageError(
+            f"the topic {text} does not exist",
+            hint=f"check its name, or train it with `surveyor topic train`; for the phrase, write word:{text}",
+        )
+    return True
+
+
 def resolve_model(survey: str | None, rule: str) -> str:
     """Replace the name of a classifier stored in a survey by its file: `model:NAME` becomes `model:FILE`."""
     kind, _, name = rule.partition(":")
@@ -242,9 +257,7 @@ def test(output: Output, **parameters: Any) -> None:
     places, name = parameters["pages"], parameters["topic"]
     surveys = [place for place in places if is_survey(place)]
     survey = surveys[0] if surveys else None
-    rule = Topic.parse(
-        resolve_model(survey, f"model:{name}" if name.endswith(".json") and Path(name).exists() else name)
-    )
+    rule = Topic.parse(resolve_model(survey, f"model:{name}" if _names_file(name) else name))
     if len(surveys) > 1:
         raise UsageError(f"at most one survey may be given, got {len(surveys)}", hint="test them one by one")
     if not places and not parameters["positive"] and not parameters["negative"]:

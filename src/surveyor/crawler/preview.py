@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from surveyor.config import Settings
+from surveyor.config import Settings, from_arguments
 from surveyor.crawler.replay import scope_of
 from surveyor.crawler.sources.live import REAL, Connection, Wait
 from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings, politeness_policy
@@ -121,7 +121,7 @@ def preview(
     **settings: Any,
 ) -> Preview:
     """Fetch one page without a crawl; settings are those of `crawl` (contact, scope, delay, allow, …)."""
-    return run_sync(fetch_preview(url, Settings(**settings), connection=Connection(client, resolver), say=say))
+    return run_sync(fetch_preview(url, from_arguments(settings), connection=Connection(client, resolver), say=say))
 
 
 async def fetch_preview(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.config import Settings
+from surveyor.config import Settings, from_arguments
 from surveyor.crawler.preview import PoliteClient, Say, polite_client
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.errors import InputError, NothingFetched
@@ -56,7 +56,7 @@ def read_seeds(
     """
     given = [places] if isinstance(places, str) else list(places)
     connection = Connection(client, resolver)
-    work = gather_seeds(given, Settings(**settings), sitemaps_of=sitemaps_of, connection=connection, say=say)
+    work = gather_seeds(given, from_arguments(settings), sitemaps_of=sitemaps_of, connection=connection, say=say)
     return list(run_sync(work).urls)
 
 

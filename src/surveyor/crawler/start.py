@@ -60,7 +60,7 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
     given = [seeds] if isinstance(seeds, str) else list(seeds)
     clean: dict[str, None] = {}
     for seed in given:
-        text = seed.strip()
+        text = _seed_text(seed)
         url = normalise(text if "://" in text else f"https://{text}")
         if url is None or not host(url):
             raise UsageError(f"{seed!r} is not an http or https URL", hint="write it as https://example.org/")
@@ -68,6 +68,19 @@ def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
     if not clean:
         raise UsageError("there are no seeds", hint="pass at least one page to start from")
     return list(clean)
+
+
+def _seed_text(seed: object) -> str:
+    """Return a seed as text; reject a single word, which is more likely a mistake than a host."""
+    if not isinstance(seed, str):
+        raise UsageError(f"a seed must be a URL, got {seed!r:.200}", hint="write it as https://example.org/")
+    text = seed.strip()
+    if re.fullmatch(r"[\w-]+", text) and text.lower() != "localhost":
+        raise UsageError(
+            f"{seed!r} is not an http or https URL",
+            hint=f"write it as https://example.org/, or a host as https://{text}/",
+        )
+    return text
 
 
 def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | None) -> Path | None:

@@ -13,7 +13,7 @@ graph larger than RAM is read as a stream. The in-links are computed on first us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Graph:
     def from_edges(cls, edges: Iterable[tuple[str, str]]) -> Graph:
         """Build a graph from pairs of names; ids follow the order of first appearance."""
         ids: dict[str, int] = {}
-        pairs = [(ids.setdefault(a, len(ids)), ids.setdefault(b, len(ids))) for a, b in edges]
+        pairs = [(ids.setdefault(a, len(ids)), ids.setdefault(b, len(ids))) for a, b in _named_pairs(edges)]
         links = np.array(pairs, np.int64).reshape(-1, 2)
         return cls.from_arrays(links[:, 0], links[:, 1], len(ids), list(ids))
 
@@ -208,3 +208,15 @@ class Graph:
     def __repr__(self) -> str:
         named = ", named" if self.names is not None else ""
         return f"Graph({self.pages:,} pages, {self.links:,} links{named})"
+
+
+def _named_pairs(edges: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of names; raise UsageError for anything else."""
+    hint = 'for example [("a", "b"), ("b", "c")]; for page ids use Graph.from_arrays'
+    if not isinstance(edges, Iterable):
+        raise UsageError(f"edges must be pairs of names, got {edges!r:.200}", hint=hint)
+    for number, edge in enumerate(edges):
+        pair = () if isinstance(edge, str) or not isinstance(edge, Iterable) else tuple(edge)
+        if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], str):
+            raise UsageError(f"edges[{number}] must be a pair of names, got {edge!r:.200}", hint=hint)
+        yield pair

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.config import Settings
+from surveyor.config import from_arguments
 from surveyor.crawler.session import Watch, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import (
@@ -63,15 +63,16 @@ def crawl(
     unreachable (too much mass is blocked), exhausted (no page is left) or fruitless. If nothing was fetched in the
     whole survey, `NothingFetched` is raised; its folder remains.
     """
-    names = {field.name for field in fields(RunOptions)}
+    names = [field.name for field in fields(RunOptions)]
     run_options = RunOptions(**{name: value for name, value in options.items() if name in names})
     settings = {name: value for name, value in options.items() if name not in names}
     asked = None if until is None else as_rule(until)
     if isinstance(until, str):
         settings["until"] = until
+    chosen = from_arguments(settings, ("out", "watch", *names))
     existing = None if run_options.fresh else survey_named(seeds, out)
     start_at = [] if existing else clean_seeds(seeds)
-    chosen, origins = allow_named_hosts(Settings(**settings), dict.fromkeys(settings, "argument"), start_at)
+    chosen, origins = allow_named_hosts(chosen, dict.fromkeys(settings, "argument"), start_at)
     path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=run_options.fresh)
     if existing is None and out is None and not run_options.add_seeds:
         check_default(path, start_at, chosen, origins)

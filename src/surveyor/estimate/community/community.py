@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray, marked
-from surveyor.config import Settings
+from surveyor.config import from_arguments
 from surveyor.crawler.strategies.rounds import is_stable
 from surveyor.errors import UsageError
 from surveyor.estimate.community.community_options import DAMPING, EXTRA, RNG, SELECT, CommunityOptions, local_pages
@@ -148,7 +148,9 @@ def _of_live_web(survey: Survey, local: Local, options: CommunityOptions, settin
     given = {name: value for name in ("damping", "rng") if (value := getattr(options, name)) is not None}
     given |= settings
     origins = dict.fromkeys(given, "argument")
-    with open_community_survey(survey.folder, local, options, settings=Settings(**given), origins=origins) as opened:
+    with open_community_survey(
+        survey.folder, local, options, settings=from_arguments(given), origins=origins
+    ) as opened:
         crawled = run_sync(crawl_community(opened))
         return rank_crawled(crawled, options, opened.folder.manifest.rng, notes=opened.warnings)
 

@@ -216,10 +216,11 @@ def _graph_topic(topic: TopicLike) -> Topic | AnyIntArray | BoolArray:
     if isinstance(topic, (str, Topic)) or callable(topic):
         return Topic.of(topic)
     pages = np.asarray(topic)
-    if pages.dtype == np.object_:
+    if pages.ndim == 0 or pages.dtype == np.object_:
+        got = f"a {type(topic).__name__}" if pages.dtype == np.object_ else repr(topic)
         raise UsageError(
-            f"topic must be a rule, a function or a list of page ids, got a {type(topic).__name__}",
-            hint="for example topic=[1, 2, 3]",
+            f"topic must be a rule, a Topic, a function or a list of page ids, got {got}",
+            hint='for example topic="solar power" or topic=[1, 2, 3]',
         )
     return pages
 

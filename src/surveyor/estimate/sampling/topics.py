@@ -75,7 +75,7 @@ class Topic:
             return cls.parse(topic)
         if not callable(topic):
             raise UsageError(
-                f"topic must be a rule or a function, got {type(topic).__name__}",
+                f"topic must be a rule, a Topic or a function, got {topic!r:.200}",
                 hint="give a rule such as 'solar power' or host:example.org, or a function of a page",
             )
         return cls(getattr(topic, "__name__", type(topic).__name__), url_only=False, predicate=topic)
