@@ -268,9 +268,10 @@ def from_arguments(given: Mapping[str, Any], others: Collection[str] = ()) -> Se
     """Return settings that are given as Python arguments; an unknown name may be meant for one of `others` too."""
     for name in given:
         if name not in FIELDS:
-            near = get_close_matches(name.lower(), [*FIELDS, *others], 1)
-            known = f"the options are {', '.join([*others, *FIELDS])}"
-            raise UsageError(f"unknown option {name!r}", hint=f"did you mean {near[0]}?" if near else known)
+            known = [*others, *FIELDS]
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"the options are {', '.join(known)}"
+            raise UsageError(f"unknown option {name!r}", hint=hint)
     return Settings(**given)
 
 

@@ -27,7 +27,13 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("foo", "the options are "), ("dellay", "did you mean delay?"), ("Again", "did you mean again?")]
+    ("name", "hint"),
+    [
+        ("foo", "the options are "),
+        ("dellay", "did you mean delay?"),
+        ("Delay", "did you mean delay?"),
+        ("pause", "did you mean backoff?"),
+    ],
 )
 def test_an_unknown_option_of_a_crawl_from_python_is_named(name: str, hint: str) -> None:
     given: dict[str, Any] = {name: 3}
