@@ -372,7 +372,7 @@ def _log_outcome(outcome: Outcome, url_of: Callable[[int], str]) -> None:
 def _log_event(event: Event, url_of: Callable[[int], str], now: float) -> None:
     detail: Mapping[str, Any] = event.detail
     why, until = detail.get("why") or "no reason recorded", detail.get("until")
-    wait = "not again in this run" if until is None else f"in {max(0.0, until - now):.0f} s"
+    wait = "not in this run" if until is None else f"in {max(0.0, until - now):.0f} s"
     if event.kind == "retry" and FETCH.isEnabledFor(logging.INFO):
         url = url_of(detail["page"])
         fields = {"url": url, "failures": detail["tries"], "until": until, "reason": why}
@@ -383,7 +383,7 @@ def _log_event(event: Event, url_of: Callable[[int], str], now: float) -> None:
     elif event.kind == "robots_retry":
         why = detail.get("why") or f"http {detail.get('status')}"
         fields = {"origin": detail["origin"], "failures": detail["tries"], "until": until, "reason": why}
-        text = "robots.txt of %s cannot be fetched, retry %s: %s"
+        text = "robots.txt of %s cannot be fetched, next request %s: %s"
         FETCH.warning(text, detail["origin"], wait, why, extra={"fields": fields})
     elif event.kind == "offline":
-        FETCH.warning("no network, retry %s: %s", wait, why, extra={"fields": {"until": until, "reason": why}})
+        FETCH.warning("no network, next request %s: %s", wait, why, extra={"fields": {"until": until, "reason": why}})

@@ -307,7 +307,7 @@ class InLinkCoverage:
         """Sources of bias from missing in-links."""
         warnings = []
         if self.reported.value < SUFFICIENT:
-            share = f"{self.reported.value:.0%}" if self.reported.links else "none"
+            share = f"{100 * self.reported.value:.0f} %" if self.reported.links else "none"
             correction = "; weights correct for a part of it" if self.corrected else ""
             warnings.append(
                 f"{share} of the in-links were reported ({self.source}): pages with many in-links are over-represented,"
