@@ -305,7 +305,7 @@ def test_an_older_version_is_rejected_and_left_unchanged(tmp_path: Path, *, writ
         raw.executescript(VERSION_1)
     with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 4\)") as caught:
         Journal.open(path, write=write)
-    assert "crawl into a new folder" in caught.value.hint
+    assert "--fresh" in caught.value.hint
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("SELECT kind FROM visits ORDER BY visit").fetchall() == [("read",), ("moved",)]
         assert raw.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [("1",)]
