@@ -29,9 +29,10 @@ from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import Event, Outcome
 from surveyor.store import checkpoint, layout
 from surveyor.store.disk import disk_errors, sync_folder, write_atomically
-from surveyor.store.journal import Journal, OtherVersion, Sync
+from surveyor.store.journal import Journal, Sync
 from surveyor.store.layout import check_survey, open_inside
 from surveyor.store.manifest import ELSEWHERE, VOUCHED, Manifest
+from surveyor.store.schema import OtherVersion
 
 if TYPE_CHECKING:
     from surveyor.outcome import RobotsFile, Visit

@@ -33,10 +33,10 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import apsw
@@ -45,65 +45,28 @@ import numpy as np
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, Event, Kind, Outcome, Place, RobotsFile, Visit
-from surveyor.stopping import NO_LIMIT
 from surveyor.store import commits
-from surveyor.store.commits import COMMITS, Commit, Head, HeadFile, head_path, read_heads
+from surveyor.store.commits import Commit, Head, HeadFile, head_path, read_heads
 from surveyor.store.database import (
     accept,
     add_checksums,
     ask,
-    check_layout,
     check_size,
     connect,
-    has_checksums,
     pack,
     transaction,
     unpack,
 )
 from surveyor.store.disk import damaged, disk_errors
+from surveyor.store.schema import KINDS, STATEMENTS, OtherVersion, check_version, other_version
 from surveyor.store.validation import check_counts, check_event, check_robots, check_texts, check_visits, whole_number
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
-VERSION = 4
-SCHEMA = f"""
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE urls(id INTEGER PRIMARY KEY, url TEXT NOT NULL);
-CREATE TABLE visits(visit INTEGER PRIMARY KEY, page INTEGER NOT NULL, kind TEXT NOT NULL, reason TEXT, target INTEGER,
-  status INTEGER, fetched_at REAL, seconds REAL, hash BLOB, etag TEXT, last_modified TEXT,
-  links BLOB, out_of_scope BLOB, nofollow BLOB, title TEXT, language TEXT,
-  warc_file TEXT, warc_offset INTEGER, warc_length INTEGER, size INTEGER);
-CREATE INDEX visits_of_page ON visits(page);
-CREATE TABLE robots(origin TEXT PRIMARY KEY, fetched_at REAL, expires_at REAL, status INTEGER, body BLOB);
-CREATE TABLE events(event INTEGER PRIMARY KEY, visit INTEGER NOT NULL, at REAL, kind TEXT NOT NULL, detail TEXT);
-CREATE VIEW history AS SELECT visit, page, urls.url AS url, kind, reason, goal.url AS target, status,
-  datetime(fetched_at, 'unixepoch') AS fetched_at, round(seconds, 3) AS seconds, size, title, language
-  FROM visits LEFT JOIN urls ON urls.id = page LEFT JOIN urls AS goal ON goal.id = visits.target;
-{COMMITS};
-INSERT INTO meta VALUES
-  ('format', 'surveyor-journal'), ('schema', '{VERSION}'), ('edition', '0'), ('journal', lower(hex(randomblob(16))))
-"""
-STATEMENTS = SCHEMA.split(";")
 COLUMNS = commits.VISIT
-KINDS = frozenset(get_args(Kind))
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
-DERIVED = ("community", "sample")  # commands that derive a survey, and the events that record it
-UNREADABLE = (apsw.Error, SurveyError, TypeError, ValueError, OSError)  # raised because of damage
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
-
-
-class OtherVersion(SurveyError):
-    """A journal of another version, which can be neither read nor recovered."""
-
-    def __init__(self, path: Path, version: int | None, command: str = "") -> None:
-        """`version` is None if it is unknown; `command` is the command that derived the survey, if any."""
-        age = "a newer" if version is not None and version > VERSION else "an older"
-        again = f"run `surveyor {command}` again, " if command else "crawl again with --fresh, or "
-        super().__init__(
-            f"{path} is from {age} surveyor (version {version or 'unknown'}; this one reads version {VERSION})",
-            hint="pip install --upgrade surveyor" if age == "a newer" else f"{again}into another folder with --out",
-        )
 
 
 class Journal:
@@ -527,60 +490,6 @@ def _text(text: str) -> str | None:
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
-def _check_version(path: Path, connection: apsw.Connection) -> None:
-    """Check that a journal has the current version and the schema of that version."""
-    _check_schema(path, connection)
-    marks = dict(ask(connection, "SELECT key, value FROM meta"))
-    version = whole_number(marks.get("schema", ""))
-    if marks.get("format") != "surveyor-journal" or not version:
-        raise damaged(path, "it does not say its version")
-    if version != VERSION:
-        raise OtherVersion(path, version, _derived_by(connection))
-    if not has_checksums(connection):
-        raise damaged(path, "its header says that pages have no checksums")
-    check_layout(path, connection, STATEMENTS)
-
-
-def other_version(path: Path, good: Commit | None = None) -> OtherVersion | None:
-    """Return the error for a journal of another version, as far as a damaged one can be read; None if there is none.
-
-    A version that can be read decides. In any case the kinds of the visits up to the commit `good` (default: those
-    of the first commits) must be known, or of all visits if neither version nor commits can be read.
-    """
-    with suppress(*UNREADABLE), closing(connect(path, write=False, verify=False)) as connection:
-        _check_schema(path, connection)
-        version: int | None = None
-        with suppress(*UNREADABLE):
-            found = ask(connection, "SELECT value FROM meta WHERE key = 'schema'")
-            version = (whole_number(found[0][0]) if found else None) or None
-        if version is not None and version != VERSION:
-            return OtherVersion(path, version, _derived_by(connection))
-        last = _first_good(connection) if good is None else good
-        end = last.visit if version or last.visit else NO_LIMIT
-        kinds = {kind for (kind,) in ask(connection, "SELECT DISTINCT kind FROM visits WHERE visit <= ?", end)}
-        if not kinds <= KINDS:
-            return OtherVersion(path, None, _derived_by(connection))
-    return None
-
-
-def _first_good(connection: apsw.Connection) -> Commit:
-    """Return the last good commit among the first ones, of at most `commits.TAIL` visits."""
-    good = commits.EMPTY
-    with suppress(*UNREADABLE):
-        while (commit := commits.get(connection, good.number + 1)) is not None and commit.visit <= commits.TAIL:
-            commits.verify(connection, good, commit)
-            good = commit
-    return good
-
-
-def _derived_by(connection: apsw.Connection) -> str:
-    """Return the command that derived a survey from other data: community or sample; empty if it was crawled."""
-    with suppress(*UNREADABLE):
-        first = {kind for (kind,) in ask(connection, f"SELECT kind FROM events ORDER BY event LIMIT {CHUNK}")}
-        return next((command for command in DERIVED if command in first), "")
-    return ""
-
-
 def _create(path: Path, connection: apsw.Connection) -> Head:
     """Create the tables of a journal; return its head, which is already on disk."""
     with transaction(connection):
@@ -595,17 +504,9 @@ def _create(path: Path, connection: apsw.Connection) -> Head:
     return head
 
 
-def _check_schema(path: Path, connection: apsw.Connection) -> None:
-    """Refuse anything executable in an untrusted journal: triggers, virtual tables, views in place of tables."""
-    for kind, name, statement in ask(connection, "SELECT type, name, sql FROM sqlite_schema"):
-        virtual = kind == "table" and re.match(r"\s*CREATE\s+VIRTUAL\b", str(statement), re.IGNORECASE)
-        if kind == "trigger" or virtual or (kind == "view" and name != "history"):
-            raise damaged(path, f"it has a {'virtual table' if virtual else kind} {str(name)[:50]!r}")
-
-
 def _verified(path: Path, connection: apsw.Connection, heads: Sequence[Head], *, write: bool) -> Commit:
     """Verify the end of a journal and that it has reached its head; return its last commit."""
-    _check_version(path, connection)
+    check_version(path, connection)
     check_size(path, connection)
     try:
         last, edition = commits.verify_tail(connection), _edition(connection)

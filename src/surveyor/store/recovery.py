@@ -28,9 +28,10 @@ from surveyor.store import checkpoint, commits, layout
 from surveyor.store.commits import EMPTY, TABLES, BadCommit, Commit, head_path, read_heads
 from surveyor.store.database import ask, connect, transaction
 from surveyor.store.disk import disk_errors, sync_folder
-from surveyor.store.journal import Journal, OtherVersion, other_version
+from surveyor.store.journal import Journal
 from surveyor.store.layout import check_survey, open_inside
 from surveyor.store.manifest import Manifest
+from surveyor.store.schema import OtherVersion, other_version
 from surveyor.store.validation import whole_number
 from surveyor.store.warc import Archive
 
