@@ -152,7 +152,7 @@ def test_the_whole_experiment_on_a_small_web(tmp_path: Path, capsys: pytest.Capt
     communities.main(["--quick", "--pages", "2000", "--seeds", "2", "--json", "--plots", str(tmp_path)])
     captured = capsys.readouterr()
     result = json.loads(captured.out)
-    assert result["schema"] == 2
+    assert result["schema"] == 1
     assert len(result["domains"]) == 6
     for domain in result["domains"]:
         assert len(domain["runs"]) == 2 * len(SELECTORS)
