@@ -34,6 +34,7 @@ def main() -> None:
 
 
 def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, Any]:
+    from surveyor.crawler.coverage_walks import CoverageWalks
     from surveyor.crawler.frontier import Frontier
     from surveyor.crawler.ledger import Ledger, PushOptions
     from surveyor.crawler.loop import Crawl
@@ -51,7 +52,7 @@ def _grown(count: int, waiting: int, steps: int, before: int = 0) -> dict[str, A
     ledger = Ledger(graph, seeds, push=PushOptions(effort=5_000.0), aliases=True)
     queues = HostQueues(ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
     frontier = Frontier(ledger, queues=queues)
-    state = Crawl(graph, ledger, by_name("rankmass"), frontier)
+    state = Crawl(graph, ledger, by_name("rankmass"), frontier, CoverageWalks(ledger))
     state.begin(rng)
     for host in range(count):
         number = hosts.number(f"www{host}.example.org")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surveyor import Outcome, Reorder
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl
@@ -72,7 +73,7 @@ def fresh(strategy: Any, seeds: tuple[int, ...] = (0, 7), rng: int = 3, **option
     rules = {name: getattr(strategy, name) for name in ("closure", "eager") if hasattr(strategy, name)}
     ledger = Ledger(graph, list(seeds), pages=16, push=PushOptions(**rules))
     frontier = Frontier(ledger, rereads=getattr(strategy, "rereads", False), **options)
-    state = Crawl(graph, ledger, strategy, frontier)
+    state = Crawl(graph, ledger, strategy, frontier, CoverageWalks(ledger))
     state.begin(np.random.default_rng(rng))
     return state
 

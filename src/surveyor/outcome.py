@@ -133,6 +133,12 @@ class Event(NamedTuple):
     visit: int = 0  # set on commit
 
 
+# Events that change the state of a crawl, and are applied again by a replay: moving mass is pushed, because no page is
+# left or because that may reach the goal; walks are frozen, started, or invalid since the scope changed or pages were
+# deleted.
+STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scope_changed", "host_deleted")
+
+
 class Retry(NamedTuple):
     """A page whose fetch failed, and when to retry it; it stays queued until then."""
 

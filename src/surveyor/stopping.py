@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
@@ -42,6 +42,7 @@ class Quantity(NamedTuple):
     is_count: bool = False  # a whole number of at least 1
     below: float = math.inf  # values are above 0 and below this
     reason: str = ""  # why the limit itself is excluded
+    has_confidence: bool = False  # whether a confidence may follow, as in 0.9@95%
 
     @property
     def range(self) -> str:
@@ -82,6 +83,7 @@ CRAWL: Quantities = {
         "%",
         below=1,
         reason="100 % cannot be certified, as some mass always remains on unfetched pages",
+        has_confidence=True,
     ),
     "pages": Quantity("5000", "kmg", is_count=True),
     "requests": Quantity("20k", "kmg", is_count=True),
@@ -95,6 +97,15 @@ SAMPLE: Quantities = {
     "steps": Quantity("100k", "kmg", is_count=True),
 }
 COMMUNITY: Quantities = {"stable": Quantity("0.001", "%", below=2)}
+CONFIDENCE = Quantity("95%", "%", below=1)
+
+
+class Term(NamedTuple):
+    """One condition of a stopping rule."""
+
+    name: str
+    value: float
+    confidence: float | None = None
 
 
 def examples(quantities: Quantities) -> str:
@@ -107,10 +118,10 @@ def examples(quantities: Quantities) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def parse_alternatives(text: str, quantities: Quantities) -> list[list[tuple[str, float]]]:
+def parse_alternatives(text: str, quantities: Quantities) -> list[list[Term]]:
     """Parse `name=value` terms: a comma, `|` or `or` separates alternatives, `&` or `and` (tighter) joins conditions.
 
-    >>> parse_alternatives("coverage=90% & minutes=10, bytes=2GB", CRAWL)
+    >>> [[term[:2] for term in terms] for terms in parse_alternatives("coverage=90% & minutes=10, bytes=2GB", CRAWL)]
     [[('coverage', 0.9), ('minutes', 10.0)], [('bytes', 2000000000.0)]]
     """
     return [
@@ -127,14 +138,14 @@ def parse_limits(text: str, quantities: Quantities) -> dict[str, float]:
     """
     limits: dict[str, float] = {}
     for conditions in parse_alternatives(text, quantities):
-        if len(conditions) > 1 or conditions[0][0] in limits:
+        if len(conditions) > 1 or conditions[0].name in limits:
             problem = f"{text.strip()!r} must name each quantity at most once, separated by commas"
             raise UsageError(problem, hint=f"for example {examples(quantities)}")
-        limits.update(conditions)
+        limits[conditions[0].name] = conditions[0].value
     return limits
 
 
-def _term(text: str, quantities: Quantities) -> tuple[str, float]:
+def _term(text: str, quantities: Quantities) -> Term:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
         raise UsageError(f"{text!r} is not a stopping rule", hint=f"write {examples(quantities)}")
@@ -143,7 +154,13 @@ def _term(text: str, quantities: Quantities) -> tuple[str, float]:
         near = get_close_matches(name, quantities, 1)
         hint = f"did you mean {near[0]}?" if near else f"write {examples(quantities)}"
         raise UsageError(f"there is no stopping rule {name!r}", hint=hint)
-    return name, quantities[name].parse(name, value)
+    value, at, confidence = value.partition("@")
+    if at and not quantities[name].has_confidence:
+        raise UsageError(
+            f"{name}={value.strip()} cannot have a confidence, got @{confidence}", hint="only coverage can"
+        )
+    sure = CONFIDENCE.parse("confidence", confidence) if at else None
+    return Term(name, quantities[name].parse(name, value), sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +174,7 @@ class Progress:
     best_possible: float = 1.0  # 1 - blocked - lost: the largest lower bound still reachable
     in_motion: float = 1.0  # waiting + moving mass
     requests: int = 0  # sent: for pages and robots.txt files, retries and redirects included
+    proves: Callable[[float, float], bool] = lambda _share, _confidence: False  # whether walks prove a coverage
 
 
 class Rule(ABC):
@@ -189,27 +207,37 @@ class Rule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Rule):
-    """Done when the lower bound of coverage reaches this share."""
+    """Done when the lower bound of coverage reaches this share: the certified bound, or one sampled at a confidence.
+
+    >>> str(Coverage(0.9)), str(Coverage(0.9, confidence=0.95))
+    ('coverage 90 %', 'coverage 90 %, sampled at 95 %')
+    """
 
     share: float
+    confidence: float | None = None  # None: the bound must be certified
 
     def __post_init__(self) -> None:
         CRAWL["coverage"].checked("coverage", self.share)
+        if self.confidence is not None:
+            CONFIDENCE.checked("confidence", self.confidence)
 
     def done(self, progress: Progress) -> bool:
         """Return whether the lower bound of coverage is large enough."""
-        return progress.at_least >= self.share
+        if progress.at_least >= self.share:
+            return True
+        return self.confidence is not None and progress.proves(self.share, self.confidence)
 
     def unreachable(self, progress: Progress) -> bool:
         """Return whether too much mass is blocked or lost, and nearly all of the rest is captured."""
         return progress.best_possible < self.share and progress.in_motion <= SETTLED
 
-    def limits(self) -> tuple[float, int]:
-        """Return the share, and no limit on pages."""
-        return self.share, NO_LIMIT
+    def limits(self) -> tuple[float, int] | None:
+        """Return the share, and no limit on pages; None for a sampled coverage."""
+        return (self.share, NO_LIMIT) if self.confidence is None else None
 
     def __str__(self) -> str:
-        return f"coverage {100 * self.share:.10g} %"
+        sampled = "" if self.confidence is None else f", sampled at {100 * self.confidence:.10g} %"
+        return f"coverage {100 * self.share:.10g} %{sampled}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,12 +391,20 @@ def parse_rule(text: str) -> Rule:
 
     >>> str(parse_rule("coverage=0.9 & minutes=10, bytes=2GB"))
     '(coverage 90 % and 10 minutes) or 2 GB'
+    >>> parse_rule("coverage=0.9@95%")
+    Coverage(share=0.9, confidence=0.95)
     """
     either: list[Rule] = []
     for conditions in parse_alternatives(text, CRAWL):
-        both: list[Rule] = [RULES[name](value) for name, value in conditions]  # type: ignore[arg-type]  # whole where int
+        both = [_rule(term) for term in conditions]
         either.append(both[0] if len(both) == 1 else Both(tuple(both)))
     return either[0] if len(either) == 1 else Either(tuple(either))
+
+
+def _rule(term: Term) -> Rule:
+    if term.confidence is not None:
+        return Coverage(term.value, term.confidence)
+    return RULES[term.name](term.value)  # type: ignore[arg-type]  # whole where int
 
 
 def as_rule(until: object) -> Rule:
@@ -402,6 +438,18 @@ def coverage_goal(rule: Rule) -> float | None:
     if isinstance(rule, Coverage):
         return rule.share
     parts = [coverage_goal(part) for part in rule.rules] if isinstance(rule, Either) else []
+    return min((part for part in parts if part is not None), default=None)
+
+
+def sampled_goal(rule: Rule) -> tuple[float, float] | None:
+    """Return the smallest sampled coverage goal in a rule and its confidence, or None.
+
+    >>> sampled_goal(parse_rule("coverage=0.9@95% & pages=100"))
+    (0.9, 0.95)
+    """
+    if isinstance(rule, Coverage):
+        return None if rule.confidence is None else (rule.share, rule.confidence)
+    parts = [sampled_goal(part) for part in getattr(rule, "rules", ())]
     return min((part for part in parts if part is not None), default=None)
 
 

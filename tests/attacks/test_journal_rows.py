@@ -25,7 +25,7 @@ READS: dict[str, Callable[[SurveyFolder], Any]] = {
     "events": lambda folder: list(folder.journal.events()),
     "robots": lambda folder: folder.journal.robots(ORIGIN),
     "answered": lambda folder: list(folder.journal.answered()),
-    "settlements": lambda folder: folder.journal.settlements(),
+    "state_events": lambda folder: folder.journal.state_events(),
     "asked": lambda folder: folder.journal.asked(),
     "blocked": lambda folder: list(folder.journal.blocked()),
     "read_for": lambda folder: folder.journal.read_for("x"),

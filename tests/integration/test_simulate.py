@@ -13,6 +13,7 @@ import surveyor as sv
 from fake_web import MemoryJournal
 from oracles import paper_rankmass
 from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, crawl, replay
@@ -111,7 +112,7 @@ def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
     graph = GrowingGraph()
     made = by_name(strategy)
     ledger = Ledger(graph, seeds, push=PushOptions(getattr(made, "closure", 0.1), getattr(made, "eager", True)))
-    state = Crawl(graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False)))
+    state = Crawl(graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False)), CoverageWalks(ledger))
     state.begin(np.random.default_rng(rng))
     return state
 

@@ -9,6 +9,7 @@ import pytest
 
 import surveyor as sv
 from surveyor import UsageError
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl
@@ -36,7 +37,7 @@ GRAPH = rolled()
 def begun(strategy: str) -> Crawl:
     graph = GrowingGraph(GRAPH.pages)
     ledger = Ledger(graph, [0], pages=GRAPH.pages)
-    crawl = Crawl(graph, ledger, by_name(strategy), Frontier(ledger))
+    crawl = Crawl(graph, ledger, by_name(strategy), Frontier(ledger), CoverageWalks(ledger))
     crawl.begin(np.random.default_rng(3))
     return crawl
 
@@ -134,7 +135,7 @@ def test_a_checkpoint_within_a_round_resumes_identically() -> None:
     assert frozen is not None
     waiting, other = crawl.frontier.queued(), begun(f"complement:{NUMBERS}")
     restore(parts(other), {name: array.copy() for name, array in frozen[0].items()}, frozen[1])
-    fresh = Crawl(other.graph, other.ledger, other.strategy, Frontier(other.ledger))
+    fresh = Crawl(other.graph, other.ledger, other.strategy, Frontier(other.ledger), CoverageWalks(other.ledger))
     fresh.frontier.update(waiting)
     rest = []
     while taken := fresh.frontier.take().pages:

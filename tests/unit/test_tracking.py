@@ -9,6 +9,7 @@ from experiments.kernels import Seen, track
 from oracles import dense_pagerank
 from surveyor import Graph, GrowingGraph, Ledger, Outcome, Tracking, pagerank
 from surveyor.arrays import read_only
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.loop import Crawl
 from surveyor.crawler.sources.graph import ChangingWeb
@@ -27,7 +28,7 @@ def webs(rate: float) -> ChangingWeb:
 def tracker() -> Crawl:
     graph = GrowingGraph(PAGES)
     ledger = Ledger(graph, np.arange(PAGES, dtype=np.int32), pages=PAGES)
-    state = Crawl(graph, ledger, Tracking(), Frontier(ledger, rereads=True))
+    state = Crawl(graph, ledger, Tracking(), Frontier(ledger, rereads=True), CoverageWalks(ledger))
     state.begin(np.random.default_rng(1))
     return state
 
@@ -84,7 +85,7 @@ def test_important_pages_are_fetched_more_often() -> None:
     star = Graph.from_arrays(np.arange(1, 100), np.zeros(99, np.int64), 100)
     graph = GrowingGraph()
     ledger = Ledger(graph, np.arange(100, dtype=np.int32))
-    state = Crawl(graph, ledger, Tracking(), Frontier(ledger, rereads=True))
+    state = Crawl(graph, ledger, Tracking(), Frontier(ledger, rereads=True), CoverageWalks(ledger))
     state.begin(np.random.default_rng(1))
     seen = []
     for _ in range(3_000):

@@ -12,6 +12,7 @@ budget spent follows from the outcomes alone, so a replay gives the same numbers
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import Batch, HostQueues, SingleQueue
 from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError, UsageError
-from surveyor.outcome import Outcome, was_requested
+from surveyor.outcome import NO_LINKS, Outcome, was_requested
 
 
 class DomainLimits(Protocol):
@@ -73,6 +74,8 @@ class Frontier:
         self._queues = SingleQueue(ledger.capacity) if queues is None else queues
         self._spent: dict[int, int] = {}  # pages requested from each domain
         self._leased: dict[int, int] = {}  # leased pages and their domains: already counted in the budget
+        self._preferred: IdArray = NO_LINKS
+        self._taken: set[int] = set()  # leased pages
 
     def limit(self, budgets: DomainLimits | None, spent: Mapping[int, int]) -> None:
         """Set budgets and the pages each domain has already spent, not counting leased pages."""
@@ -101,6 +104,8 @@ class Frontier:
         if pages.dtype != np.int32:
             pages = _as_ids(pages)
         priorities = np.asarray(change.priorities, np.float64)
+        if self._preferred.size:
+            priorities = np.where(np.isin(pages, self._preferred), np.inf, priorities)
         if priorities.shape != pages.shape or pages.ndim != 1:
             raise StrategyError(f"Reorder has {pages.size:,} pages and {priorities.size:,} priorities")
         also = mass.FETCHED if self._rereads else mass.WAITING
@@ -111,11 +116,25 @@ class Frontier:
                 raise StrategyError(f"the priority of page {page} is NaN")
             raise StrategyError(f"Reorder has page {page}, which no fetched page links to")
 
-    def take(self, count: int = 1) -> Batch:
-        """Lease up to `count` of the best pages that may be requested now."""
+    def prefer(self, pages: IdArray) -> None:
+        """Fetch these waiting pages before all others, instead of those preferred before."""
+        if pages.size or self._preferred.size:
+            new = np.setdiff1d(pages, self._preferred)
+            self._preferred = pages
+            self.update(Reorder(new, np.full(new.size, np.inf)))
+
+    def take(self, count: int = 1, least: float = -np.inf) -> Batch:
+        """Lease up to `count` of the best pages that may be requested now, of priority `least` or more."""
         batch = Batch()
-        self._queues.take(batch, count, self._over_budget)
+        self._queues.take(batch, count, self._over_budget, least)
+        self._taken.update(batch.pages)
         return batch
+
+    @property
+    def leased_mass(self) -> float:
+        """Mass waiting on pages that are leased: in progress, or to be retried."""
+        residual = self._ledger.residual
+        return float(sum(max(residual[page], 0.0) for page in self._taken))
 
     def settle(self, outcome: Outcome) -> None:
         """Record the outcome of a page: remove it from the queue and count it towards its budget."""
@@ -128,6 +147,7 @@ class Frontier:
 
     def drop(self, page: int) -> None:
         """End the lease of a page, or remove it from the queue."""
+        self._taken.discard(page)
         if page < self._queues.size:
             self._queues.drop(page)
         if (domain := self._leased.pop(page, -1)) >= 0:
@@ -152,6 +172,16 @@ class Frontier:
     def hold(self, page: int, until: float) -> None:
         """Hold a leased page back for a retry at that time."""
         self._queues.hold(page, until)
+
+    @property
+    def held(self) -> AbstractSet[int]:
+        """Pages that wait for a retry."""
+        return self._queues.held_pages
+
+    @property
+    def failing(self) -> IdArray:
+        """Pages that wait for a retry, and queued pages of hosts in backoff."""
+        return self._queues.failing_pages
 
     @property
     def again_at(self) -> float:

@@ -129,32 +129,38 @@ class Ledger:
         self._pages = max(pages, int(self.seeds.max()) + 1, graph.size)
         rules = damping, push.closure, push.precision, push.effort, float(push.eager)
         self._summary = np.empty(7)
+        self._is_reported = True  # whether a strategy has seen the touched pages
         self.mass = new_mass(self._pages, self.seeds, self.teleport, rules, TOUCHED)
 
-    def observe(self, outcome: Outcome, old_links: IdArray) -> None:
-        """Update the accounts for an outcome; the graph already holds its links, `old_links` are the previous ones."""
+    def observe(self, outcome: Outcome, old_links: IdArray) -> bool:
+        """Update the accounts for an outcome; the graph already holds its links, `old_links` are the previous ones.
+
+        Return whether the outcome contradicts an earlier one: the page was fetched or gone, and has changed.
+        """
         from surveyor.kernels import mass
 
         self._check(outcome)
         self._make_room(max(outcome.page, outcome.target, self.graph.size - 1))
-        mass.clear_touched(self.mass)
+        self._start_event()
+        self._is_reported = True
         page, life = outcome.page, self.mass.state[outcome.page] & mass.STATUS
         if life == mass.REDIRECTED:
-            return  # its mass was merged into another page
+            return False  # its mass was merged into another page
         if outcome.kind == "blocked":
             if life in (mass.UNKNOWN, mass.WAITING):
                 mass.set_status(self.mass, page, mass.BLOCKED)
-            return
-        if life == mass.GONE and outcome.kind != "gone":
-            mass.retract(self.mass, page, old_links[:0])
-        elif life == mass.FETCHED and not (outcome.kind == "fetched" and _same(old_links, outcome.links)):
-            mass.retract(self.mass, page, old_links)
+            return False
+        revived = life == mass.GONE and outcome.kind != "gone"
+        changed = life == mass.FETCHED and not (outcome.kind == "fetched" and _same(old_links, outcome.links))
+        if revived or changed:
+            mass.retract(self.mass, page, old_links[:0] if revived else old_links)
         if outcome.kind == "fetched":
             mass.step(self.mass, self.graph.rows, page)
         elif outcome.kind == "gone":
             mass.record_gone(self.mass, self.graph.rows, page)
         else:
             self._alias(page, outcome.target)
+        return bool(revived or changed)
 
     def hear(self, pages: IdArray) -> None:
         """Add unknown pages as waiting, without mass, though no fetched page links to them."""
@@ -181,6 +187,22 @@ class Ledger:
 
         settle(self.mass, self.graph.rows)
 
+    def deepen(self, threshold: float) -> None:
+        """Push all mass above a threshold on pages already read, without limit of effort."""
+        from surveyor.kernels.mass import LEAST_MOVING, deepen
+
+        least = LEAST_MOVING / 2 / max(self.known, 1)  # of a threshold that a crawl uses; less takes much longer
+        self._start_event()
+        deepen(self.mass, self.graph.rows, max(threshold, least))
+
+    def _start_event(self) -> None:
+        """Clear the touched pages, unless they are of pushes that no outcome has followed yet."""
+        from surveyor.kernels.mass import clear_touched
+
+        if self._is_reported:
+            clear_touched(self.mass)
+        self._is_reported = False
+
     def sweep(self) -> None:
         """Push the mass of every fetched page, once."""
         from surveyor.kernels.mass import sweep
@@ -201,7 +223,7 @@ class Ledger:
 
     @property
     def touched(self) -> IdArray:
-        """Waiting pages that were discovered or whose mass changed in the last event; a copy."""
+        """Waiting pages that were discovered or whose mass changed by the last outcome and pushes before it; a copy."""
         from surveyor.kernels import mass
 
         if self.mass.counts[mass.OVERFLOW]:

@@ -10,19 +10,35 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Literal, Protocol
 
 import numpy as np
 
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import Batch
+from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import FetchResults, Outcome, was_requested
-from surveyor.stopping import NO_LIMIT, Progress, Rule
+from surveyor.outcome import Event, FetchResults, Outcome, was_requested
+from surveyor.stopping import (
+    NO_LIMIT,
+    Bytes,
+    Minutes,
+    Pages,
+    Progress,
+    Requests,
+    Rule,
+    contains,
+    coverage_goal,
+    sampled_goal,
+)
 
+ENOUGH = 2.0  # mass in progress that is likely to reach the goal, relative to what is missing
+PATIENCE = 5.0  # seconds without a request after which other pages are fetched, too
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
 
@@ -64,15 +80,32 @@ class Crawl:
     ledger: Ledger
     strategy: Strategy
     frontier: Frontier
+    walks: CoverageWalks
 
     def apply(self, outcome: Outcome) -> None:
         """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""
         keeps = outcome.kind == "blocked"
         old = self.graph.links_of(outcome.page) if keeps else self.graph.put(outcome.page, outcome.links)
-        self.ledger.observe(outcome, old)
+        changed = self.ledger.observe(outcome, old)
         self.frontier.settle(outcome)
         with strategy_errors(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
+        self.walks.observe(outcome, changed=changed)
+        self.frontier.prefer(self.walks.wanted)
+
+    def apply_event(self, event: Event) -> None:
+        """Update the state for an event that changes it."""
+        if event.kind == "settled":
+            self.ledger.close()
+        elif event.kind == "pushed":
+            self.ledger.deepen(event.detail["threshold"])
+        elif event.kind == "epoch":
+            self.walks.freeze(event.detail)
+        elif event.kind == "walks":
+            self.walks.launch(event.detail)
+            self.frontier.prefer(self.walks.wanted)
+        elif event.kind in ("scope_changed", "host_deleted"):
+            self.walks.discard()
 
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
@@ -81,8 +114,8 @@ class Crawl:
 
     def can_gain(self, until: Rule) -> bool:
         """Return whether more fetches can help: if no page is queued, revisits do not increase coverage."""
-        only_coverage = (until.limits() or (0.0, 0))[1] == NO_LIMIT
-        return not (self.frontier.rereads and only_coverage) or self.ledger.coverage().waiting > 0
+        limited = any(contains(until, kind) for kind in (Pages, Requests, Minutes, Bytes))
+        return not self.frontier.rereads or limited or self.ledger.coverage().waiting > 0
 
     def progress(self, tally: Tally) -> Progress:
         """Return the progress of the crawl."""
@@ -95,7 +128,30 @@ class Crawl:
             best_possible=1 - now.blocked - now.lost,
             in_motion=now.waiting + now.moving,
             requests=tally.requests,
+            proves=self.walks.proves,
         )
+
+    def useful_pages(self, goal: float | None, most: int) -> int:
+        """Return how many pages to request now, at most `most`: none while those in progress may reach the goal.
+
+        A page adds at most its mass to the certified coverage, and about half of it on average.
+        """
+        from surveyor.kernels.mass import top_waiting
+
+        if goal is None or most <= 0:
+            return most
+        now = self.ledger.coverage()
+        missing = ENOUGH * (goal - now.captured - now.moving)
+        top = float(top_waiting(self.ledger.mass))
+        if missing <= 0 or most * top <= missing:
+            return most
+        return min(most, max(0, math.ceil((missing - self.frontier.leased_mass) / top)))
+
+    def push_depth(self, goal: float | None) -> float:
+        """Return the threshold of a push that may prove the goal without a fetch; 0 if there is none."""
+        from surveyor.kernels.mass import goal_threshold
+
+        return 0.0 if goal is None else float(goal_threshold(self.ledger.mass, goal))
 
 
 @dataclass(slots=True)
@@ -112,6 +168,8 @@ class Tally:
     checkpoint: Callable[[], None] = lambda: None  # called between two batches
     abandon: Callable[[float], FetchResults | None] = lambda _: None  # abandons pages instead of waiting until a time
     exact: bool = False  # never exceed the page limit of the rule by a batch
+    clock: Callable[[], float] = time.time  # of events
+    secret: Callable[[], str] = lambda: token_hex(16)  # key of the random numbers of walks
 
     @property
     def is_fruitless(self) -> bool:
@@ -132,23 +190,41 @@ async def crawl(
     It also ends, *fruitless*, when many consecutive requests fetched no page: only redirects, errors and traps.
     """
     tally = tally or Tally()
+    goal, sampled = coverage_goal(until), sampled_goal(until)
+    plan = None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
+    idle_since = time.monotonic()
     while not until.done(progress := state.progress(tally)):
         if until.unreachable(progress):
             return "unreachable"
         if tally.is_fruitless:
             return "fruitless"
         tally.checkpoint()
-        leased, again_at = Batch(), math.inf
+        if (depth := state.push_depth(goal)) > 0:
+            record(state, FetchResults(events=[Event("pushed", tally.clock(), {"threshold": depth})]), journal, tally)
+            continue
+        if plan is not None and (events := plan.next_events(tally.clock())):
+            record(state, FetchResults(events=events), journal, tally)
+            continue
+        leased, again_at, gated = Batch(), math.inf, False
         if state.can_gain(until):
             left = until.remaining(progress) if tally.exact else NO_LIMIT
             if source.pending or source.held:  # they come first, and count towards the rule as well
                 busy = source.in_progress - source.pending
                 source.start(Batch(room=min(left - busy, batch - busy + source.held)))
             rest = left - source.pending - source.held
-            leased = state.frontier.take(min(batch, rest) - (source.in_progress - source.pending - source.held))
-            leased = replace(leased, room=None)
+            free = min(batch, rest) - (source.in_progress - source.pending - source.held)
             again_at = state.frontier.again_at
-        if not leased and not source.in_progress and (given_up := tally.abandon(again_at)) is not None:
+            patient = time.monotonic() - idle_since < PATIENCE
+            walks = patient and plan is not None and plan.walking
+            useful = state.useful_pages(goal, free) if patient and not walks else free
+            gated = walks or useful < free
+            leased = state.frontier.take(useful, math.inf if walks else -math.inf)
+            if gated and not (leased or source.in_progress or again_at < math.inf):
+                leased, gated = state.frontier.take(free), False  # what the crawl waits for will never be available
+            leased = replace(leased, room=None)
+        if leased or source.in_progress:
+            idle_since = time.monotonic()
+        if not (leased or source.in_progress or gated) and (given_up := tally.abandon(again_at)) is not None:
             record(state, given_up, journal, tally)
             continue
         if not (leased or source.in_progress or again_at < math.inf):
@@ -175,6 +251,8 @@ def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) 
     for event in results.events:
         if event.kind == "requests":
             tally.count(event.detail["count"], read=False)
+        else:
+            state.apply_event(event)
     if results.closes:
         state.ledger.close()
 

@@ -74,11 +74,14 @@ class SingleQueue:
 
         return update_priorities(self._queue, state, pages, priorities, also)
 
-    def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
-        """Lease the best pages, up to `count` in the batch; pages with a reason from `refuse` are refused."""
-        from surveyor.kernels.priority_queues import lease_best
+    def take(self, batch: Batch, count: int, refuse: Callable[[int], str], least: float = -math.inf) -> None:
+        """Lease the best pages of priority `least` or more, up to `count` in the batch, except those refused."""
+        from surveyor.kernels.priority_queues import best_page, lease_best
 
-        while len(batch.pages) < count and (page := lease_best(self._queue)) >= 0:
+        while len(batch.pages) < count and (page := best_page(self._queue)) >= 0:
+            if self._queue.priority[page] < least:
+                break
+            lease_best(self._queue)
             if reason := refuse(page):
                 batch.refused.append(Outcome(page, "blocked", reason=reason))
             else:
@@ -91,6 +94,8 @@ class SingleQueue:
         remove(self._queue, page)
 
     again_at = math.inf  # nothing is ever held back
+    held_pages: frozenset[int] = frozenset()
+    failing_pages: IdArray = NO_LINKS
 
     def queued(self) -> tuple[IdArray, FloatArray]:
         """Return the queued and leased pages and their priorities."""
@@ -155,8 +160,11 @@ class HostQueues:
             self._settle(inside[state[inside] & STATUS != UNKNOWN])
         return wrong
 
-    def take(self, batch: Batch, count: int, refuse: Callable[[int], str]) -> None:
-        """Lease the best pages and host tasks of hosts that may be requested now, up to `count` in the batch."""
+    def take(self, batch: Batch, count: int, refuse: Callable[[int], str], least: float = -math.inf) -> None:
+        """Lease the best pages and host tasks of hosts that may be requested now, up to `count` in the batch.
+
+        Pages of a priority below `least`, and tasks of hosts that have only such pages, are not leased.
+        """
         from surveyor.kernels import priority_queues
         from surveyor.kernels.priority_queues import best_page
 
@@ -170,6 +178,8 @@ class HostQueues:
             priority_queues.mark_all_ready(self._forest, self._awake, np.array([*woken], np.int32))
         host = best_page(self._awake)
         while host >= 0 and len(batch.pages) + len(batch.tasks) < count and len(batch.refused) < REFUSALS:
+            if self._forest.priority[self._forest.root[host]] < least:
+                break
             leases, again = self._ask(host, batch, refuse)
             host = priority_queues.next_host(self._forest, self._awake, host, leases, not again)
 
@@ -224,6 +234,19 @@ class HostQueues:
     def hold(self, page: int, until: float) -> None:
         """Hold a leased page back until then."""
         heapq.heappush(self._held, (until, page))
+
+    @property
+    def held_pages(self) -> set[int]:
+        """Pages that are held back."""
+        return {page for _, page in self._held}
+
+    @property
+    def failing_pages(self) -> IdArray:
+        """Pages that are held back, and queued pages of hosts in backoff."""
+        failing = [host for host in self.asking() if self.hosts.backoff(host) is not None]
+        queued = np.flatnonzero(self._forest.before >= -1)
+        of_hosts = queued[np.isin(self._forest.host[queued], failing)]
+        return np.concatenate([of_hosts, np.fromiter(self.held_pages, np.int64)]).astype(np.int32)
 
     @property
     def first_held(self) -> tuple[float, int] | None:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -26,6 +26,7 @@ import surveyor
 from surveyor.arrays import BoolArray, FloatArray, IdArray
 from surveyor.config import names_code
 from surveyor.crawler.budgets import REASON, opened
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
@@ -37,7 +38,7 @@ from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
-from surveyor.outcome import Outcome
+from surveyor.outcome import Event, Outcome
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import damaged
@@ -82,11 +83,11 @@ def derive(
     """
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
-    derived, since, closed = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
-    settlements, end = Counter(folder.journal.settlements()[closed:]), folder.journal.position  # the journal may grow
+    derived, since, applied = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
+    events, end = deque(folder.journal.state_events()[applied:]), folder.journal.position  # the journal may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
-        _close(derived, settlements[position])
+        _apply_events(derived, events, position)
         if position < again and outcome.kind == "blocked" and outcome.reason != DELETED:
             continue
         if rooms and outcome.reason == REASON and position < rooms.get(domain(host(derived.urls[outcome.page])), 0):
@@ -95,7 +96,7 @@ def derive(
         derived.crawl.apply(outcome)
         if watch is not None:
             watch(derived, outcome)
-    _close(derived, settlements[end])
+    _apply_events(derived, events, end)
     if isinstance(derived.crawl.strategy, ReplayStrategy) and not derived.crawl.strategy.eager:
         derived.crawl.ledger.close()  # its own strategy would have done so
     derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
@@ -108,9 +109,10 @@ def tried_again(folder: SurveyFolder) -> tuple[int, float]:
     return asked[-1] if asked else (0, 0.0)
 
 
-def _close(state: Derived, times: int) -> None:
-    for _ in range(times):
-        state.crawl.ledger.close()
+def _apply_events(state: Derived, events: deque[Event], position: int) -> None:
+    """Apply the events up to a position, and remove them."""
+    while events and events[0].visit <= position:
+        state.crawl.apply_event(events.popleft())
 
 
 def save(folder: SurveyFolder, state: Derived) -> bool:
@@ -122,7 +124,7 @@ def save(folder: SurveyFolder, state: Derived) -> bool:
     arrays, about = frozen
     waiting = state.crawl.frontier.queued()
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
-    more = {"closed": len(folder.journal.settlements()), "seeds": state.crawl.ledger.seeds.tolist()}
+    more = {"events": len(folder.journal.state_events()), "seeds": state.crawl.ledger.seeds.tolist()}
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
@@ -146,7 +148,7 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
 def _from_checkpoint(
     folder: SurveyFolder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
 ) -> tuple[Derived, int, int] | None:
-    """Return the latest state saved with these seeds and settings, its position, and its number of settlements."""
+    """Return the latest state saved with these seeds and settings, its position, and its number of events."""
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
@@ -161,13 +163,21 @@ def _from_checkpoint(
     _add_urls(folder, state.urls)
     crawl = state.crawl  # its queue holds the seeds, under other ids
     state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
+    state = replace(state, crawl=replace(state.crawl, walks=crawl.walks))
     state.crawl.frontier.restore(waiting, by_host)
-    return state, kept.position, int(kept.about["closed"])
+    state.crawl.frontier.prefer(crawl.walks.wanted)
+    return state, kept.position, int(kept.about["events"])
 
 
 def _parts(state: Derived) -> dict[str, object]:
     crawl = state.crawl
-    return {"urls": state.urls, "graph": crawl.graph, "ledger": crawl.ledger, "strategy": crawl.strategy}
+    return {
+        "urls": state.urls,
+        "graph": crawl.graph,
+        "ledger": crawl.ledger,
+        "strategy": crawl.strategy,
+        "walks": crawl.walks,
+    }
 
 
 def _terms(folder: SurveyFolder) -> str:
@@ -225,13 +235,13 @@ def _state(
     folder: SurveyFolder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
 ) -> Derived:
     """Return a state with an empty queue."""
-    manifest = folder.manifest
+    manifest, walks = folder.manifest, CoverageWalks(ledger)
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
     reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
     rereads = getattr(strategy, "rereads", False)
     frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
-    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier), reader, Tally(exact=True))
+    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks), reader, Tally(exact=True))
 
 
 def scope_of(manifest: Manifest) -> Scope:

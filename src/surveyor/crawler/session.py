@@ -157,7 +157,7 @@ async def _run_leg(
     folder, state, queues = now.folder, now.state, now.queues
     store = RunStore(folder, state, now.hosts.clock)
     store.commit(FetchResults())  # the seeds
-    state.tally.checkpoint = store.checkpoint
+    state.tally.checkpoint, state.tally.clock = store.checkpoint, now.hosts.clock
     async with AsyncExitStack() as stack:
         gc.freeze()  # existing objects stay: scanning them repeatedly takes a twentieth of the time
         stack.callback(gc.unfreeze)
@@ -243,16 +243,21 @@ class RunStore:
         self._saved = self._here
 
     @property
-    def _here(self) -> tuple[int, bool]:
-        """Position of the journal, and whether the queue was empty there."""
-        journal = self._folder.journal
-        return journal.position, journal.settlements()[-1:] == [journal.position]
+    def _here(self) -> tuple[int, int]:
+        """Position of the journal, and its number of events that change the state."""
+        return self._folder.journal.position, len(self._folder.journal.state_events())
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the last event is that no page was left here."""
+        last = self._folder.journal.state_events()[-1:]
+        return [(event.kind, event.visit) for event in last] == [("settled", self._folder.journal.position)]
 
     def commit(self, results: FetchResults) -> None:
         """Commit outcomes and events, with the URLs discovered."""
         new = self._state.urls.added(self._folder.journal.url_count)
         events = results.events
-        if results.closes and not self._here[1]:
+        if results.closes and not self._is_settled:
             events = [*events, Event("settled", self._clock())]
         if new or results.outcomes or results.robots or events:
             self._folder.commit(results.outcomes, new, robots=results.robots, events=events)

@@ -30,6 +30,8 @@ from surveyor.kernels.mass import (
     Rows,
     bounds,
     clear_touched,
+    deepen,
+    goal_threshold,
     record_gone,
     set_status,
     step,
@@ -97,7 +99,6 @@ def _rank_touched(mass: Mass, queue: Queue, order: AnyInt, seed: np.uint64, pare
 @kernel_without_refcounts
 def visit(mass: Mass, rows: Rows, page: AnyInt, outcome: AnyInt, trace: Trace) -> None:
     """Account for the outcome of one page."""
-    clear_touched(mass)
     if outcome == OUTCOME_BLOCKED:
         set_status(mass, page, BLOCKED)
         return
@@ -125,12 +126,22 @@ def stop_reason(mass: Mass, goal: Goal, fetches: int) -> int:
 
 
 @kernel_without_refcounts
+def _push_for_goal(mass: Mass, rows: Rows, coverage: float) -> None:
+    """Push moving mass as long as that may reach the goal."""
+    threshold = goal_threshold(mass, coverage)
+    while threshold > 0.0:
+        deepen(mass, rows, threshold)
+        threshold = goal_threshold(mass, coverage)
+
+
+@kernel_without_refcounts
 def crawl(
     mass: Mass, rows: Rows, queue: Queue, outcomes: ByteArray, trace: Trace, goal: Goal, order: CrawlOrder
 ) -> int:
     """Fetch pages in order until the goal is reached or unreachable, or the queue is empty; return the reason."""
     batch = trace.batch
     while True:
+        _push_for_goal(mass, rows, goal.coverage)
         why = stop_reason(mass, goal, trace.counts[0])
         if why >= 0:
             return why
@@ -148,6 +159,7 @@ def crawl(
             visit(mass, rows, page, np.int64(outcomes[page]), trace)
             remove(queue, page)
             _rank_touched(mass, queue, order.kind, order.seed, page)
+            clear_touched(mass)
 
 
 @kernel_without_refcounts
@@ -157,9 +169,11 @@ def crawl_pages(
     """Fetch the given pages in order; return the number processed, and the stop reason (-1: all processed)."""
     for entry in range(pages.shape[0]):
         if entry % goal.batch == 0:
+            _push_for_goal(mass, rows, goal.coverage)
             why = stop_reason(mass, goal, trace.counts[0])
             if why >= 0:
                 return entry, why
         page = np.int64(pages[entry])
         visit(mass, rows, page, np.int64(outcomes[page]), trace)
+        clear_touched(mass)
     return pages.shape[0], -1

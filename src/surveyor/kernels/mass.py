@@ -34,7 +34,7 @@ STATUS, RINGED, TOUCHED, FLAGS = map(np.int64, (7, 8, 16, 248))
 # Totals: captured and lost are settled mass of fetched and gone pages; the others are residuals, by status; the pool
 # goes to the seeds; negative is the total size of all residuals below zero.
 CAPTURED, MOVING, WAITS, BLOCKS, LOST, DYING, POOL, NEGATIVE, TOTALS = map(np.int64, range(9))
-DAMPING, CLOSURE, PRECISION, EFFORT, EAGER, THRESHOLD, ALLOWANCE, LARGEST = map(np.int64, range(8))
+DAMPING, CLOSURE, PRECISION, EFFORT, EAGER, THRESHOLD, ALLOWANCE, LARGEST, RECENT = map(np.int64, range(9))
 # Counts: the ring, the scan of all pages, link updates since then and in total, known pages and one more than the
 # largest id, fetched pages, changes of status to fetched or gone, touched pages, the top level.
 HEAD, TAIL, CURSOR, MISSED, WORK, UPDATES, KNOWN, SIZE, FETCHES, SETTLED, COUNT, OVERFLOW, TOP, COUNTS = map(
@@ -88,7 +88,7 @@ def new_mass(pages: int, seeds: IdArray, shares: FloatArray, rules: tuple[float,
         seeds,
         shares,
         np.zeros(2 * TOTALS),
-        np.array([*rules, inf, 0.0, shares.max()]),
+        np.array([*rules, inf, 0.0, shares.max(), inf]),
         np.zeros(COUNTS, np.int64),
         np.zeros(LEVELS, np.int64),
         np.empty(RING, np.int32),
@@ -398,14 +398,19 @@ def clear_touched(mass: Mass) -> None:
 
 SCAN_EVERY = 4  # maximum number of pages scanned per link update
 RISE, SLACK = 1.25, 0.98  # smaller changes of the threshold are ignored: each fall needs a scan
+LEAST_MOVING = 1e-4  # of all mass: less is not pushed for a goal
+FADE = 0.9  # per fetched page, of the largest mass on recently fetched pages
 
 
 @kernel_without_refcounts
 def step(mass: Mass, rows: Rows, page: AnyInt) -> None:
     """Account for a page just fetched, whose links are in its row; every crawl calls this once per page."""
+    rules = mass.rules
+    before = FADE * rules[RECENT] if rules[RECENT] < inf else 0.0
+    rules[RECENT] = max(abs(mass.residual[page]), before)
     discover(mass, rows.targets, rows.start[page], rows.end[page])
     set_status(mass, page, FETCHED)
-    if mass.rules[EAGER]:
+    if rules[EAGER]:
         push(mass, rows, page)
         close(mass, rows)
 
@@ -413,9 +418,16 @@ def step(mass: Mass, rows: Rows, page: AnyInt) -> None:
 @kernel_without_refcounts
 def close(mass: Mass, rows: Rows) -> None:
     """Push fetched and gone pages whose residual exceeds the threshold, within the allowance."""
-    rules, counts = mass.rules, mass.counts
+    rules = mass.rules
     rules[ALLOWANCE] = min(rules[ALLOWANCE] + rules[EFFORT], MAX_SAVED_FETCHES * rules[EFFORT])
     _set_threshold(mass)
+    _drain(mass, rows)
+
+
+@kernel_without_refcounts
+def _drain(mass: Mass, rows: Rows) -> None:
+    """Push all residuals above the threshold, and the pool, until the allowance is spent."""
+    rules, counts = mass.rules, mass.counts
     before = counts[UPDATES]
     while rules[ALLOWANCE] > counts[UPDATES] - before:
         if counts[HEAD] == counts[TAIL] and not _refill(mass):
@@ -446,10 +458,14 @@ def top_waiting(mass: Mass) -> float:
 
 @kernel_without_refcounts
 def _set_threshold(mass: Mass) -> None:
-    """Follow the largest waiting residual; a scan that is not due yet is postponed, unless no page is waiting."""
+    """Follow the largest residual that can be fetched now; a scan that is not due is postponed while pages wait.
+
+    That is the largest waiting residual, or that of recently fetched pages if it is smaller: then the pages with more
+    mass cannot be fetched now, because they wait for a retry or their host is in backoff.
+    """
     rules, counts = mass.rules, mass.counts
     top = top_waiting(mass)
-    wanted = max(rules[CLOSURE] * top, rules[PRECISION] / max(counts[KNOWN], 1))
+    wanted = max(rules[CLOSURE] * min(top, rules[RECENT]), rules[PRECISION] / max(counts[KNOWN], 1))
     if wanted > RISE * rules[THRESHOLD]:
         rules[THRESHOLD] = wanted
     elif top == 0.0 or (wanted < SLACK * rules[THRESHOLD] and SCAN_EVERY * counts[WORK] >= _scan_size(mass)):
@@ -504,6 +520,30 @@ def settle(mass: Mass, rows: Rows) -> None:
     close(mass, rows)
     mass.rules[EFFORT] = effort
     mass.rules[ALLOWANCE] = 0.0
+
+
+@kernel_without_refcounts
+def deepen(mass: Mass, rows: Rows, threshold: float) -> None:
+    """Push all residuals of fetched and gone pages above a threshold, with unlimited effort."""
+    rules, saved = mass.rules, mass.rules[ALLOWANCE]
+    rules[ALLOWANCE], rules[THRESHOLD] = np.inf, threshold
+    mass.counts[WORK] = mass.counts[CURSOR] = 0
+    _drain(mass, rows)
+    rules[ALLOWANCE] = saved
+
+
+@kernel_without_refcounts
+def goal_threshold(mass: Mass, goal: float) -> float:
+    """Return the threshold of a push that may reach a coverage goal without a fetch; 0 if there is none.
+
+    If all moving mass were captured, the goal would be reached. Pushed to this threshold, at most half of the surplus
+    is still moving; the rest is captured, or waits on pages that have to be fetched.
+    """
+    moving = total(mass, MOVING) + total(mass, POOL)
+    surplus = total(mass, CAPTURED) + moving - goal
+    if surplus < 0.0 or moving < LEAST_MOVING or bounds(mass)[0] >= goal:
+        return 0.0
+    return float(max(surplus, LEAST_MOVING) / 2.0 / max(mass.counts[KNOWN], 1))
 
 
 @kernel_without_refcounts

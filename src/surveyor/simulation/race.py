@@ -54,6 +54,10 @@ class Run:
     seconds: float  # processor time of ordering and bookkeeping
     compiled: bool  # whether the whole crawl ran in one kernel
     samples: tuple[Sample, ...] = ()
+    sampled: FloatArray | None = (
+        None  # lower bound of coverage by random walks after each fetch, if the goal is sampled
+    )
+    walks: int = 0  # random walks started
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -74,11 +78,17 @@ class Run:
         return self.link_updates / self.seconds if self.seconds > 0 else None
 
     def fetches_for(self, level: float, which: str = "guaranteed") -> int | None:
-        """Return the number of fetches to reach this coverage, "guaranteed" or "true"; None if it was not reached."""
+        """Return the number of fetches to reach this coverage; None if it was not reached.
+
+        `which` is "guaranteed", "true" or, if the goal of the crawl is sampled, "sampled".
+        """
         curves = {"guaranteed": self.at_least, "true": self.true}
+        if self.sampled is not None:
+            curves["sampled"] = self.sampled
         if which not in curves or not 0 < level <= 1:
+            names = " or ".join(f'"{name}"' for name in curves)
             raise UsageError(
-                f'level must be in (0, 1] and which "guaranteed" or "true", got {level} and {which!r}',
+                f"level must be in (0, 1] and which {names}, got {level} and {which!r}",
                 hint='for example fetches_for(0.9, "true")',
             )
         return _first(curves[which], level)

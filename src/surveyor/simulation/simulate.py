@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from surveyor.arrays import FloatArray
+from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl, Ending, Source, Tally, crawl, strategy_errors
@@ -47,7 +49,18 @@ from surveyor.simulation.scenario import (
     set_up,
     with_final,
 )
-from surveyor.stopping import Bytes, Coverage, Either, Pages, Progress, ProgressCallback, Rule, contains, silent
+from surveyor.stopping import (
+    Bytes,
+    Coverage,
+    Either,
+    Pages,
+    Progress,
+    ProgressCallback,
+    Rule,
+    contains,
+    sampled_goal,
+    silent,
+)
 
 Result = TypeVar("Result")
 GOAL = Coverage(0.9)
@@ -164,7 +177,8 @@ def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:
     started = time.process_time()
     recorder.state.begin(setup.generator())
     source = recorder.source()
-    batch, tally = setup.options.batch, Tally(watch=recorder.record)
+    batch = setup.options.batch
+    tally = Tally(watch=recorder.record, clock=lambda: 0.0, secret=lambda: f"{setup.rng}:{len(recorder.order)}")
     rule = SamplingRule((setup.until,), recorder)
     ending = finish(crawl(recorder.state, source, NullJournal(), rule, batch=batch, tally=tally))
     seconds = time.process_time() - started - recorder.measuring
@@ -183,6 +197,8 @@ def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:
         seconds=seconds,
         compiled=False,
         samples=tuple(recorder.accuracy.taken),
+        sampled=recorder.final_bounds(),
+        walks=recorder.state.walks.count,
     )
 
 
@@ -212,11 +228,13 @@ class RunRecorder:
         graph = GrowingGraph(setup.scenario.graph.pages)
         ledger = setup.ledger(strategy, graph)
         frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=getattr(strategy, "rereads", False))
-        self.state = Crawl(graph, ledger, strategy, frontier)
+        self.state = Crawl(graph, ledger, strategy, frontier, CoverageWalks(ledger))
+        self.confidence = (sampled_goal(setup.until) or (0.0, None))[1]
         self.accuracy = Accuracy.of(setup)
         self.order: list[int] = []
         self.at_least: list[float] = []
         self.at_most: list[float] = []
+        self.sampled: list[float] = []
         self.true: list[float] = []
         self.requests = 0
         self.measuring = 0.0  # processor time of measurements, not of the strategy
@@ -224,6 +242,13 @@ class RunRecorder:
         self._estimate: Any = getattr(strategy, "importance", ledger.importance)
         self._fetched = np.zeros(setup.truth.size, np.bool_)
         self._covered = 0.0
+
+    def final_bounds(self) -> FloatArray | None:
+        """Return the sampled lower bound after each fetch; None if the goal needs none."""
+        if self.confidence is None:
+            return None
+        last = max(self.state.ledger.coverage().at_least, self.state.walks.at_least(self.confidence))
+        return with_final(self.sampled, last)
 
     def source(self) -> Source:
         """Return the source of pages: a fixed or a changing web."""
@@ -272,6 +297,8 @@ class RunRecorder:
         self.order.append(page)
         self.at_least.append(low)
         self.at_most.append(high)
+        if self.confidence is not None:
+            self.sampled.append(max(low, self.state.walks.at_least(self.confidence)))
         self.true.append(self._covered)
         if len(self.order) % 1000 == 0:
             stage = f"racing {name_of(self.state.strategy)}"

@@ -44,7 +44,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import NO_LINKS, Event, Kind, Outcome, Place, RobotsFile, Visit
+from surveyor.outcome import NO_LINKS, STATE_EVENTS, Event, Kind, Outcome, Place, RobotsFile, Visit
 from surveyor.store import commits
 from surveyor.store.commits import Commit, Head, HeadFile, head_path, read_heads
 from surveyor.store.database import (
@@ -260,10 +260,11 @@ class Journal:
             check_counts("a page", pages)
             return np.array(pages, np.int32)
 
-    def events(self, kind: str | None = None) -> Iterator[Event]:
-        """Yield the events, or those of one kind, in chronological order."""
-        query = "SELECT visit, at, kind, detail FROM events WHERE kind = ?1 OR ?1 IS NULL ORDER BY event"
-        rows, known = self._ask(query, kind), self._ask(URLS)[0][0]  # in this order: another process may be writing
+    def events(self, *kinds: str) -> Iterator[Event]:
+        """Yield the events, or those of some kinds, in chronological order."""
+        chosen = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        query = f"SELECT visit, at, kind, detail FROM events {chosen} ORDER BY event"
+        rows, known = self._ask(query, *kinds), self._ask(URLS)[0][0]  # in this order: another process may be writing
         for visit, at, which, detail in rows:
             with self._sound():
                 check_texts("a kind of event", [which])
@@ -272,12 +273,9 @@ class Journal:
                 check_event(which, at, event.detail, known)
             yield event
 
-    def settlements(self) -> list[int]:
-        """Return the visit counts at which no page was left to crawl; see `visit.FetchResults`."""
-        found = [visit for (visit,) in self._ask("SELECT visit FROM events WHERE kind = 'settled' ORDER BY event")]
-        with self._sound():
-            check_counts("the visit of an event", found)
-        return found
+    def state_events(self) -> list[Event]:
+        """Return the events that change the state of a crawl; see `outcome.STATE_EVENTS`."""
+        return list(self.events(*STATE_EVENTS))
 
     def answered(self) -> Iterator[str]:
         """Yield the origins that answered a request for their robots.txt."""

@@ -74,6 +74,11 @@ def _pages(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _bounds(value: Any) -> bool:
+    pairs = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+    return pairs and all(_number(number) and 0 <= number <= 1 for pair in value for number in pair)
+
+
 VISIT: dict[str, tuple[int, Test]] = {  # index in `commits.VISIT`; links, kind and target are checked with the pages
     "status": (5, _status),
     "fetched_at": (6, is_time),
@@ -107,6 +112,14 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     },
     "backoff": {"host": _text, "until": _number, "own": _optional_bool, "why": _optional_text},
     "requests": {"count": _count},
+    "pushed": {"threshold": _number},
+    "epoch": {
+        **dict.fromkeys(("damping", "captured", "unsettled"), _number),
+        "secret": _name,
+        "pages": _count,
+        "starts": _pages,
+    },
+    "walks": {"count": _count, "bounds": _bounds},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -175,5 +188,7 @@ def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> No
     for name, test in EVENTS.get(kind, {}).items():
         if not test(detail.get(name)):
             raise ValueError(f"an event {kind!r} has an invalid {name}: {str(detail.get(name))[:50]!r}")
-    if kind in ("retry", "in_links") and max([detail["page"], *detail.get("sources", ())]) >= pages:
-        raise ValueError(f"an event {kind!r} names a page without a URL")
+    named = {"retry": ("page",), "in_links": ("page", "sources"), "epoch": ("starts",)}.get(kind, ())
+    for value in map(detail.__getitem__, named):
+        if max(value if isinstance(value, list) else [value], default=0) >= pages:
+            raise ValueError(f"an event {kind!r} names a page without a URL")

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
+from surveyor.crawler.coverage_walks import SampledCoverage
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import Ranking, pagerank
-from surveyor.stopping import ProgressCallback, Rule, parse_rule, silent
+from surveyor.stopping import ProgressCallback, Rule, parse_rule, sampled_goal, silent
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.journal import Journal
 from surveyor.store.manifest import Manifest
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 Teleport = Literal["seeds", "uniform"]
 TOLERANCE = 1e-9
+CONFIDENCE = 0.95  # of the sampled coverage, if the goal has none
 HOLLOW = 0.05  # share of the captured importance
 
 
@@ -89,6 +91,13 @@ class Survey:
     def coverage(self) -> CoverageInterval:
         """Lower and upper bounds on the share of all importance that the fetched pages hold."""
         return self._derived.crawl.ledger.coverage()
+
+    @property
+    def sampled(self) -> SampledCoverage | None:
+        """Sampled lower bound of coverage, at the confidence of the goal or 95 %; None if the crawl made no walks."""
+        rule = self.goal or parse_rule(self.manifest.setting("until"))
+        confidence = (sampled_goal(rule) or (0.0, CONFIDENCE))[1]
+        return self._derived.crawl.walks.summary(confidence)
 
     @property
     def goal_reached(self) -> bool:

@@ -93,7 +93,7 @@ READERS: list[Callable[[SurveyFolder], object]] = [
         folder.journal.archived,
     ],
     lambda folder: [folder.journal.robots(A), *folder.journal.answered(), folder.journal.asked().tolist()],
-    lambda folder: [*folder.journal.events(), folder.journal.settlements()],
+    lambda folder: [*folder.journal.events(), folder.journal.state_events()],
 ]
 
 
