@@ -156,6 +156,12 @@ class Settings:
     patient: bool = SWITCH(
         "Wait for all pending retries, however long they take.", limit=ANY, default=False, example="false"
     )
+    keep_busy: bool = SWITCH(
+        "Fetch other pages, too, while those in progress or to be retried may reach the goal.",
+        limit=ANY,
+        default=False,
+        example="false",
+    )
     max_fruitless: int = WHOLE(
         "End the crawl after N consecutive requests without a page; 0: no limit.", 1000, NATURAL, "1000"
     )

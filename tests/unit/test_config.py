@@ -38,6 +38,7 @@ VALUES: dict[str, list[Any]] = {
     "concurrency": [1, 2, 3, 4, 5],
     "max_fruitless": [0, 2, 3, 4, 5],
     "patient": [True, False, True, False, True],
+    "keep_busy": [True, False, True, False, True],
     "contact": [f"{name}@example.org" for name in "abcde"],
     "archive": [False, True, False, True, False],
     "follow_nofollow": [True, False, True, False, True],

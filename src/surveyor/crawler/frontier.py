@@ -131,10 +131,9 @@ class Frontier:
         return batch
 
     @property
-    def leased_mass(self) -> float:
-        """Mass waiting on pages that are leased: in progress, or to be retried."""
-        residual = self._ledger.residual
-        return float(sum(max(residual[page], 0.0) for page in self._taken))
+    def leased(self) -> IdArray:
+        """Pages that are in progress or will be retried."""
+        return np.fromiter(self._taken, np.int32, len(self._taken))
 
     def settle(self, outcome: Outcome) -> None:
         """Record the outcome of a page: remove it from the queue and count it towards its budget."""

@@ -29,8 +29,10 @@ mass was covered before. A ledger with `aliases` allows for this, and only mass 
 1 − lost + N (of mass that has just arrived on pages gone, 1 − d counts as lost).
 
 **Closure**: mass on pages already read can be pushed further without a download. After each page the ledger does so
-wherever it exceeds about `closure` times the largest waiting mass, within `effort` link updates per fetched page on
-average. (A falling threshold is followed with some lag; `close` follows it at once.) RankMass: Cho and
+wherever it exceeds about `closure` times the largest mass that can be fetched now, within `effort` link updates per
+fetched page on average. That is the largest waiting mass, or the mass of recently fetched pages if it is smaller: then
+the pages with more mass wait for a retry. (A falling threshold is followed with some lag; `close` follows it at once,
+and `deepen` pushes to a given threshold, where that may reach the goal of a crawl.) RankMass: Cho and
 Schonfeld 2007; the push: Andersen, Chung and Lang 2006. 17 bytes per page; time linear in the link updates.
 
     >>> from surveyor.graph.growing import GrowingGraph
@@ -38,6 +40,7 @@ Schonfeld 2007; the push: Andersen, Chung and Lang 2006. 17 bytes per page; time
     >>> ledger = Ledger(graph, [0])
     >>> old = graph.put(0, np.array([1, 2], np.int32))
     >>> ledger.observe(Outcome(0, "fetched", graph.links_of(0)), old)
+    False
     >>> coverage = ledger.coverage()
     >>> round(coverage.at_least, 4), round(coverage.at_most, 4), round(coverage.waiting, 4)
     (0.15, 0.8725, 0.85)

@@ -19,6 +19,7 @@ from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import Batch
+from surveyor.crawler.request_gate import PATIENCE, RequestGate
 from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
@@ -37,8 +38,6 @@ from surveyor.stopping import (
     sampled_goal,
 )
 
-ENOUGH = 2.0  # mass in progress that is likely to reach the goal, relative to what is missing
-PATIENCE = 5.0  # seconds without a request after which other pages are fetched, too
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
 
@@ -131,22 +130,6 @@ class Crawl:
             proves=self.walks.proves,
         )
 
-    def useful_pages(self, goal: float | None, most: int) -> int:
-        """Return how many pages to request now, at most `most`: none while those in progress may reach the goal.
-
-        A page adds at most its mass to the certified coverage, and about half of it on average.
-        """
-        from surveyor.kernels.mass import top_waiting
-
-        if goal is None or most <= 0:
-            return most
-        now = self.ledger.coverage()
-        missing = ENOUGH * (goal - now.captured - now.moving)
-        top = float(top_waiting(self.ledger.mass))
-        if missing <= 0 or most * top <= missing:
-            return most
-        return min(most, max(0, math.ceil((missing - self.frontier.leased_mass) / top)))
-
     def push_depth(self, goal: float | None) -> float:
         """Return the threshold of a push that may prove the goal without a fetch; 0 if there is none."""
         from surveyor.kernels.mass import goal_threshold
@@ -167,6 +150,7 @@ class Tally:
     watch: Watch = lambda _: None
     checkpoint: Callable[[], None] = lambda: None  # called between two batches
     abandon: Callable[[float], FetchResults | None] = lambda _: None  # abandons pages instead of waiting until a time
+    patience: float = PATIENCE  # seconds without requests rather than requests that the goal does not need
     exact: bool = False  # never exceed the page limit of the rule by a batch
     clock: Callable[[], float] = time.time  # of events
     secret: Callable[[], str] = lambda: token_hex(16)  # key of the random numbers of walks
@@ -192,7 +176,7 @@ async def crawl(
     tally = tally or Tally()
     goal, sampled = coverage_goal(until), sampled_goal(until)
     plan = None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
-    idle_since = time.monotonic()
+    gate = RequestGate(state.ledger, state.frontier, goal, plan, patience=tally.patience)
     while not until.done(progress := state.progress(tally)):
         if until.unreachable(progress):
             return "unreachable"
@@ -205,7 +189,7 @@ async def crawl(
         if plan is not None and (events := plan.next_events(tally.clock())):
             record(state, FetchResults(events=events), journal, tally)
             continue
-        leased, again_at, gated = Batch(), math.inf, False
+        leased, again_at = Batch(), math.inf
         if state.can_gain(until):
             left = until.remaining(progress) if tally.exact else NO_LIMIT
             if source.pending or source.held:  # they come first, and count towards the rule as well
@@ -213,18 +197,9 @@ async def crawl(
                 source.start(Batch(room=min(left - busy, batch - busy + source.held)))
             rest = left - source.pending - source.held
             free = min(batch, rest) - (source.in_progress - source.pending - source.held)
+            leased = replace(gate.take(free, busy=source.in_progress > 0), room=None)
             again_at = state.frontier.again_at
-            patient = time.monotonic() - idle_since < PATIENCE
-            walks = patient and plan is not None and plan.walking
-            useful = state.useful_pages(goal, free) if patient and not walks else free
-            gated = walks or useful < free
-            leased = state.frontier.take(useful, math.inf if walks else -math.inf)
-            if gated and not (leased or source.in_progress or again_at < math.inf):
-                leased, gated = state.frontier.take(free), False  # what the crawl waits for will never be available
-            leased = replace(leased, room=None)
-        if leased or source.in_progress:
-            idle_since = time.monotonic()
-        if not (leased or source.in_progress or gated) and (given_up := tally.abandon(again_at)) is not None:
+        if not (leased or source.in_progress or gate.holds) and (given_up := tally.abandon(again_at)) is not None:
             record(state, given_up, journal, tally)
             continue
         if not (leased or source.in_progress or again_at < math.inf):

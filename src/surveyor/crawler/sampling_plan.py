@@ -31,9 +31,9 @@ PER_WALK = 7.0  # fetches of a walk that never returns, about
 FAR = 2.5  # pilots that the certified goal must be away, in fetches
 EARLIER = 0.6  # part of the pages fetched, whose share of the mass settled since then predicts the mean of Y
 RETURN = 0.85  # exponent: fewer walks returned to the pages of that time than return to those of now
-MARGINS = (-0.08, 0.03)  # of the expected coverage over the goal before a pilot, in parts of the unsettled mass:
+MARGINS = (-0.08, 0.1)  # of the expected coverage over the goal before a pilot, in parts of the unsettled mass:
 MARGIN = 0.05  # the same after a pilot that failed
-PRIOR = 10  # walks that the estimate before a pilot is worth
+PRIOR = 10  # weight of the estimate before a pilot, in walks
 SMALL = 20  # for a pilot that costs much less than this part of the pages fetched, and for one that costs more
 DELAYS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0)  # parts of the pages fetched after which a proof may be cheaper
 
@@ -57,19 +57,12 @@ class Growth:
             self._marks.append((pages, max(1.0 - coverage, 1e-9)))
 
     def _fit(self) -> tuple[int, float, float]:
-        """Return the last mark and the exponent since about half as many pages."""
+        """Return the last mark and the exponent since `EARLIER` of its pages."""
         pages, missing = self._marks[-1]
-        before = next((mark for mark in reversed(self._marks) if mark[0] <= pages / 2), self._marks[0])
+        before = next((mark for mark in reversed(self._marks) if mark[0] <= EARLIER * pages), self._marks[0])
         if before[0] >= pages or before[1] <= missing:
             return pages, missing, 0.0
         return pages, missing, math.log(before[1] / missing) / math.log(pages / before[0])
-
-    def earlier(self) -> tuple[int, float] | None:
-        """Return the pages and the coverage at the last mark with at most `EARLIER` of the pages."""
-        if not self._marks:
-            return None
-        found = next((mark for mark in reversed(self._marks) if mark[0] <= EARLIER * self._marks[-1][0]), None)
-        return None if found is None else (found[0], 1.0 - found[1])
 
     def coverage(self, pages: float) -> float:
         """Return the expected coverage after some pages."""
@@ -96,6 +89,7 @@ class SamplingPlan:
         self._ledger, self._walks, self._frontier = crawl.ledger, crawl.walks, crawl.frontier
         self._due = FIRST
         self._growth = Growth()
+        self._captured: list[tuple[int, float]] = []  # mass after growing numbers of pages
         self._factor = 1.0  # mean of Y in the last epoch, relative to its estimate before
         self._expected = 0.0
         self.walking = bool(crawl.walks.active_without(()))
@@ -107,7 +101,10 @@ class SamplingPlan:
         """
         pages, walks = self._ledger.read, self._walks
         if not self.walking:
-            self._growth.record(pages, self._ledger.coverage().captured)
+            coverage = self._ledger.coverage()
+            self._growth.record(pages, coverage.captured + coverage.moving / 2)
+            if not self._captured or pages >= 1.1 * self._captured[-1][0]:
+                self._captured.append((pages, coverage.captured))
             return self._pilot(now) if pages >= self._due and self._is_promising() else []
         if walks.active_without(self._frontier.held):
             return []
@@ -145,7 +142,8 @@ class SamplingPlan:
 
     def _returned(self) -> float | None:
         """Return the part of the mass settled recently that settled on pages fetched long before."""
-        before = self._growth.earlier()
+        pages = self._ledger.read
+        before = next((mark for mark in reversed(self._captured) if mark[0] <= EARLIER * pages), None)
         if before is None:
             return None
         gained = self._ledger.coverage().captured - before[1]

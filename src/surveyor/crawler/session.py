@@ -186,6 +186,8 @@ async def _run_leg(
         waiting = Waiting(state, now.hosts, queues, source, patient=settings.patient)
         now = replace(now, waiting=waiting)
         state.tally.abandon, state.tally.most_fruitless = waiting.abandon, settings.max_fruitless
+        if settings.keep_busy:
+            state.tally.patience = 0.0
         state.tally.watch = partial(watch, now)
         try:
             _restore_waits(folder, queues, state.crawl.frontier, source)
