@@ -23,6 +23,8 @@ from surveyor.report.numbers import (
     known_bar,
     percent,
     printable,
+    sampled_bound,
+    sampled_line,
     size,
 )
 from surveyor.stopping import Coverage, coverage_goal
@@ -82,10 +84,16 @@ class CrawlDisplay:
         masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
         left, width = self._left(run), max(NARROWEST, min(WIDEST, columns - TEXT))
         goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
+        sampled = run.sampled()
+        bounds = f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   "
         waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
         pages = counted(max(len(run.state.crawl.frontier), 1 if waiting else 0), "known page")
         drawn = [
-            f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   {goal}",
+            *(
+                [bounds + goal]
+                if sampled is None
+                else [bounds + "certified", f"{sampled_line(sampled, width)}   {goal}"]
+            ),
             f"waiting   {bar(waiting, width)} {100 * waiting:5.1f} %  {pages}"
             + (f", about {left} left" if left else ""),
         ]
@@ -101,6 +109,8 @@ class CrawlDisplay:
         masses = (
             f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
         )
+        if (sampled := run.sampled()) is not None:
+            masses = f"{sampled_bound(sampled)}, {counted(sampled.walks, 'walk')}   certified {masses}"
         return f"{masses}   {self._facts(run)}"
 
     def _facts(self, run: Run) -> str:
