@@ -178,7 +178,7 @@ def _crawl(
     output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
 ) -> Finished:
     """Run the crawl with its progress display; SIGINT and SIGTERM stop it cleanly."""
-    from surveyor.cli.crawl_display import CrawlDisplay, forecast_line
+    from surveyor.cli.crawl_display import CostLine, CrawlDisplay, forecast_line
     from surveyor.crawler.session import run
     from surveyor.report.numbers import counted, sampled_bound, share_at_least
     from surveyor.stopping import parse_rule
@@ -186,6 +186,9 @@ def _crawl(
     rule = parse_rule(settings.until)
     _introduce(output, folder, settings, origins, is_new=is_new)
     display = CrawlDisplay(silent=output.quiet, color=output.color)
+    costs = CostLine(rule)
+    if not is_new and not output.quiet:
+        costs.resume(folder)
     started = time.monotonic()
     caught: list[int] = []
     last: Run | None = None
@@ -201,6 +204,9 @@ def _crawl(
                 output.info(f"Resuming from {counted(now.before, 'page')} ({captured}).")
             if line := forecast_line(now.forecast()):
                 output.info(line)
+        if line := costs.line(now.state.crawl):
+            display.clear()
+            output.info(line)
         display(now, outcome)
 
     try:
