@@ -1,4 +1,8 @@
-"""Draw the figure of the README: `python -m experiments.readme_figure` writes docs/images/coverage.svg."""
+"""Draw the figure of the README: `python -m experiments.readme_figure` writes docs/images/coverage.svg.
+
+The web and its single seed were chosen so that the bounds differ visibly. On smaller webs from ten seeds (the preset
+`small`: 164 pages against 115 for 90 %) the sampled goal took more pages than the certified one.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,20 @@ import surveyor as sv
 from surveyor.crawler.loop import Tally, crawl
 from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.graph.synthetic.generate import WebShape
-from surveyor.report.svg import alone, thinned_lines
+from surveyor.report.svg import INK, alone, draw_lines, line_style, percent_axis
 from surveyor.simulation.scenario import RaceSetup, SimulationOptions, optimal_coverage, set_up
 from surveyor.simulation.simulate import NullJournal, RunRecorder, finish
 from surveyor.stopping import silent
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
     from surveyor.arrays import FloatArray
 
 FILE = Path(__file__).parents[1] / "docs/images/coverage.svg"
 WEB = WebShape(pages=50_000, external=0.5, menu=3.0, dangling=0.1)  # a large web seen from one seed
-GOALS = (0.9,)  # sampled one after the other, then the last one certified
+GOALS = (0.9,)  # sampled one after the other, then the last one certified; each one makes the next harder
 CONFIDENCE, RNG = 0.95, 7
 
 
@@ -51,12 +58,26 @@ def curves() -> dict[str, FloatArray]:
     return found
 
 
+def plot(curves: dict[str, FloatArray]) -> str:
+    """Plot the curves on linear axes, where the pages saved are seen; the first half of the coverage is cut off."""
+
+    def draw(axes: Axes) -> list[Line2D]:
+        lines: list[Line2D] = []
+        for place, curve in enumerate(curves.values()):
+            lines += axes.plot(np.arange(1, curve.size + 1), curve, **line_style(place, curve.size))
+        axes.set_ylim(0.5, 1.0)
+        axes.set_xlim(0, None)
+        axes.set_xlabel("pages fetched")
+        percent_axis(axes)
+        return [*lines, axes.axhline(GOALS[-1], color=INK, linewidth=1, linestyle=(0, (1, 2)))]
+
+    label = "importance captured against pages fetched by one crawl: true, sampled and certified"
+    return draw_lines(draw, [*curves, f"goal: {100 * GOALS[-1]:g} %"], label, label)
+
+
 def main() -> None:
     """Write the figure."""
-    label = "importance captured against pages fetched by one crawl: true, sampled and certified"
-    FILE.write_text(
-        alone(thinned_lines(curves(), ("goal: 90 %", 0.9), x_title="pages fetched", label=label)) + "\n", "utf-8"
-    )
+    FILE.write_text(alone(plot(curves())) + "\n", "utf-8")
     sys.stdout.write(f"wrote {FILE.name}\n")
 
 

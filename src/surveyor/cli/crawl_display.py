@@ -237,17 +237,17 @@ def forecast_line(ahead: Forecast) -> str:
 
 
 class CostLine:
-    """Says once, as soon as enough is known, how many pages each goal is expected to take."""
+    """Forecasts once, as soon as enough is known, how many pages each goal is expected to take."""
 
     def __init__(self, until: Rule) -> None:
         self._until, self._costs = until, CostForecast(until)
-        self._said = coverage_goal(until) is None
+        self._printed = coverage_goal(until) is None
 
     def resume(self, folder: SurveyFolder) -> None:
         """Record the earlier growth of coverage, unless the replay would take long."""
         from surveyor.crawler.replay import derive
 
-        if self._said or not folder.journal.position <= REPLAYED:
+        if self._printed or not folder.journal.position <= REPLAYED:
             return
 
         def add(state: Derived, outcome: Outcome) -> None:
@@ -259,10 +259,10 @@ class CostLine:
 
     def line(self, crawl: Crawl) -> str:
         """Return the forecast, once; "" before and after."""
-        if self._said or not self._costs.record(crawl):
+        if self._printed or not self._costs.record(crawl):
             return ""
         certified, sampled = self._costs.pages(crawl)
-        self._said = certified is not None or sampled is not None
+        self._printed = certified is not None or sampled is not None
         return cost_line(self._until, certified, sampled)
 
 

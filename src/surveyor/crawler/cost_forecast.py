@@ -22,7 +22,7 @@ FARTHEST = 30.0  # times the pages fetched: beyond that, the extrapolation means
 
 
 class CostForecast:
-    """The growth of coverage in a crawl, and what it lets expect."""
+    """The growth of coverage in a crawl, and the pages expected for its goal."""
 
     def __init__(self, until: Rule) -> None:
         self._goal, self._sampled = coverage_goal(until), sampled_goal(until)
@@ -48,7 +48,7 @@ class CostForecast:
             self._due = 1.1 * pages
 
     def pages(self, crawl: Crawl) -> tuple[int | None, int | None]:
-        """Return the pages expected for the certified and for the sampled goal; None where they cannot be told."""
+        """Return the pages expected for the certified and for the sampled goal; None if unknown."""
         now, most = crawl.ledger.coverage(), FARTHEST * crawl.ledger.read
         goal = self._goal
         if goal is None or goal >= 1 - now.blocked - now.lost:
