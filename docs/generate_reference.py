@@ -57,6 +57,9 @@ and `command`.
 | `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
 | `coverage` | the same, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
+| – `sampled` | `crawl`, `status`, `report`, `demo` | null without random walks, or: `at_least` (the larger of the |
+| | | sampled and the certified lower bound), its `confidence`, `walks`, `finished` (of them), `epochs`, `fetches` |
+| | | (pages that walks waited for) |
 | `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, random seed, seed URLs |
 | `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
@@ -159,6 +162,7 @@ and `command`.
 | `seeds`, `seed_names`, `damping`, `rng`, `notes` | `simulate` | ids and names of the seeds, settings, other |
 | | | conditions |
 | `until`, `goal`, `reached` | `simulate` | the stopping rule, its coverage (or null), whether all reached it |
+| `confidence` | `simulate` | of the goal, if it is sampled; else null |
 | `truth_error` | `simulate` | proven error of the true importance |
 | `optimal`, `optimal_curve` | `simulate` | fetches of the best possible order, by coverage ("0.5" to "0.98"); |
 | | | and its true coverage (`true`) after a number of `fetches` |
@@ -168,11 +172,12 @@ and `command`.
 | – `coverage` | | at the end: `at_least`, `at_most`; and `captured`, `moving`, `waiting`, `blocked`, `lost`, |
 | | | which sum to 1 |
 | – `guaranteed`, `true` | | fetches until a coverage was guaranteed, and until it was true; null if never |
-| – `ratio` | | the same two relative to the fetches of the best possible order |
+| – `sampled`, `walks` | | fetches until a coverage was sampled at `confidence`, or null; random walks started |
+| – `ratio` | | the same three relative to the fetches of the best possible order |
 | – `seconds`, `microseconds_per_page` | | time of ordering and bookkeeping |
 | – `link_updates`, `link_updates_per_second` | | pushes of mass over a link |
 | – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau` |
-| – `curve` | | `at_least`, `at_most` and `true` coverage by `fetches`, at most 200 points |
+| – `curve` | | `at_least`, `at_most`, `sampled` (or null) and `true` coverage by `fetches`, at most 200 points |
 | `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (whether it passed; null: not required) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It

@@ -123,7 +123,12 @@ class Settings:
     """
 
     seeds: tuple[str, ...] = LIST("Seed URLs, if none are given.", (), ANY, "https://docs.example.org/")
-    until: str = RULES("When to stop; with several rules, the first that is met.", "coverage=0.95", ANY, "pages=5000")
+    until: str = RULES(
+        "When to stop: the first rule that is met; coverage=0.9 is certified, 0.9@95% sampled.",
+        "coverage=0.95",
+        ANY,
+        "pages=5000",
+    )
     strategy: str = TEXT("Crawl order: a strategy, or module:Class.", "rankmass", ANY, "rankmass")
     scope: str = TEXT("Scope: host, domain, prefix or any; derived from the seeds if empty.", "", SCOPE, "host")
     include: tuple[str, ...] = LIST(

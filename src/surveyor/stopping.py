@@ -157,10 +157,21 @@ def _term(text: str, quantities: Quantities) -> Term:
     value, at, confidence = value.partition("@")
     if at and not quantities[name].has_confidence:
         raise UsageError(
-            f"{name}={value.strip()} cannot have a confidence, got @{confidence}", hint="only coverage can"
+            f"{name}={value.strip()} cannot have a confidence, got @{confidence.strip()}",
+            hint="only coverage can, for example coverage=0.9@95%",
         )
-    sure = CONFIDENCE.parse("confidence", confidence) if at else None
-    return Term(name, quantities[name].parse(name, value), sure)
+    number = quantities[name].parse(name, value)
+    return Term(name, number, _confidence(f"{name}={value.strip()}", confidence.strip()) if at else None)
+
+
+def _confidence(rule: str, text: str) -> float:
+    """Return the confidence that follows the @ of a rule."""
+    try:
+        return CONFIDENCE.parse("confidence", text)
+    except UsageError as error:
+        problem = f"the confidence of {rule}@{text} must be above 0 and below 1, such as 95% or 0.95" if text else ""
+        hint = f"write {rule}@95%, or {rule} for a certified coverage"
+        raise UsageError(problem or f"{rule}@ has no confidence after the @", hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)

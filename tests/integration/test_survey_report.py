@@ -270,7 +270,7 @@ def test_the_command(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert result["bytes"] == (made / "report.html").stat().st_size
     assert result["plots"]
     with sv.open(made) as survey:
-        assert result["coverage"] == survey.coverage.to_dict()
+        assert result["coverage"] == survey.coverage_fields
         assert (result["pages_fetched"], result["pages_known"]) == (survey.pages_fetched, survey.pages_known)
     elsewhere = tmp_path / "b.html"
     done = CommandResult(capsys, "report", str(made), "--out", str(elsewhere))

@@ -27,6 +27,7 @@ from surveyor.report.race import (
     guaranteed_table,
     order_plot,
     render_race,
+    sampled_table,
     shortfalls,
     true_table,
     write_race_report,
@@ -133,6 +134,25 @@ def test_a_race_as_plain_values(usual: Race) -> None:
     assert first["samples"][-1] == {"fetches": 9, "l1": 0.1, "tau": None}
     assert third["curve"]["fetches"] == [1, 2]
     assert third["curve"]["true"] == STUCK.true.tolist()
+
+
+def test_a_race_with_a_sampled_goal(usual: Race) -> None:
+    assert usual.to_dict()["runs"][0]["sampled"] is usual.to_dict()["confidence"] is None
+    one = replace(SLOW, sampled=np.maximum(SLOW.at_least, 0.99 * SLOW.true), walks=25)
+    sampled = race(one, confidence=0.95, until="coverage 90 %, sampled at 95 %")
+    result = json.loads(json.dumps(sampled.to_dict(), allow_nan=False))["runs"][0]
+    assert (result["guaranteed"]["0.95"], result["sampled"]["0.95"], result["walks"]) == (None, 10, 25)
+    assert result["ratio"]["sampled"]["0.95"] == 10 / 7
+    assert len(result["curve"]["sampled"]) == 10
+    assert comparison(sampled).endswith("of the best possible order to prove 90 %, sampled at 95 %.")
+    assert plain_lines(sampled_table(sampled))[1].split()[-4:] == ["99.0", "%", "25", "breadth"]
+    html = sampled._repr_html_()
+    assert "until this share was certified" in html
+    assert "until this share was sampled at 95 %" in html
+    assert "sampled at 95 %" in coverage_plot(sampled)
+    assert "sampled" not in coverage_plot(usual)
+    assert sampled.to_polars()["sampled"].to_list() == one.sampled.tolist()  # type: ignore[union-attr]
+    assert "sampled" not in usual.to_polars().columns
 
 
 def test_a_run_without_fetches() -> None:

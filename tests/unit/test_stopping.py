@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
 
 import numpy as np
@@ -301,3 +302,33 @@ def test_requests_must_be_a_whole_number() -> None:
             Requests(wrong)  # type: ignore[arg-type]
     assert Requests(3).done(Progress(0, requests=3))
     assert not Requests(3).done(Progress(9, requests=2))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("coverage=0.9@", "coverage=0.9@ has no confidence after the @"),
+        ("coverage=0.9@200%", "the confidence of coverage=0.9@200% must be above 0 and below 1"),
+        ("coverage=0.9@1", "the confidence of coverage=0.9@1 must be above 0 and below 1"),
+        ("coverage=0.9 @ 95", "the confidence of coverage=0.9@95 must be above 0 and below 1"),
+        ("coverage=0.9@high", "the confidence of coverage=0.9@high must be above 0 and below 1"),
+        ("coverage=0.9@95%@90%", "the confidence of coverage=0.9@95%@90% must be above 0 and below 1"),
+        ("pages=5@95%", "pages=5 cannot have a confidence, got @95%"),
+        ("coverage=@95%", "coverage= is not a number of coverage"),
+    ],
+)
+def test_a_wrong_confidence_is_explained_in_one_sentence(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(problem)) as caught:
+        parse_rule(text)
+    assert "coverage=0.9" in str(caught.value.hint)
+    assert "\n" not in caught.value.problem
+
+
+def test_a_sampled_goal_is_met_by_either_bound() -> None:
+    rule = parse_rule("coverage=90%@0.95")
+    assert rule == Coverage(0.9, confidence=0.95)
+    assert rule.limits() is None  # not for compiled crawls
+    assert rule.done(Progress(1, at_least=0.9))
+    assert not rule.done(Progress(1, at_least=0.89))
+    assert rule.done(Progress(1, at_least=0.5, proves=lambda share, confidence: (share, confidence) == (0.9, 0.95)))
+    assert not Coverage(0.9).done(Progress(1, at_least=0.5, proves=lambda *_: True))

@@ -178,14 +178,17 @@ def _crawl(
     output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
 ) -> Finished:
     """Run the crawl with its progress display; SIGINT and SIGTERM stop it cleanly."""
-    from surveyor.cli.crawl_display import CrawlDisplay, forecast_line
+    from surveyor.cli.crawl_display import CostLine, CrawlDisplay, forecast_line
     from surveyor.crawler.session import run
-    from surveyor.report.numbers import counted, share_at_least
+    from surveyor.report.numbers import counted, sampled_bound, share_at_least
     from surveyor.stopping import parse_rule
 
     rule = parse_rule(settings.until)
     _introduce(output, folder, settings, origins, is_new=is_new)
     display = CrawlDisplay(silent=output.quiet, color=output.color)
+    costs = CostLine(rule)
+    if not is_new and not output.quiet:
+        costs.resume(folder)
     started = time.monotonic()
     caught: list[int] = []
     last: Run | None = None
@@ -195,10 +198,15 @@ def _crawl(
         is_first, last = last is None, now
         if is_first and not caught:
             if not is_new:
-                captured = share_at_least(now.state.crawl.ledger.coverage().at_least)
-                output.info(f"Resuming from {counted(now.before, 'page')} (at least {captured} captured).")
+                captured = f"at least {share_at_least(now.state.crawl.ledger.coverage().at_least)} captured"
+                if (sampled := now.sampled()) is not None:
+                    captured += f", certified; {sampled_bound(sampled)}"
+                output.info(f"Resuming from {counted(now.before, 'page')} ({captured}).")
             if line := forecast_line(now.forecast()):
                 output.info(line)
+        if line := costs.line(now.state.crawl):
+            display.clear()
+            output.info(line)
         display(now, outcome)
 
     try:
@@ -234,11 +242,11 @@ def _nothing_fetched(survey: Survey, *, is_new: bool) -> Exception:
 
 def report_stop(output: Output, survey: str, finished: Finished) -> int:
     """Report what is saved of a crawl that was stopped, as of its last progress report."""
-    from surveyor.report.numbers import counted, interval
+    from surveyor.report.numbers import both_bounds, counted
 
     last = finished.last
     pages = 0 if last is None else last.state.tally.pages
-    known = "" if last is None else f", {interval(last.state.crawl.ledger.coverage())}"
+    known = "" if last is None else f", {both_bounds(last.state.crawl.ledger.coverage(), last.sampled())}"
     output.info(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
     top = {"best pages": ["surveyor", "top", survey]} if pages else {}
     output.next_steps({"resume": _resume_command(survey), **top})
@@ -247,7 +255,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 
 def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     """Report how the crawl ended, with the best pages; return the exit code."""
-    from surveyor.report.numbers import counted, duration, interval
+    from surveyor.report.numbers import both_bounds, counted, duration
     from surveyor.report.survey_tables import javascript_lines
 
     rule, ending = finished.rule, finished.ending
@@ -269,7 +277,8 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
         "fruitless": f"{_fruitless_requests(survey)} requests in a row fetched no page (max_fruitless)",
         "exhausted": f"No page is left to fetch {within}before the goal ({rule})",
     }
-    output.line(f"{endings.get(ending, 'Stopped')}: {interval(coverage)}, {pages}, {duration(finished.seconds)}.")
+    captured = both_bounds(coverage, survey.sampled)
+    output.line(f"{endings.get(ending, 'Stopped')}: {captured}, {pages}, {duration(finished.seconds)}.")
     output.lines(javascript_lines(survey))
     output.line()
     _show_top(output, survey)
@@ -311,13 +320,15 @@ def _resume_command(survey: str) -> list[str]:
 
 
 def _show_top(output: Output, survey: Survey) -> None:
-    from surveyor.report.numbers import MEANING, at_most
+    from surveyor.report.numbers import MEANING, at_most, sampled_meaning
     from surveyor.report.survey_tables import of_one_site, top_table
 
     output.table(of_one_site(top_table(survey.top(TOP))))
     output.line()
     output.line(f"ranks of the pages known, exact to {at_most(survey.ranking.error)} in total; score: 0-100, log scale")
     output.line(f"coverage is {MEANING}")
+    if (sampled := survey.sampled) is not None:
+        output.line(sampled_meaning(sampled.confidence))
 
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:
@@ -329,7 +340,7 @@ def headline(survey: Survey) -> dict[str, Any]:
     """Return the main figures of a survey."""
     return {
         "survey": str(survey.folder),
-        "coverage": survey.coverage.to_dict(),
+        "coverage": survey.coverage_fields,
         "pages_fetched": survey.pages_fetched,
         "pages_known": survey.pages_known,
         "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},

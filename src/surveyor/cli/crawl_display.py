@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from surveyor.cli.progress import LiveLines
+from surveyor.crawler.cost_forecast import CostForecast
 from surveyor.crawler.strategies.strategy import name_of
 from surveyor.report.numbers import (
     bar,
     by_kind,
+    confidence_level,
     count,
     counted,
     duration,
@@ -23,20 +25,27 @@ from surveyor.report.numbers import (
     known_bar,
     percent,
     printable,
+    sampled_bound,
+    sampled_line,
     size,
 )
-from surveyor.stopping import Coverage, coverage_goal
+from surveyor.stopping import Coverage, coverage_goal, sampled_goal
 
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.loop import Crawl
     from surveyor.crawler.pending import Forecast
+    from surveyor.crawler.replay import Derived
     from surveyor.crawler.session import Run
     from surveyor.outcome import Outcome
+    from surveyor.stopping import Rule
+    from surveyor.store.directory import SurveyFolder
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds
 ESTIMATE_AFTER = 60.0  # seconds before the remaining time is estimated
 RECENT = 60.0  # seconds over which the rate is measured
 WIDEST, NARROWEST, TEXT = 28, 8, 64  # characters of a bar, at most and at least, and of the text next to it
+REPLAYED = 20_000  # visits of a survey, at most, that are replayed for a forecast: about 2 s
 SEARCH_EVERY = 1e-6  # seconds per known page between two searches for the next page: a search visits all of them
 
 
@@ -82,10 +91,16 @@ class CrawlDisplay:
         masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
         left, width = self._left(run), max(NARROWEST, min(WIDEST, columns - TEXT))
         goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
+        sampled = run.sampled()
+        bounds = f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   "
         waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
         pages = counted(max(len(run.state.crawl.frontier), 1 if waiting else 0), "known page")
         drawn = [
-            f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   {goal}",
+            *(
+                [bounds + goal]
+                if sampled is None
+                else [bounds + "certified", f"{sampled_line(sampled, width)}   {goal}"]
+            ),
             f"waiting   {bar(waiting, width)} {100 * waiting:5.1f} %  {pages}"
             + (f", about {left} left" if left else ""),
         ]
@@ -101,6 +116,8 @@ class CrawlDisplay:
         masses = (
             f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
         )
+        if (sampled := run.sampled()) is not None:
+            masses = f"{sampled_bound(sampled)}, {counted(sampled.walks, 'walk')}   certified {masses}"
         return f"{masses}   {self._facts(run)}"
 
     def _facts(self, run: Run) -> str:
@@ -217,6 +234,52 @@ def forecast_line(ahead: Forecast) -> str:
     if ahead.is_goal:
         return f"{line}; at that rate the goal takes {time}"
     return f"{line}; the {counted(ahead.pages, 'queued page')} take at least {time}"
+
+
+class CostLine:
+    """Forecasts once, as soon as enough is known, how many pages each goal is expected to take."""
+
+    def __init__(self, until: Rule) -> None:
+        self._until, self._costs = until, CostForecast(until)
+        self._printed = coverage_goal(until) is None
+
+    def resume(self, folder: SurveyFolder) -> None:
+        """Record the earlier growth of coverage, unless the replay would take long."""
+        from surveyor.crawler.replay import derive
+
+        if self._printed or not folder.journal.position <= REPLAYED:
+            return
+
+        def add(state: Derived, outcome: Outcome) -> None:
+            if outcome.kind == "fetched":
+                self._costs.record(state.crawl)
+
+        derive(folder, watch=add)
+        self._costs.renew()
+
+    def line(self, crawl: Crawl) -> str:
+        """Return the forecast, once; "" before and after."""
+        if self._printed or not self._costs.record(crawl):
+            return ""
+        certified, sampled = self._costs.pages(crawl)
+        self._printed = certified is not None or sampled is not None
+        return cost_line(self._until, certified, sampled)
+
+
+def cost_line(until: Rule, certified: int | None, sampled: int | None) -> str:
+    """Return the pages that each goal is expected to take; "" if nothing is known."""
+    goals = []
+    if (share := coverage_goal(until)) is not None and certified is not None:
+        goals.append(f"{100 * share:.10g} % certified after about {_rounded(certified)} pages")
+    if (goal := sampled_goal(until)) is not None and sampled is not None:
+        level = confidence_level(goal[1])
+        goals.append(f"{100 * goal[0]:.10g} % sampled at {level} after about {_rounded(sampled)}")
+    return f"forecast, not a bound: {', '.join(goals)}" if goals else ""
+
+
+def _rounded(number: int) -> str:
+    """Format a number with two significant digits, since a forecast is not more exact."""
+    return count(float(f"{number:.2g}"))
 
 
 def unreachable_lines(goal: float, best: float, survey: str) -> list[str]:

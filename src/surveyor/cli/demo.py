@@ -157,7 +157,7 @@ def _truth(web: EmbeddedWeb, survey: Survey) -> Truth:
 
 
 def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
-    from surveyor.report.numbers import interval, percent
+    from surveyor.report.numbers import both_bounds, percent
     from surveyor.report.tables import Formats, table_of
 
     rows = survey.top(TOP)
@@ -166,7 +166,7 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     inside = coverage.at_least <= true + 1e-9 and true <= coverage.at_most + 1e-9
     fields = {
         "survey": str(survey.folder),
-        "coverage": coverage.to_dict(),
+        "coverage": survey.coverage_fields,
         "true_coverage": true,
         "inside": inside,
         "killed_after": killed,
@@ -179,7 +179,7 @@ def _show(output: Output, survey: Survey, truth: Truth, killed: int) -> None:
     output.table(table_of(pages, columns))
     output.line()
     verdict = "inside the bounds" if inside else "OUTSIDE the bounds, which is a bug"
-    output.line(f"captured {interval(coverage)}; true coverage {percent(true)}: {verdict}")
+    output.line(f"captured {both_bounds(coverage, survey.sampled)}; true coverage {percent(true)}: {verdict}")
     output.line(f"{survey.pages_fetched:,} pages fetched of {survey.pages_known:,} known; the web has no end")
 
 

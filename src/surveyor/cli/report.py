@@ -30,7 +30,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     The file needs no network and no scripts, can be printed, and has a bounded size. It can be written during a crawl.
     """
     from surveyor.cli.crawl import headline
-    from surveyor.report.numbers import counted, interval, size
+    from surveyor.report.numbers import both_bounds, counted, size
     from surveyor.report.survey_html import write_report
     from surveyor.report.svg import NO_PLOTS, can_plot
     from surveyor.survey.survey import Survey
@@ -42,7 +42,7 @@ def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
         fields = {**headline(opened), "report": str(path), "bytes": path.stat().st_size, "plots": can_plot()}
         output.object("report", fields)
         output.line(f"{path}   {size(fields['bytes'])}")
-        output.info(f"{counted(opened.pages_fetched, 'page')} fetched, {interval(opened.coverage)}.")
+        output.info(f"{counted(opened.pages_fetched, 'page')} fetched, {both_bounds(opened.coverage, opened.sampled)}.")
         if not can_plot():
             output.info(NO_PLOTS)
         if show:

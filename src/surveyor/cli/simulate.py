@@ -58,11 +58,12 @@ crawl_options = options.stacked(
     ),
     click.option(
         "--until",
-        type=options.Suggested("coverage=0.9", "pages=5000"),
+        type=options.Suggested("coverage=0.9", "coverage=0.9@95%", "pages=5000"),
         multiple=True,
         default=("coverage=0.9",),
         metavar="RULE",
-        help="Stopping rule: coverage=0.9, pages=5000. Repeat for more: the first one reached stops the crawl.",
+        help="Stopping rule: coverage=0.9 (certified), coverage=0.9@95% (sampled at 95 % confidence), pages=5000. "
+        "Repeat for more: the first one reached stops the crawl.",
     ),
     options.many("--seed", "PAGE", "Page to start from; repeat for more.  [the ten pages of highest PageRank]"),
     options.path("--seeds", "FILE", "Pages to start from: names, or ids as #3, one per line."),
@@ -161,17 +162,25 @@ def fields_of(path: str, race: Race) -> dict[str, Any]:
 
 def show(output: Output, race: Race) -> None:
     """Print the tables, the comparison and the conditions; warn of goals not reached."""
+    from surveyor.report import race as reports
+    from surveyor.report.numbers import sampled_meaning
     from surveyor.report.race import comparison, facts, guaranteed_table, shortfalls, true_table
 
-    output.line("fetches until this coverage was guaranteed")
+    output.line(f"fetches until this coverage was {reports.guarantee_word(race)}")
     output.table(guaranteed_table(race))
     if output.mode == "text":
+        if race.confidence is not None:
+            output.line()
+            output.line(f"fetches until this coverage was {reports.sampled_word(race)}")
+            output.table(reports.sampled_table(race))
         output.line()
         output.line("fetches until this true coverage was reached")
         output.table(true_table(race))
     output.line()
     output.line(comparison(race))
     output.line("Coverage is relative to the seeds, the damping and the links as fetched.")
+    if race.confidence is not None:
+        output.line(sampled_meaning(race.confidence).capitalize() + ".")
     output.line()
     output.facts(facts(race))
     output.warn(*shortfalls(race))

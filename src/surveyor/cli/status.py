@@ -33,20 +33,25 @@ def command(output: Output, *, survey: str, by_scope: bool) -> int:
 
 
 def _show_status(output: Output, path: str, survey: Survey) -> int:
-    from surveyor.report.numbers import MEANING, account_lines, by_kind, counted, interval
+    from surveyor.report import numbers
+    from surveyor.report.numbers import MEANING, counted, interval
     from surveyor.report.survey_tables import blocked_table, javascript_lines
 
-    coverage, blocked = survey.coverage, survey.blocked()
+    coverage, sampled, blocked = survey.coverage, survey.sampled, survey.blocked()
     output.object("status", _fields(path, survey, blocked))
     if output.mode == "csv":
         output.table(blocked_table(blocked))
         return 0
     notes = {
-        "captured": interval(coverage),
+        "captured": interval(coverage) + (" (certified)" if sampled else ""),
         "waiting": f"on {counted(survey.pages_queued, 'queued page')}",
-        "blocked": by_kind({row["reason"]: row["mass"] for row in blocked}),
+        "blocked": numbers.by_kind({row["reason"]: row["mass"] for row in blocked}),
     }
-    output.lines((*account_lines(coverage, notes), MEANING, *javascript_lines(survey), ""))
+    lines = numbers.account_lines(coverage, notes)
+    if sampled is not None:
+        lines[1:1] = [numbers.sampled_line(sampled)]
+    meaning = [MEANING] if sampled is None else [MEANING, numbers.sampled_meaning(sampled.confidence)]
+    output.lines((*lines, *meaning, *javascript_lines(survey), ""))
     output.facts(_facts(survey))
     if blocked:
         output.line()
@@ -59,7 +64,7 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
     manifest = survey.manifest
     return {
         "survey": path,
-        "coverage": survey.coverage.to_dict(),
+        "coverage": survey.coverage_fields,
         "pages_fetched": survey.pages_fetched,
         "pages_known": survey.pages_known,
         "visits": survey.visits,

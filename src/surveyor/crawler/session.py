@@ -38,7 +38,7 @@ from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
-from surveyor.stopping import NO_LIMIT
+from surveyor.stopping import NO_LIMIT, sampled_goal
 from surveyor.store import layout
 from surveyor.store.disk import damaged
 from surveyor.store.logs import log_errors_to
@@ -47,6 +47,7 @@ from surveyor.web.urls import host as host_of
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
+    from surveyor.crawler.coverage_walks import SampledCoverage
     from surveyor.crawler.frontier import Frontier
     from surveyor.fetch.http import Client
     from surveyor.stopping import Rule
@@ -73,6 +74,11 @@ class Run:
     before: int  # pages fetched in earlier runs
     queues: HostQueues
     waiting: Waiting | None = None  # what it waits for, once it has started
+
+    def sampled(self) -> SampledCoverage | None:
+        """Return the sampled coverage, at the confidence of the goal; None if it has none, or no walks."""
+        goal = sampled_goal(self.until)
+        return None if goal is None else self.state.crawl.walks.summary(goal[1])
 
     def forecast(self) -> Forecast:
         """Return the minimum time to read all queued pages, or the pages of the goal."""

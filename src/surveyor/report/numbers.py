@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from surveyor.crawler.coverage_walks import SampledCoverage
     from surveyor.crawler.ledger import CoverageInterval
 
 WIDTH = 28  # of a bar
@@ -136,6 +137,44 @@ def known_bar(at_least: float, at_most: float, width: int = WIDTH) -> str:
 def interval(coverage: CoverageInterval) -> str:
     """Return the coverage bounds, rounded outward."""
     return f"{share_at_least(coverage.at_least)} at least, {share_at_most(coverage.at_most)} at most"
+
+
+def sampled_bound(sampled: SampledCoverage) -> str:
+    """Return the sampled lower bound, rounded down, with its confidence: 91.0 % at least (sampled, 95 %)."""
+    return f"{share_at_least(sampled.at_least)} at least (sampled, {confidence_level(sampled.confidence)})"
+
+
+def sampled_line(sampled: SampledCoverage, width: int = WIDTH) -> str:
+    """Draw the sampled lower bound, followed by its confidence and the number of walks."""
+    walks = counted(sampled.walks, "walk")
+    if waiting := sampled.walks - sampled.finished:
+        walks += f", {count(waiting)} unfinished"
+    share, level = sampled.at_least, confidence_level(sampled.confidence)
+    return f"sampled   {bar(share, width)} {share_at_least(share):>7}  at least ({level}; {walks})"
+
+
+def both_bounds(coverage: CoverageInterval, sampled: SampledCoverage | None) -> str:
+    """Return the certified bounds; if the sampled bound is higher, after it."""
+    if sampled is None:
+        return interval(coverage)
+    if sampled.at_least <= coverage.at_least:
+        return f"{interval(coverage)} (certified)"
+    return f"{sampled_bound(sampled)}, certified {interval(coverage)}"
+
+
+def confidence_level(confidence: float) -> str:
+    """Format a confidence: 95 %."""
+    return f"{100 * confidence:.10g} %"
+
+
+def sampled_meaning(confidence: float) -> str:
+    """Say how often the two bounds may be wrong.
+
+    >>> sampled_meaning(0.95)
+    'certified: always true; sampled, 95 %: wrong at most once in 20 crawls'
+    """
+    crawls = math.floor(1 / (1 - confidence) + 1e-9)
+    return f"certified: always true; sampled, {confidence_level(confidence)}: wrong at most once in {crawls:,} crawls"
 
 
 def account_lines(coverage: CoverageInterval, notes: Mapping[str, str]) -> list[str]:

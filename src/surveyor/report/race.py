@@ -1,6 +1,7 @@
 """Reports of a race: tables, one HTML file and plots of the fetches that each strategy needed.
 
-Two tables, since a crawl has a coverage before it can guarantee it. Bounds round outward.
+Two tables, since a crawl has a coverage before it can guarantee it; a third one if the goal is sampled. Bounds round
+outward.
 
 >>> bounds(0.9007, 0.9681), share(0.9)
 ('90.0–96.9 %', '90 %')
@@ -13,7 +14,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 from surveyor.report import html_page
-from surveyor.report.numbers import amount, at_most, count, counted
+from surveyor.report.numbers import amount, at_most, confidence_level, count, counted, share_at_least
 from surveyor.report.tables import Table
 from surveyor.simulation.race import LEVELS, thinned
 
@@ -53,6 +54,32 @@ def guaranteed_table(race: Race) -> Table:
     )
 
 
+def sampled_table(race: Race) -> Table:
+    """Return the fetches until each coverage was sampled at the confidence of the goal."""
+    whole = guaranteed_table(race)
+    cells = [
+        (
+            *(_fetches(run.fetches_for(level, "sampled")) for level in LEVELS),
+            NONE if run.sampled is None or not run.sampled.size else share_at_least(float(run.sampled[-1])),
+            count(run.walks),
+            run.strategy,
+        )
+        for run in race.runs
+    ]
+    titles = (*whole.titles[: len(LEVELS)], "at the end, at least", "walks", "strategy")
+    return Table(titles, [*cells, (*_optimal(race), "", "", OPTIMAL)], whole.keys, whole.records)
+
+
+def guarantee_word(race: Race) -> str:
+    """Return the word for the certified bound: beside a sampled one, it must not be confused with it."""
+    return "guaranteed" if race.confidence is None else "certified"
+
+
+def sampled_word(race: Race) -> str:
+    """Return the words for the sampled bound: sampled at 95 %."""
+    return "" if race.confidence is None else f"sampled at {confidence_level(race.confidence)}"
+
+
 def true_table(race: Race) -> Table:
     """Return the fetches until each true coverage, which only a simulation knows."""
     whole = guaranteed_table(race)
@@ -66,14 +93,17 @@ def true_table(race: Race) -> Table:
 
 def comparison(race: Race) -> str:
     """Compare the strategies with the optimal order in one sentence."""
-    level = _comparison_level(race)
+    which = "guaranteed" if race.confidence is None else "sampled"
+    prove = "guarantee {}" if race.confidence is None else f"prove {{}}, {sampled_word(race)}"
+    level = _comparison_level(race, which)
     if level is None:
-        return f"No strategy could guarantee {share(LEVELS[0])}."
-    ratios = {run.strategy: race.ratio(run, level) for run in race.runs}
+        return f"No strategy could {prove.format(share(LEVELS[0]))}."
+    ratios = {run.strategy: race.ratio(run, level, which) for run in race.runs}
     ranked = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
     late = [name for name, ratio in ratios.items() if ratio is None]
     (first, best), *others = ranked
-    words = f"{best} needed {first:.2f} times the fetches of the best possible order to guarantee {share(level)}"
+    goal = prove.format(share(level))
+    words = f"{best} needed {first:.2f} times the fetches of the best possible order to {goal}"
     if others:
         words += ", against " + _listed([f"{ratio:.2f} for {name}" for ratio, name in others])
     return words + (f"; {_listed(late)} did not reach it." if late else ".")
@@ -110,10 +140,10 @@ def bounds(at_least: float, at_most: float) -> str:
     return f"{low}–{high} %"
 
 
-def _comparison_level(race: Race) -> float | None:
+def _comparison_level(race: Race, which: str) -> float | None:
     """Return the level to compare at: the goal if any strategy reached it, or the largest that most reached."""
     levels = [*([] if race.goal is None else [race.goal]), *reversed(LEVELS)]
-    reached = [sum(race.ratio(run, level) is not None for run in race.runs) for level in levels]
+    reached = [sum(race.ratio(run, level, which) is not None for run in race.runs) for level in levels]
     if not any(reached):
         return None
     return levels[0] if race.goal is not None and reached[0] else levels[reached.index(max(reached))]
@@ -137,18 +167,23 @@ def _microseconds(run: Run) -> str:
     return NONE if cost is None else f"{cost:.1f}" if cost < 100 else count(cost)
 
 
-FIRST, LAST = ("strategy", "reached", "fetches", "requests"), ("seconds", "microseconds_per_page", "compiled")
+FIRST, LAST = ("strategy", "reached", "fetches", "requests"), ("seconds", "microseconds_per_page", "compiled", "walks")
+CURVES = ("guaranteed", "true", "sampled")
 KEYS = (
     *FIRST,
     "at_least",
     "at_most",
-    *(f"{which}_{100 * level:.0f}" for which in ("guaranteed", "true") for level in LEVELS),
+    *(f"{which}_{100 * level:.0f}" for which in CURVES for level in LEVELS),
     *LAST,
 )
 
 
 def _record(run: Run) -> tuple[Any, ...]:
-    fetches = [run.fetches_for(level, which) for which in ("guaranteed", "true") for level in LEVELS]
+    fetches = [
+        None if which == "sampled" and run.sampled is None else run.fetches_for(level, which)
+        for which in CURVES
+        for level in LEVELS
+    ]
     first, last = ([getattr(run, name) for name in names] for names in (FIRST, LAST))
     return (*first, run.coverage.at_least, run.coverage.at_most, *fetches, *last)
 
@@ -156,7 +191,7 @@ def _record(run: Run) -> tuple[Any, ...]:
 def _optimal_record(race: Race) -> tuple[Any, ...]:
     """Return the record of the optimal order: the fetches of each true coverage."""
     fetches = [race.optimal_fetches_for(level) for level in LEVELS]
-    return ("optimal", *[None] * (5 + len(LEVELS)), *fetches, None, None, None)
+    return ("optimal", *[None] * (5 + len(LEVELS)), *fetches, *[None] * (len(LEVELS) + len(LAST)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +241,8 @@ def _figures(race: Race) -> list[str]:
         "Solid: true coverage, which only a simulation knows. Dashed: what the crawl could guarantee at that moment. "
         "No crawl order can be above the thin line."
     )
+    if race.confidence is not None:
+        about = about.replace("could guarantee", "could certify").replace("No crawl", f"{_dotted(race)} No crawl")
     figures = [
         html_page.figure(coverage_plot(race), "Importance captured.", about),
         html_page.figure(gap_plot(race), "Uncertainty.", "Upper minus lower bound of the coverage."),
@@ -218,14 +255,20 @@ def _figures(race: Race) -> list[str]:
     return ["<h2>Curves</h2>", '<div class="figures">', *figures, "</div>"]
 
 
+def _dotted(race: Race) -> str:
+    crawls = round(1 / (1 - (race.confidence or 0.0)))
+    return f"Dash-dotted: the lower bound {sampled_word(race)}, wrong at most once in {crawls:,} crawls."
+
+
 def _tables(race: Race) -> list[str]:
     return [
-        "<h2>Fetches until a coverage was guaranteed</h2>",
+        f"<h2>Fetches until a coverage was {guarantee_word(race)}</h2>",
         html_page.grid(
             guaranteed_table(race),
             "Pages fetched until the crawl could guarantee this coverage; the bounds of coverage at the end; the time "
             "of ordering and bookkeeping.",
         ),
+        *(_sampled_table(race) if race.confidence is not None else []),
         "<h2>Fetches until a coverage was reached</h2>",
         html_page.grid(true_table(race), "Pages fetched until the true coverage was this large."),
         "<h2>Accounts at the end</h2>",
@@ -233,6 +276,17 @@ def _tables(race: Race) -> list[str]:
             _accounts(race),
             "All importance is in one of five accounts: captured, moving (on a fetched page, not yet passed on), "
             "waiting (on a known page not fetched), blocked, or lost. They sum to 100 %.",
+        ),
+    ]
+
+
+def _sampled_table(race: Race) -> list[str]:
+    return [
+        f"<h2>Fetches until a coverage was {sampled_word(race)}</h2>",
+        html_page.grid(
+            sampled_table(race),
+            "Pages fetched until random walks proved this coverage at that confidence, with the pages that the walks "
+            "needed; the bound at the end; the number of walks.",
         ),
     ]
 
@@ -268,10 +322,11 @@ def _method(report: RaceReport) -> list[str]:
 
 
 def coverage_plot(race: Race) -> str:
-    """Plot true (solid) and guaranteed (dashed) coverage against pages fetched, and the optimal order."""
-    from surveyor.report.svg import DASHES, INK, POINTS, draw_lines, line_color, line_style, percent_axis
+    """Plot true (solid), guaranteed (dashed) and sampled coverage against pages fetched, and the optimal order."""
+    from surveyor.report.svg import DASHES, DOTTED, INK, POINTS, draw_lines, line_color, line_style, percent_axis
 
     best = thinned(race.optimal.size, POINTS)
+    is_sampled = race.confidence is not None
 
     def draw(axes: Axes) -> list[Line2D]:
         lines = []
@@ -279,17 +334,20 @@ def coverage_plot(race: Race) -> str:
             fetches = thinned(run.fetches, POINTS)
             lines += axes.plot(fetches, run.true[fetches - 1], **line_style(place, fetches.size))
             axes.plot(fetches, run.at_least[fetches - 1], color=line_color(place), dashes=DASHES, linewidth=1.5)
+            if run.sampled is not None:
+                axes.plot(fetches, run.sampled[fetches - 1], color=line_color(place), dashes=DOTTED, linewidth=1.5)
         lines += axes.plot(best, race.optimal[best - 1], color=INK, linewidth=1)
         axes.set_xlim(1, max(race.optimal.size, 2))
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("pages fetched")
         percent_axis(axes)
-        lines += axes.plot([], [], color=INK, dashes=DASHES, linewidth=1.5)
+        for dashes in (DASHES, DOTTED)[: 1 + is_sampled]:
+            lines += axes.plot([], [], color=INK, dashes=dashes, linewidth=1.5)
         if race.goal is not None:
             lines.append(axes.axhline(race.goal, color=INK, linewidth=1, linestyle=(0, (1, 2))))
         return lines
 
-    names = [*_names(race), "best possible order", "guaranteed"]
+    names = [*_names(race), "best possible order", guarantee_word(race), *([sampled_word(race)] if is_sampled else [])]
     names += [] if race.goal is None else [f"goal: {share(race.goal)}"]
     return draw_lines(
         draw, names, "importance captured against pages fetched, for each strategy", "coverage", log_x=True

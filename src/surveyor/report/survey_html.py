@@ -6,6 +6,7 @@ the journal as it was when the survey was opened; another process may be writing
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from surveyor.report.numbers import (
     MEANING,
     at_most,
     by_kind,
+    confidence_level,
     count,
     counted,
     duration,
@@ -41,6 +43,7 @@ from surveyor.web.urls import domain, host, origin
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
+    from surveyor.crawler.coverage_walks import SampledCoverage
     from surveyor.crawler.ledger import CoverageInterval
     from surveyor.outcome import Visit
     from surveyor.rank.pagerank import Ranking
@@ -61,7 +64,12 @@ ACCOUNTS = {  # account -> colour of the page, meaning
 ABOUT = (
     "Importance is PageRank: the share of time that a random surfer spends on a page when following links at random "
     "and sometimes jumping back to a seed. The crawl has not seen the rest of the web, but it has a lower and an upper "
-    f"bound on the importance of the fetched pages, {MEANING}."
+    f"bound on the importance of the fetched pages, {MEANING}. These bounds are certified: they are always true."
+)
+ABOUT_SAMPLED = (
+    "The sampled lower bound comes from random walks that start on pages not fetched yet. Unlike the certified one it "
+    "may be wrong at some moment, but at most once in {crawls:,} crawls, provided that what a page answers does not "
+    "depend on which pages were requested before."
 )
 
 
@@ -129,11 +137,12 @@ def _title(survey: Survey) -> str:
 
 
 def _headline(report: SurveyReport, summary: CrawlSummary, blocked: list[dict[str, Any]]) -> list[str]:
-    survey, coverage = report.survey, report.survey.coverage
+    survey, coverage, sampled = report.survey, report.survey.coverage, report.survey.sampled
     goal = coverage_goal(parse_rule(survey.manifest.setting("until")))
     facts = {
-        "captured, lower bound": share_at_least(coverage.at_least),
-        "captured, upper bound": share_at_most(coverage.at_most),
+        "captured, certified lower bound": share_at_least(coverage.at_least),
+        "captured, certified upper bound": share_at_most(coverage.at_most),
+        **({} if sampled is None else sampled_facts(sampled)),
         **({} if report.truth is None else {"true coverage": percent(float(report.truth.covered[-1]))}),
         **({} if goal is None else {"goal": f"{100 * goal:.10g} %"}),
         "pages fetched": count(survey.pages_fetched),
@@ -149,7 +158,21 @@ def _headline(report: SurveyReport, summary: CrawlSummary, blocked: list[dict[st
         *mass_bar(coverage, goal, notes),
         *(f"<p>{text(line)}</p>" for line in survey_tables.javascript_lines(survey)),
         f"<p>{text(ABOUT)}</p>",
+        *([] if sampled is None else [f"<p>{text(about_sampled(sampled))}</p>"]),
     ]
+
+
+def sampled_facts(sampled: SampledCoverage) -> dict[str, str]:
+    """Return the sampled lower bound and the walks that it comes from."""
+    name = f"captured, lower bound sampled at {confidence_level(sampled.confidence)}"
+    return {name: share_at_least(sampled.at_least), "random walks": count(sampled.walks)}
+
+
+def about_sampled(sampled: SampledCoverage) -> str:
+    """Say what the sampled bound guarantees, and what it cost."""
+    crawls = math.floor(1 / (1 - sampled.confidence) + 1e-9)
+    cost = f"{counted(sampled.walks, 'walk')}, {count(sampled.finished)} of them finished"
+    return f"{ABOUT_SAMPLED.format(crawls=crawls)} Here: {cost}, which fetched {counted(sampled.fetches, 'page')}."
 
 
 def mass_bar(coverage: CoverageInterval, goal: float | None, notes: Mapping[str, str]) -> list[str]:
@@ -199,11 +222,13 @@ def _figures(report: SurveyReport, history: History | None, summary: CrawlSummar
         return [f'<p class="soft">{text(NO_PLOTS)}</p>']
     if not history.pages.size:
         return []
-    about = "Lower and upper bound on coverage after each fetched page."
+    about = "Certified lower and upper bound on coverage after each fetched page."
+    if history.sampled is not None:
+        about += " The sampled lower bound holds with its confidence at all moments together."
     truth = None
     if report.truth is not None:
         truth = report.truth.covered
-        about += " The true coverage of this synthetic web lies between them."
+        about += " The true coverage of this synthetic web lies between the certified bounds."
     goal = coverage_goal(parse_rule(report.survey.manifest.setting("until")))
     figures = [html_page.figure(coverage_plot(history, goal, truth), "Importance captured.", about)]
     if rate := rate_plot(summary.ended):
@@ -213,8 +238,10 @@ def _figures(report: SurveyReport, history: History | None, summary: CrawlSummar
 
 
 def coverage_plot(history: History, goal: float | None, truth: FloatArray | None = None) -> str:
-    """Plot both bounds of coverage over fetched pages, the goal, and the true coverage where it is known."""
-    lines: dict[str, FloatArray] = {"lower bound": history.at_least, "upper bound": history.at_most}
+    """Plot the bounds of coverage over fetched pages, the goal, and the true coverage where it is known."""
+    lines: dict[str, FloatArray] = {"certified lower bound": history.at_least, "upper bound": history.at_most}
+    if history.sampled is not None:
+        lines["sampled lower bound"] = history.sampled
     if truth is not None:
         lines["true coverage"] = truth
     mark = None if goal is None else (f"goal: {share(goal)}", goal)

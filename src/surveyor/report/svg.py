@@ -64,7 +64,7 @@ STYLE: dict[Any, Any] = {
 NO_PLOTS = "Plots need matplotlib: pip install 'surveyor[report]', then write the report again."
 MARKS = "os^DvPX*"
 POINTS = 300  # per curve
-DASHES = (3, 2)
+DASHES, DOTTED = (3, 2), (6, 1.5, 1, 1.5)  # of a line: dashed, dash-dotted
 COLUMNS, ROW = 3, 0.22  # of the legend; the height of a row in inches
 
 

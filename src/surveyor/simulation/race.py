@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +55,7 @@ class Run:
     seconds: float  # processor time of ordering and bookkeeping
     compiled: bool  # whether the whole crawl ran in one kernel
     samples: tuple[Sample, ...] = ()
-    sampled: FloatArray | None = (
-        None  # lower bound of coverage by random walks after each fetch, if the goal is sampled
-    )
+    sampled: FloatArray | None = None  # sampled lower bound after each fetch, if the goal is sampled
     walks: int = 0  # random walks started
 
     def __post_init__(self) -> None:
@@ -95,7 +94,7 @@ class Run:
 
     def to_dict(self, points: int = POINTS) -> dict[str, Any]:
         """Return counts, times and curves as plain values; a curve is thinned to about `points` points."""
-        fetches = thinned(self.fetches, points)
+        fetches, sampled = thinned(self.fetches, points), self.sampled
         return {
             "strategy": self.strategy,
             "reached": self.reached,
@@ -104,7 +103,9 @@ class Run:
             "requests": self.requests,
             "coverage": self.coverage.to_dict(),
             "guaranteed": _by_level(self.fetches_for),
+            "sampled": None if sampled is None else _by_level(lambda level: self.fetches_for(level, "sampled")),
             "true": _by_level(lambda level: self.fetches_for(level, "true")),
+            "walks": self.walks,
             "seconds": self.seconds,
             "microseconds_per_page": self.microseconds_per_page,
             "link_updates": self.link_updates,
@@ -115,6 +116,7 @@ class Run:
                 "fetches": fetches.tolist(),
                 "at_least": self.at_least[fetches - 1].tolist(),
                 "at_most": self.at_most[fetches - 1].tolist(),
+                "sampled": None if sampled is None else sampled[fetches - 1].tolist(),
                 "true": self.true[fetches - 1].tolist(),
             },
         }
@@ -139,6 +141,7 @@ class Race:
     truth_error: float  # proven L1 error of the true importance
     notes: tuple[str, ...] = ()  # other conditions: gone pages, blocked hosts, budgets, batches, changes
     goal: float | None = None  # coverage goal, if any
+    confidence: float | None = None  # of the goal, if it is sampled
     seed_names: tuple[str, ...] = ()  # names of the first seeds, if pages have names
 
     def __post_init__(self) -> None:
@@ -170,6 +173,7 @@ class Race:
             "rng": self.rng,
             "until": self.until,
             "goal": self.goal,
+            "confidence": self.confidence,
             "reached": self.reached,
             "truth_error": self.truth_error,
             "notes": list(self.notes),
@@ -188,11 +192,14 @@ class Race:
             "at_most": [run.at_most for run in self.runs],
             "true": [run.true for run in self.runs],
         }
+        if self.confidence is not None:
+            columns["sampled"] = [run.sampled for run in self.runs]
         return data_frame({name: np.concatenate(parts) for name, parts in columns.items() if parts})
 
-    def _ratios(self, run: Run) -> dict[str, dict[str, float | None]]:
+    def _ratios(self, run: Run) -> dict[str, dict[str, float | None] | None]:
         return {
             "guaranteed": _by_level(lambda level: self.ratio(run, level)),
+            "sampled": None if run.sampled is None else _by_level(lambda level: self.ratio(run, level, "sampled")),
             "true": _by_level(lambda level: self.ratio(run, level, "true")),
         }
 
@@ -201,17 +208,21 @@ class Race:
         return f"Race({names}; {self.pages:,} pages, {self.links:,} links; until {self.until}; rng {self.rng})"
 
     def _repr_html_(self) -> str:
-        rows = {run.strategy: _by_level(run.fetches_for) for run in self.runs}
+        tables = self._table("guaranteed", "guaranteed" if self.confidence is None else "certified")
+        if self.confidence is not None:
+            tables += self._table("sampled", f"sampled at {100 * self.confidence:.10g} %")
+        return f"<p>{escape(repr(self))}</p>{tables}"
+
+    def _table(self, which: str, word: str) -> str:
+        rows = {run.strategy: _by_level(partial(run.fetches_for, which=which)) for run in self.runs}
         rows["best possible order"] = _by_level(self.optimal_fetches_for)
         titles = "".join(f"<th>{level:.0%}</th>" for level in LEVELS)
         body = "".join(
             f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_shown(fetches)}</td>' for fetches in row.values())}</tr>"
             for name, row in rows.items()
         )
-        return (
-            f"<p>{escape(repr(self))}</p><table><caption>fetches until this share was guaranteed</caption>"
-            f"<tr><th>strategy</th>{titles}</tr>{body}</table>"
-        )
+        caption = f"<caption>fetches until this share was {word}</caption>"
+        return f"<table>{caption}<tr><th>strategy</th>{titles}</tr>{body}</table>"
 
 
 def thinned(size: int, points: int = POINTS) -> IntArray:

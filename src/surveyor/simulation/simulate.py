@@ -12,7 +12,6 @@ graph in place of the network. Strategies that need only the ledger run in one k
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Coroutine, Sequence
 from copy import deepcopy
@@ -58,6 +57,7 @@ from surveyor.stopping import (
     ProgressCallback,
     Rule,
     contains,
+    coverage_goal,
     sampled_goal,
     silent,
 )
@@ -122,7 +122,8 @@ def simulate(
         rng=seed,
         truth_error=truth.error,
         notes=(*scenario.notes, *_notes(graph, options)),
-        goal=_goal(until),
+        goal=coverage_goal(until),
+        confidence=(sampled_goal(until) or (0.0, None))[1],
         seed_names=tuple(graph.name(page) for page in scenario.seeds[:10].tolist()) if graph.names is not None else (),
     )
 
@@ -163,12 +164,6 @@ def _trial(setup: RaceSetup) -> RaceSetup:
 
 def _class_name(strategy: object) -> str:
     return strategy.__name__ if isinstance(strategy, type) else type(strategy).__name__
-
-
-def _goal(until: Rule) -> float | None:
-    """Return the coverage goal of a rule, if it is a plain one."""
-    share = (until.limits() or (math.inf, 0))[0]
-    return share if share < 1 else None
 
 
 def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:

@@ -56,6 +56,7 @@ class History:
     pages: IntArray  # page ids of the journal, in the order of fetching
     at_least: FloatArray
     at_most: FloatArray
+    sampled: FloatArray | None = None  # the sampled lower bound, if the crawl made walks
 
 
 class Survey:
@@ -95,9 +96,18 @@ class Survey:
     @property
     def sampled(self) -> SampledCoverage | None:
         """Sampled lower bound of coverage, at the confidence of the goal or 95 %; None if the crawl made no walks."""
+        return self._derived.crawl.walks.summary(self._confidence)
+
+    @property
+    def _confidence(self) -> float:
         rule = self.goal or parse_rule(self.manifest.setting("until"))
-        confidence = (sampled_goal(rule) or (0.0, CONFIDENCE))[1]
-        return self._derived.crawl.walks.summary(confidence)
+        return (sampled_goal(rule) or (0.0, CONFIDENCE))[1]
+
+    @property
+    def coverage_fields(self) -> dict[str, Any]:
+        """The certified coverage as plain values, and the sampled one as `sampled`, None if the crawl made no walks."""
+        sampled = self.sampled
+        return {**self.coverage.to_dict(), "sampled": None if sampled is None else sampled.to_dict()}
 
     @property
     def goal_reached(self) -> bool:
@@ -262,22 +272,28 @@ class Survey:
     def history(self) -> History:
         """Replay the crawl and return its coverage after each fetched page."""
         pages: list[int] = []
-        bounds: list[tuple[float, float]] = []
+        bounds: list[tuple[float, float, float]] = []
+        confidence = self._confidence
+
+        def now(state: Derived) -> tuple[float, float, float]:
+            coverage = state.crawl.ledger.coverage()
+            sampled = max(coverage.at_least, state.crawl.walks.at_least(confidence))
+            return coverage.at_least, coverage.at_most, sampled
 
         def record(state: Derived, outcome: Outcome) -> None:
-            coverage = state.crawl.ledger.coverage()
             if outcome.kind == "fetched":
                 pages.append(outcome.page)
-                bounds.append((coverage.at_least, coverage.at_most))
+                bounds.append(now(state))
             elif bounds:  # redirected, blocked and gone pages change the bounds, too
-                bounds[-1] = (coverage.at_least, coverage.at_most)
+                bounds[-1] = now(state)
 
         replayed = derive(self._folder, watch=record)
         self.__dict__.setdefault("_derived", replayed)  # no second replay for other results
         if bounds:  # the final closure, when no page is left, changes them as well
-            bounds[-1] = (self.coverage.at_least, self.coverage.at_most)
-        both = np.array(bounds, np.float64).reshape(-1, 2)
-        return History(np.array(pages, np.int64), both[:, 0], both[:, 1])
+            bounds[-1] = now(self._derived)
+        curves = np.array(bounds, np.float64).reshape(-1, 3)
+        sampled = curves[:, 2] if (curves[:, 2] > curves[:, 0]).any() else None
+        return History(np.array(pages, np.int64), curves[:, 0], curves[:, 1], sampled)
 
     def url(self, page: int) -> str:
         """Return the URL of a page of the journal."""
