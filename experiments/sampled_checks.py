@@ -129,28 +129,32 @@ class Watched:
 class Watcher:
     """Compares the bounds of a crawl with the truth after each outcome, and between them."""
 
-    def __init__(self, recorder: RunRecorder) -> None:
-        self.recorder, self.moments = recorder, 0
+    def __init__(self, state: Crawl, truth: FloatArray) -> None:
+        self._state, self._truth = state, truth
+        self.order: dict[int, None] = {}  # pages as fetched
+        self.true = [0.0]  # coverage after each of them
+        self.moments = 0
         self.excess = dict.fromkeys(CONFIDENCES, -math.inf)
         self.certified = -math.inf
 
     def look(self) -> None:
         """Compare now; a bound is computed only if there is enough evidence that it is above the truth."""
-        walks, true = self.recorder.state.walks, self.recorder.true[-1] if self.recorder.true else 0.0
         self.moments += 1
-        self.certified = max(self.certified, self.recorder.state.ledger.coverage().at_least - true)
-        if walks.proves(true + ROUNDING / 2, CONFIDENCES[-1]):
+        self.certified = max(self.certified, self._state.ledger.coverage().at_least - self.true[-1])
+        if self._state.walks.proves(self.true[-1] + ROUNDING / 2, CONFIDENCES[-1]):
             self.compare()
 
     def compare(self) -> None:
         """Compare all bounds."""
-        walks, true = self.recorder.state.walks, self.recorder.true[-1] if self.recorder.true else 0.0
         for confidence in CONFIDENCES:
-            self.excess[confidence] = max(self.excess[confidence], walks.at_least(confidence) - true)
+            excess = self._state.walks.at_least(confidence) - self.true[-1]
+            self.excess[confidence] = max(self.excess[confidence], excess)
 
     def outcome(self, outcome: Outcome) -> None:
         """Record an outcome, and compare."""
-        self.recorder.record(outcome)
+        if outcome.kind == "fetched" and outcome.page not in self.order:
+            self.order[outcome.page] = None
+            self.true.append(self.true[-1] + float(self._truth[outcome.page]))
         self.look()
 
 
@@ -158,7 +162,8 @@ def watch(web: Web, truth: FloatArray, until: Rule, *, rng: int, damping: float 
     """Crawl a web; `other` may be `strategy`, a name, and `source`, which makes a source of the web and the walks."""
     setup = RaceSetup(scenario(web, damping), truth, until, SimulationOptions(samples=0), rng, silent)
     recorder = RunRecorder(by_name(other.get("strategy", "rankmass")), setup)
-    watcher, state, secrets = Watcher(recorder), recorder.state, iter(range(1 << 40))
+    state, secrets = recorder.state, iter(range(1 << 40))
+    watcher = Watcher(state, truth)
     tally = Tally(
         watch=watcher.outcome,
         checkpoint=watcher.look,
@@ -170,40 +175,39 @@ def watch(web: Web, truth: FloatArray, until: Rule, *, rng: int, damping: float 
     pages = recorder.source() if source is None else source(web, state.walks)
     finish(crawl(state, pages, NullJournal(), until, tally=tally))
     watcher.compare()
-    bias, square = _bias(recorder, web) if source is None else (math.nan, 0.0)
+    bias, square = _bias(watcher, state.walks, web) if source is None else (math.nan, 0.0)
     return Watched(
-        fetches=len(recorder.order),
+        fetches=len(watcher.order),
         walks=state.walks.count,
         epochs=len(state.walks.epochs),
         moments=watcher.moments,
         excess=watcher.excess,
         certified=watcher.certified,
-        evidence=_evidence(recorder),
+        evidence=_evidence(watcher, state.walks),
         bias=bias,
         square=square,
-        true=recorder.true[-1],
+        true=watcher.true[-1],
         at_least=(state.ledger.coverage().at_least, state.walks.at_least(CONFIDENCES[0])),
-        order=tuple(recorder.order),
+        order=tuple(watcher.order),
     )
 
 
-def _evidence(recorder: RunRecorder) -> float:
+def _evidence(watcher: Watcher, walks: CoverageWalks) -> float:
     """Return the evidence at the true coverage; NaN where the certified bound is so close that there is none."""
-    walks, true = recorder.state.walks, recorder.true[-1]
+    true = watcher.true[-1]
     if not walks.epochs or true - max(epoch.captured for epoch in walks.epochs) < 1e-4:
         return math.nan
     return math.exp(log_evidence(true, walks.epochs, walks.values, walks.used))
 
 
-def _bias(recorder: RunRecorder, web: Web) -> tuple[float, float]:
-    walks = recorder.state.walks
+def _bias(watcher: Watcher, walks: CoverageWalks, web: Web) -> tuple[float, float]:
     if not walks.epochs or walks.unfinished or (web.outcomes == BLOCKED).any():
         return math.nan, 0.0
     ends = [epoch.first for epoch in walks.epochs[1:]] + [walks.count]
     differences = [
-        walks.values[epoch.first : end] - (recorder.true[epoch.pages - 1] - epoch.captured) / epoch.unsettled
+        walks.values[epoch.first : end] - (watcher.true[epoch.pages] - epoch.captured) / epoch.unsettled
         for epoch, end in zip(walks.epochs, ends, strict=True)
-        if epoch.unsettled > 1e-6
+        if epoch.unsettled > 1e-4
     ]
     all_of_them = np.concatenate(differences) if differences else np.zeros(1)
     return float(all_of_them.sum()), float((all_of_them**2).sum())

@@ -100,11 +100,13 @@ def adversarial(crawls: int, rng: int) -> dict[str, list[Watched]]:
     each = -(-crawls // len(FAMILIES))
     results: dict[str, list[Watched]] = {}
     for name, family in FAMILIES.items():
-        for number in range(each):
-            draw = np.random.default_rng([rng, number % 10])
-            web = family(draw)
-            damping = DAMPINGS[number % 10 % len(DAMPINGS)]
-            results.setdefault(name, []).append(forced(web, dense_truth(web, damping), 1000 * rng + number, damping))
+        webs = [family(np.random.default_rng([rng, number])) for number in range(10)]
+        dampings = [DAMPINGS[number % len(DAMPINGS)] for number in range(10)]
+        truths = [dense_truth(web, damping) for web, damping in zip(webs, dampings, strict=True)]
+        results[name] = [
+            forced(webs[number % 10], truths[number % 10], 1000 * rng + number, dampings[number % 10])
+            for number in range(each)
+        ]
         say(f"{name}: done")
     return results
 
