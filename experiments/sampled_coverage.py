@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments import sampled_http, sampled_tables
 from experiments.sampled_checks import (
     CONFIDENCES,
     ROUNDING,
@@ -45,6 +46,7 @@ from surveyor.graph.csr import Graph
 from surveyor.stopping import Coverage
 
 GOALS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97)
+SETS = 3  # of seeds, for each graph
 DAMPINGS = (0.5, 0.85, 0.85, 0.85, 0.95)
 STRATEGIES = ("rankmass", "rankmass", "rankmass", "breadth", "opic")
 
@@ -145,6 +147,16 @@ def order_table(results: Sequence[Deceived]) -> Iterator[str]:
     yield f"| {len(results)} | {' | '.join(means)} | {wrong[0]} | {wrong[1]} |"
 
 
+def http(crawls: int, rng: int) -> int:
+    """Print the table of crawls over HTTP; return 1 if a certified bound was wrong."""
+    done = []
+    for one in sampled_http.crawls(crawls, rng):
+        done.append(one)
+        say(f"{len(done)}: {one.kind}, {one.walks} walks, {one.excess} {one.violations[:3]}")
+    print(*sampled_http.table(done), sep="\n")
+    return int(any(one.violations for one in done))
+
+
 def say(text: str) -> None:
     """Print beside the tables."""
     print(text, file=sys.stderr, flush=True)
@@ -172,6 +184,15 @@ def main() -> int:
         return int(binomial_interval(found, len(everything))[0] > 1 - CONFIDENCES[0])
     if given.part == "order":
         print(*order_table(list(order(given.crawls, given.rng))), sep="\n")
+    if given.part == "http":
+        return http(given.crawls, given.rng)
+    if given.part == "tables":
+        graphs = real(given.data) if given.data else ()
+        rows = sampled_tables.graph_rows(graphs, given.before, sets=min(given.crawls, SETS), rng=given.rng)
+        if given.data:
+            print(*sampled_tables.table(rows), "", sep="\n", flush=True)
+        if given.root:
+            print(*sampled_tables.table(sampled_tables.site_rows(given.root, given.before)), sep="\n")
     return 0
 
 
