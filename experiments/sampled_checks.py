@@ -5,7 +5,8 @@ of each bound over the truth there are two sharper tests of what the bound is bu
 
 - *evidence*: at the true coverage its mean over crawls is at most 1, whenever they end;
 - *bias*: Σ (Y − E[Y]) over all walks, with E[Y] from the true coverage when their epoch began, is 0 on average. Its
-  standard error follows from the same walks. It is known only where no page is blocked, and walks are not cut off.
+  standard error follows from the same walks. It is known only where no page is blocked, and where
+  no walk is cut off because the goal is proven.
 
 `ForcedPlan` makes walks as often as possible, because the bound must be valid for any plan.
 """
@@ -193,15 +194,15 @@ def watch(web: Web, truth: FloatArray, until: Rule, *, rng: int, damping: float 
 
 
 def _evidence(watcher: Watcher, walks: CoverageWalks) -> float:
-    """Return the evidence at the true coverage; NaN where the certified bound is so close that there is none."""
-    true = watcher.true[-1]
+    """Return the evidence at the true coverage of the last epoch; NaN where the certified bound is so close that there is none."""
+    true = watcher.true[walks.epochs[-1].pages] if walks.epochs else 0.0
     if not walks.epochs or true - max(epoch.captured for epoch in walks.epochs) < 1e-4:
         return math.nan
     return math.exp(log_evidence(true, walks.epochs, walks.values, walks.used))
 
 
 def _bias(watcher: Watcher, walks: CoverageWalks, web: Web) -> tuple[float, float]:
-    if not walks.epochs or walks.unfinished or (web.outcomes == BLOCKED).any():
+    if ForcedPlan.latest is None or not walks.epochs or walks.unfinished or (web.outcomes == BLOCKED).any():
         return math.nan, 0.0
     ends = [epoch.first for epoch in walks.epochs[1:]] + [walks.count]
     differences = [

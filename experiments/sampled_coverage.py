@@ -189,10 +189,11 @@ def main() -> int:
     if given.part == "tables":
         graphs = real(given.data) if given.data else ()
         rows = sampled_tables.graph_rows(graphs, given.before, sets=min(given.crawls, SETS), rng=given.rng)
-        if given.data:
-            print(*sampled_tables.table(rows), "", sep="\n", flush=True)
-        if given.root:
-            print(*sampled_tables.table(sampled_tables.site_rows(given.root, given.before)), sep="\n")
+        for line in sampled_tables.table(rows) if given.data else ():
+            print(line, flush=True)
+        print()
+        for line in sampled_tables.table(sampled_tables.site_rows(given.root, given.before)) if given.root else ():
+            print(line, flush=True)
     return 0
 
 
