@@ -194,7 +194,7 @@ def watch(web: Web, truth: FloatArray, until: Rule, *, rng: int, damping: float 
 
 
 def _evidence(watcher: Watcher, walks: CoverageWalks) -> float:
-    """Return the evidence at the true coverage of the last epoch; NaN where the certified bound is so close that there is none."""
+    """Return the evidence at the true coverage of the last epoch; NaN if the certified bound is as close."""
     true = watcher.true[walks.epochs[-1].pages] if walks.epochs else 0.0
     if not walks.epochs or true - max(epoch.captured for epoch in walks.epochs) < 1e-4:
         return math.nan
