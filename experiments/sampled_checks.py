@@ -114,6 +114,7 @@ class Watched:
     epochs: int
     moments: int
     excess: dict[float, float]  # by confidence: the largest excess of the bound over the true coverage
+    frozen: dict[float, float]  # the same over the true coverage when the last epoch began: a sharper test
     certified: float  # the same for the certified bound
     evidence: float  # at the true coverage, at the end; NaN if there is none
     bias: float  # sum of Y − E[Y]; NaN if it is unknown
@@ -136,20 +137,25 @@ class Watcher:
         self.true = [0.0]  # coverage after each of them
         self.moments = 0
         self.excess = dict.fromkeys(CONFIDENCES, -math.inf)
+        self.frozen = dict.fromkeys(CONFIDENCES, -math.inf)
         self.certified = -math.inf
 
     def look(self) -> None:
         """Compare now; a bound is computed only if there is enough evidence that it is above the truth."""
         self.moments += 1
         self.certified = max(self.certified, self._state.ledger.coverage().at_least - self.true[-1])
-        if self._state.walks.proves(self.true[-1] + ROUNDING / 2, CONFIDENCES[-1]):
+        epochs = self._state.walks.epochs
+        if epochs and self._state.walks.proves(self.true[epochs[-1].pages] + ROUNDING / 2, CONFIDENCES[-1]):
             self.compare()
 
     def compare(self) -> None:
         """Compare all bounds."""
+        epochs = self._state.walks.epochs
         for confidence in CONFIDENCES:
-            excess = self._state.walks.at_least(confidence) - self.true[-1]
-            self.excess[confidence] = max(self.excess[confidence], excess)
+            bound = self._state.walks.at_least(confidence)
+            self.excess[confidence] = max(self.excess[confidence], bound - self.true[-1])
+            if epochs:
+                self.frozen[confidence] = max(self.frozen[confidence], bound - self.true[epochs[-1].pages])
 
     def outcome(self, outcome: Outcome) -> None:
         """Record an outcome, and compare."""
@@ -183,6 +189,7 @@ def watch(web: Web, truth: FloatArray, until: Rule, *, rng: int, damping: float 
         epochs=len(state.walks.epochs),
         moments=watcher.moments,
         excess=watcher.excess,
+        frozen=watcher.frozen,
         certified=watcher.certified,
         evidence=_evidence(watcher, state.walks),
         bias=bias,
@@ -242,8 +249,9 @@ def _root(falling: Callable[[float], float]) -> float:
 def table(results: Mapping[str, Sequence[Watched]]) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
     shares = " | ".join(f"violated at {confidence:.0%}" for confidence in CONFIDENCES)
-    yield f"| web | crawls | moments | walks | epochs | {shares} | certified violated | mean evidence | bias, z |"
-    yield "|---|" + "--:|" * (7 + len(CONFIDENCES))
+    sharp = "frozen, at 95% / 80% / 50%"
+    yield f"| web | crawls | moments | walks | epochs | {shares} | {sharp} | certified | mean evidence | bias, z |"
+    yield "|---|" + "--:|" * (8 + len(CONFIDENCES))
     everything = [one for some in results.values() for one in some]
     for name, some in {**results, "**all**": everything}.items():
         counts = [sum(one.violates(confidence) for one in some) for confidence in CONFIDENCES]
@@ -253,7 +261,8 @@ def table(results: Mapping[str, Sequence[Watched]]) -> Iterator[str]:
         square = sum(one.square for one in known)
         z = f"{sum(one.bias for one in known) / math.sqrt(square):+.2f}" if square > 0 else "–"
         cells = [name, len(some), *(sum(getattr(one, what) for one in some) for what in ("moments", "walks", "epochs"))]
-        cells += [*counts, sum(bool(one.certified > ROUNDING) for one in some)]
+        sharper = [sum(one.frozen[confidence] > ROUNDING for one in some) for confidence in CONFIDENCES]
+        cells += [*counts, " / ".join(map(str, sharper)), sum(bool(one.certified > ROUNDING) for one in some)]
         shown = [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]
         mean = f"{np.mean(evidence):.2f} ± {2 * error:.2f}" if evidence else "–"
         yield "| " + " | ".join([*shown, mean, z]) + " |"
