@@ -53,6 +53,11 @@ experiments: .venv/ready
 	$(BIN)/python -m experiments.opic --out plots
 	$(BIN)/python -m experiments.freshness
 	$(BIN)/python -m experiments.guarantee
+	$(BIN)/python -m experiments.sampled_coverage --part validity --data $(DATA)
+	$(BIN)/python -m experiments.sampled_coverage --part adversarial --crawls 900
+	$(BIN)/python -m experiments.sampled_coverage --part order --crawls 20
+	$(BIN)/python -m experiments.sampled_coverage --part http --crawls 200
+	$(BIN)/python -m experiments.sampled_coverage --part tables --data $(DATA)
 	$(BIN)/python -m experiments.spam --data $(DATA) --out plots
 	$(BIN)/python -m experiments.communities --data $(DATA) --plots plots
 	$(BIN)/python -m experiments.estimators --data $(DATA)
