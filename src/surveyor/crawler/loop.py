@@ -20,6 +20,7 @@ from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import Batch
 from surveyor.crawler.sampling_plan import SamplingPlan
+from surveyor.crawler.scout_walks import ScoutPlan, ScoutWalks
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
@@ -35,6 +36,7 @@ from surveyor.stopping import (
     contains,
     coverage_goal,
     sampled_goal,
+    scouting_rule,
 )
 
 ENOUGH = 2.0  # mass in progress that is likely to reach the goal, relative to what is missing
@@ -81,6 +83,7 @@ class Crawl:
     strategy: Strategy
     frontier: Frontier
     walks: CoverageWalks
+    scout: ScoutWalks | None = None  # only surveys can be scouted
 
     def apply(self, outcome: Outcome) -> None:
         """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""
@@ -91,6 +94,8 @@ class Crawl:
         with strategy_errors(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
         self.walks.observe(outcome, changed=changed)
+        if self.scout is not None:
+            self.scout.observe(outcome, changed=changed)
         self.frontier.prefer(self.walks.wanted)
 
     def apply_event(self, event: Event) -> None:
@@ -106,6 +111,8 @@ class Crawl:
             self.frontier.prefer(self.walks.wanted)
         elif event.kind in ("scope_changed", "host_deleted"):
             self.walks.discard()
+        if self.scout is not None:
+            self.scout.apply_event(event)
 
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
@@ -129,6 +136,7 @@ class Crawl:
             in_motion=now.waiting + now.moving,
             requests=tally.requests,
             proves=self.walks.proves,
+            scout=lambda: None if self.scout is None else self.scout.progress(tally.requests),
         )
 
     def useful_pages(self, goal: float | None, most: int) -> int:
@@ -190,8 +198,7 @@ async def crawl(
     It also ends, *fruitless*, when many consecutive requests fetched no page: only redirects, errors and traps.
     """
     tally = tally or Tally()
-    goal, sampled = coverage_goal(until), sampled_goal(until)
-    plan = None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
+    goal, plan = coverage_goal(until), _plan_of(until, state, tally)
     idle_since = time.monotonic()
     while not until.done(progress := state.progress(tally)):
         if until.unreachable(progress):
@@ -214,12 +221,12 @@ async def crawl(
             rest = left - source.pending - source.held
             free = min(batch, rest) - (source.in_progress - source.pending - source.held)
             again_at = state.frontier.again_at
-            patient = time.monotonic() - idle_since < PATIENCE
+            patient = time.monotonic() - idle_since < PATIENCE or (plan is not None and plan.exclusive)
             walks = patient and plan is not None and plan.walking
             useful = state.useful_pages(goal, free) if patient and not walks else free
             gated = walks or useful < free
             leased = state.frontier.take(useful, math.inf if walks else -math.inf)
-            if gated and not (leased or source.in_progress or again_at < math.inf):
+            if gated and not (leased or source.in_progress or again_at < math.inf or (plan and plan.exclusive)):
                 leased, gated = state.frontier.take(free), False  # what the crawl waits for will never be available
             leased = replace(leased, room=None)
         if leased or source.in_progress:
@@ -235,6 +242,14 @@ async def crawl(
         results.outcomes[:0] = leased.refused
         record(state, results, journal, tally)
     return "reached"
+
+
+def _plan_of(until: Rule, state: Crawl, tally: Tally) -> SamplingPlan | ScoutPlan | None:
+    """Return the plan of the walks that a rule needs; None if it needs none."""
+    if (scouting := scouting_rule(until)) is not None:
+        return ScoutPlan(scouting, state, tally)
+    sampled = sampled_goal(until)
+    return None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
 
 
 def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:

@@ -91,6 +91,8 @@ class Growth:
 class SamplingPlan:
     """The state of the decision; it is not stored, as all its effects are events."""
 
+    exclusive = False  # other pages are fetched if those that walks wait for are not available for long
+
     def __init__(self, goal: float, confidence: float, crawl: Crawl, secret: Callable[[], str]) -> None:
         self._goal, self._confidence, self._secret = goal, confidence, secret
         self._ledger, self._walks, self._frontier = crawl.ledger, crawl.walks, crawl.frontier

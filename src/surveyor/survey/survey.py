@@ -24,6 +24,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawler.coverage_walks import SampledCoverage
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
+from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import Ranking, pagerank
@@ -98,6 +99,12 @@ class Survey:
         rule = self.goal or parse_rule(self.manifest.setting("until"))
         confidence = (sampled_goal(rule) or (0.0, CONFIDENCE))[1]
         return self._derived.crawl.walks.summary(confidence)
+
+    @property
+    def scout_walks(self) -> ScoutWalks:
+        """Random walks of the last scout of this survey; none if it was not scouted."""
+        walks = self._derived.crawl.scout
+        return ScoutWalks(self._derived.crawl.ledger) if walks is None else walks
 
     @property
     def goal_reached(self) -> bool:
