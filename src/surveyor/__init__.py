@@ -38,6 +38,7 @@ _MODULES = {  # module -> its public names
     "estimate.sampling.sample": "sample",
     "estimate.sampling.sample_result": "Sample",
     "estimate.sampling.topics": "Topic",
+    "estimate.scouting.scout": "Scout scout",
     "graph.condense": "CondensedGraph condense",
     "graph.csr": "Graph",
     "graph.formats": "build_graph read_graph write_graph",
@@ -107,6 +108,7 @@ __all__ = [
     "Run",
     "Sample",
     "SampledPage",
+    "Scout",
     "SimulationOptions",
     "SolverOptions",
     "Strategy",
@@ -144,6 +146,7 @@ __all__ = [
     "rmat",
     "sample",
     "sampled_supporters",
+    "scout",
     "simulate",
     "streamed_supporters",
     "supporters",
@@ -185,6 +188,7 @@ if TYPE_CHECKING:
     from surveyor.estimate.sampling.sample import sample
     from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.estimate.sampling.topics import Topic
+    from surveyor.estimate.scouting.scout import Scout, scout
     from surveyor.graph.condense import CondensedGraph, condense
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph

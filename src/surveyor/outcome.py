@@ -135,8 +135,8 @@ class Event(NamedTuple):
 
 # Events that change the state of a crawl, and are applied again by a replay: moving mass is pushed, because no page is
 # left or because that may reach the goal; walks are frozen, started, or invalid since the scope changed or pages were
-# deleted.
-STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scope_changed", "host_deleted")
+# deleted; a scout starts its walks or draws its sample.
+STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scout", "scout_sample", "scope_changed", "host_deleted")
 
 
 class Retry(NamedTuple):

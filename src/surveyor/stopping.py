@@ -174,6 +174,15 @@ def _confidence(rule: str, text: str) -> float:
         raise UsageError(problem or f"{rule}@ has no confidence after the @", hint=hint) from error
 
 
+class ScoutProgress(NamedTuple):
+    """The progress of a scout."""
+
+    walks: int
+    sample: int  # unfetched URLs to draw
+    ended: bool  # no page is left to fetch
+    requests: int  # since its start
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a crawl."""
@@ -186,6 +195,7 @@ class Progress:
     in_motion: float = 1.0  # waiting + moving mass
     requests: int = 0  # sent: for pages and robots.txt files, retries and redirects included
     proves: Callable[[float, float], bool] = lambda _share, _confidence: False  # whether walks prove a coverage
+    scout: Callable[[], ScoutProgress | None] = lambda: None  # of the last scout
 
 
 class Rule(ABC):
@@ -337,6 +347,32 @@ class Bytes(Rule):
 
 
 @dataclass(frozen=True, slots=True)
+class Scouted(Rule):
+    """Done when a scout of so many walks and sampled URLs has ended, or has sent so many requests."""
+
+    walks: int
+    sample: int
+    requests: int
+
+    def done(self, progress: Progress) -> bool:
+        """Return whether the scout has ended."""
+        scout = self._of(progress)
+        return scout is not None and (scout.ended or scout.requests >= self.requests)
+
+    def remaining(self, progress: Progress) -> int:
+        """Return the number of requests left."""
+        scout = self._of(progress)
+        return max(0, self.requests - (0 if scout is None else scout.requests))
+
+    def _of(self, progress: Progress) -> ScoutProgress | None:
+        scout = progress.scout()
+        return scout if scout is not None and scout[:2] == (self.walks, self.sample) else None
+
+    def __str__(self) -> str:
+        return f"{self.walks:,} walks or {self.requests:,} requests"
+
+
+@dataclass(frozen=True, slots=True)
 class Either(Rule):
     """Done when any of the rules is done; unreachable when all are."""
 
@@ -462,6 +498,14 @@ def sampled_goal(rule: Rule) -> tuple[float, float] | None:
         return None if rule.confidence is None else (rule.share, rule.confidence)
     parts = [sampled_goal(part) for part in getattr(rule, "rules", ())]
     return min((part for part in parts if part is not None), default=None)
+
+
+def scouting_rule(rule: Rule) -> Scouted | None:
+    """Return the part of a rule that is a scout, or None."""
+    if isinstance(rule, Scouted):
+        return rule
+    found = [scouting_rule(part) for part in getattr(rule, "rules", ())]
+    return next((part for part in found if part is not None), None)
 
 
 def _parts(rule: Rule, kind: type[Either | Both]) -> tuple[Rule, ...]:

@@ -34,13 +34,13 @@ class CrawlOptions:
     """The options of `surveyor crawl` that are not settings."""
 
     urls: Sequence[str]
-    lists: Sequence[str]
-    sitemap: bool
-    out: str | None
-    fresh: bool
-    add_seeds: bool
-    again: bool
-    from_last_good: bool
+    lists: Sequence[str] = ()
+    sitemap: bool = False
+    out: str | None = None
+    fresh: bool = False
+    add_seeds: bool = False
+    again: bool = False
+    from_last_good: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def command(output: Output, **given: Any) -> int:
     from surveyor.survey.survey import Survey
 
     asked = CrawlOptions(**{name: given.pop(name) for name in CrawlOptions.__dataclass_fields__})
-    prepared = _prepare(output, asked, settings.given(given))
+    prepared = prepare(output, asked, settings.given(given))
     path = prepared.path
     is_new = not is_survey(path)
     if asked.from_last_good:
@@ -118,11 +118,11 @@ def command(output: Output, **given: Any) -> int:
         return report_stop(output, str(path), finished)
     with Survey(path, state=None if finished.last is None else finished.last.state) as survey:
         if not survey.pages_fetched and not finished.code:
-            raise _nothing_fetched(survey, is_new=is_new)
+            raise remove_empty(survey, is_new=is_new)
         return report_end(output, survey, finished)
 
 
-def _prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
+def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
     """Load the settings, collect the seeds and choose the folder."""
     from surveyor.config import load
     from surveyor.crawler.seeds import gather_seeds
@@ -184,7 +184,7 @@ def _crawl(
     from surveyor.stopping import parse_rule
 
     rule = parse_rule(settings.until)
-    _introduce(output, folder, settings, origins, is_new=is_new)
+    introduce(output, folder, settings, origins, is_new=is_new)
     display = CrawlDisplay(silent=output.quiet, color=output.color)
     costs = CostLine(rule)
     if not is_new and not output.quiet:
@@ -216,9 +216,10 @@ def _crawl(
     return Finished(rule, ending or "interrupted", code, time.monotonic() - started, last)
 
 
-def _introduce(
+def introduce(
     output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
 ) -> None:
+    """Print the seeds, the settings and the folder."""
     manifest = folder.manifest
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
@@ -230,7 +231,7 @@ def _introduce(
     report_settings(output, settings, origins)
 
 
-def _nothing_fetched(survey: Survey, *, is_new: bool) -> Exception:
+def remove_empty(survey: Survey, *, is_new: bool) -> Exception:
     """Return the error of a crawl that fetched nothing; remove a survey that never had a page."""
     from surveyor.survey.crawl import nothing_fetched
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from surveyor.crawler.sampling_plan import PER_WALK, PILOT, RETURN, Growth
+from surveyor.crawler.sampling_plan import PER_WALK, PILOT, Growth, expected_mean
 from surveyor.stopping import coverage_goal, sampled_goal
 
 if TYPE_CHECKING:
@@ -54,17 +54,8 @@ class CostForecast:
         if goal is None or goal >= 1 - now.blocked - now.lost:
             return None, None
         certified, sampled = self._growth.pages(goal), math.inf
-        if self._sampled is not None and (mean := self._mean(crawl)) is not None:
+        if self._sampled is not None and (mean := expected_mean(self._growth, crawl.ledger, crawl.walks)) is not None:
             captured = (self._sampled[0] - mean) / (1 - mean)
             first = self._growth.pages(captured) if captured > now.captured else float(crawl.ledger.read)
             sampled = min(certified, first + PILOT * PER_WALK * (1 - mean))
         return tuple(math.ceil(pages) if pages <= most else None for pages in (certified, sampled))  # type: ignore[return-value]  # two
-
-    def _mean(self, crawl: Crawl) -> float | None:
-        """Estimate the part of a walk that is spent on fetched pages: of the mass settled recently, what returned."""
-        before = self._growth.earlier()
-        if before is None:
-            return None
-        gained = crawl.ledger.coverage().captured - before[1]
-        part = (crawl.walks.settled_on_first(before[0]) - before[1]) / gained if gained > 0 else 0.0
-        return math.pow(min(max(part, 0.01), 0.99), RETURN)

@@ -151,7 +151,7 @@ class CoverageWalks:
             np.concatenate([residual[pages[: pages.size - ledger.seeds.size]], pool * ledger.teleport])
         )
         first, total = len(self._page), float(cumulated[-1])
-        places = [_unit(secret, first + walk, 0, START) * total for walk in range(count)]
+        places = [hashed_unit(secret, first + walk, 0, START) * total for walk in range(count)]
         chosen = pages[np.minimum(np.searchsorted(cumulated, places, "right"), pages.size - 1)]
         negative = float(np.maximum(-residual, 0.0).sum()) + max(-float(mass.total(ledger.mass, mass.POOL)), 0.0)
         captured = float(mass.total(ledger.mass, mass.CAPTURED)) - negative
@@ -261,7 +261,7 @@ class CoverageWalks:
             step = self._step[walk]
             known = status in (mass.FETCHED, mass.GONE)
             covered = status == mass.FETCHED and self._order[page] < epoch.pages
-            if step >= DISCOUNTED and _unit(epoch.secret, walk, step, END) < 1 - damping:
+            if step >= DISCOUNTED and hashed_unit(epoch.secret, walk, step, END) < 1 - damping:
                 self._value[walk] += damping**DISCOUNTED * covered
                 return
             if not known:
@@ -271,7 +271,7 @@ class CoverageWalks:
             if step < DISCOUNTED:
                 self._value[walk] += (1 - damping) * damping**step * covered
             links = ledger.graph.links_of(page) if status == mass.FETCHED else NO_LINKS
-            drawn = _unit(epoch.secret, walk, step, STEP)
+            drawn = hashed_unit(epoch.secret, walk, step, STEP)
             if links.size:
                 following = links[min(int(drawn * links.size), links.size - 1)]
             else:
@@ -279,7 +279,7 @@ class CoverageWalks:
             self._page[walk], self._step[walk] = int(following), step + 1
 
 
-def _unit(secret: str, walk: int, step: int, purpose: int) -> float:
+def hashed_unit(secret: str, walk: int, step: int, purpose: int) -> float:
     """Return a random number in [0, 1) that depends on its arguments only."""
     digest = hashlib.blake2b(f"{walk}:{step}:{purpose}".encode(), key=secret.encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53

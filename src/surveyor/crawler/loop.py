@@ -21,6 +21,7 @@ from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.queues import Batch
 from surveyor.crawler.request_gate import PATIENCE, RequestGate
 from surveyor.crawler.sampling_plan import SamplingPlan
+from surveyor.crawler.scout_walks import ScoutPlan, ScoutWalks
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
@@ -36,6 +37,7 @@ from surveyor.stopping import (
     contains,
     coverage_goal,
     sampled_goal,
+    scouting_rule,
 )
 
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
@@ -80,6 +82,7 @@ class Crawl:
     strategy: Strategy
     frontier: Frontier
     walks: CoverageWalks
+    scout: ScoutWalks | None = None  # only surveys can be scouted
 
     def apply(self, outcome: Outcome) -> None:
         """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""
@@ -90,6 +93,8 @@ class Crawl:
         with strategy_errors(self.strategy, f"after page {outcome.page}"):
             self.frontier.update(self.strategy.observe(outcome, old))
         self.walks.observe(outcome, changed=changed)
+        if self.scout is not None:
+            self.scout.observe(outcome, changed=changed)
         self.frontier.prefer(self.walks.wanted)
 
     def apply_event(self, event: Event) -> None:
@@ -105,6 +110,8 @@ class Crawl:
             self.frontier.prefer(self.walks.wanted)
         elif event.kind in ("scope_changed", "host_deleted"):
             self.walks.discard()
+        if self.scout is not None:
+            self.scout.apply_event(event)
 
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
@@ -128,6 +135,7 @@ class Crawl:
             in_motion=now.waiting + now.moving,
             requests=tally.requests,
             proves=self.walks.proves,
+            scout=lambda: None if self.scout is None else self.scout.progress(tally.requests),
         )
 
     def push_depth(self, goal: float | None) -> float:
@@ -174,8 +182,7 @@ async def crawl(
     It also ends, *fruitless*, when many consecutive requests fetched no page: only redirects, errors and traps.
     """
     tally = tally or Tally()
-    goal, sampled = coverage_goal(until), sampled_goal(until)
-    plan = None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
+    goal, plan = coverage_goal(until), _plan_of(until, state, tally)
     gate = RequestGate(state.ledger, state.frontier, goal, plan, patience=tally.patience)
     while not until.done(progress := state.progress(tally)):
         if until.unreachable(progress):
@@ -210,6 +217,14 @@ async def crawl(
         results.outcomes[:0] = leased.refused
         record(state, results, journal, tally)
     return "reached"
+
+
+def _plan_of(until: Rule, state: Crawl, tally: Tally) -> SamplingPlan | ScoutPlan | None:
+    """Return the plan of the walks that a rule needs; None if it needs none."""
+    if (scouting := scouting_rule(until)) is not None:
+        return ScoutPlan(scouting, state, tally)
+    sampled = sampled_goal(until)
+    return None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
 
 
 def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:

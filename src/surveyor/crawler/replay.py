@@ -31,6 +31,7 @@ from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
 from surveyor.crawler.queues import HostQueues, SingleQueue
+from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy
 from surveyor.errors import UsageError
@@ -163,7 +164,7 @@ def _from_checkpoint(
     _add_urls(folder, state.urls)
     crawl = state.crawl  # its queue holds the seeds, under other ids
     state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
-    state = replace(state, crawl=replace(state.crawl, walks=crawl.walks))
+    state = replace(state, crawl=replace(state.crawl, walks=crawl.walks, scout=crawl.scout))
     state.crawl.frontier.restore(waiting, by_host)
     state.crawl.frontier.prefer(crawl.walks.wanted)
     return state, kept.position, int(kept.about["events"])
@@ -177,6 +178,7 @@ def _parts(state: Derived) -> dict[str, object]:
         "ledger": crawl.ledger,
         "strategy": crawl.strategy,
         "walks": crawl.walks,
+        "scout": crawl.scout,
     }
 
 
@@ -235,13 +237,13 @@ def _state(
     folder: SurveyFolder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
 ) -> Derived:
     """Return a state with an empty queue."""
-    manifest, walks = folder.manifest, CoverageWalks(ledger)
+    manifest, walks, scout = folder.manifest, CoverageWalks(ledger), ScoutWalks(ledger)
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
     reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
     rereads = getattr(strategy, "rereads", False)
     frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
-    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks), reader, Tally(exact=True))
+    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
 
 
 def scope_of(manifest: Manifest) -> Scope:

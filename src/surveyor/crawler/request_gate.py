@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.frontier import Frontier
     from surveyor.crawler.ledger import Ledger
     from surveyor.crawler.sampling_plan import SamplingPlan
+    from surveyor.crawler.scout_walks import ScoutPlan
 
 ENOUGH = 2.0  # a page adds about half of its mass to the certified coverage
 PATIENCE = 20.0  # seconds
@@ -36,7 +37,7 @@ class RequestGate:
         ledger: Ledger,
         frontier: Frontier,
         goal: float | None,
-        plan: SamplingPlan | None,
+        plan: SamplingPlan | ScoutPlan | None,
         *,
         patience: float = PATIENCE,
     ) -> None:
@@ -47,6 +48,9 @@ class RequestGate:
     def take(self, free: int, *, busy: bool) -> Batch:
         """Lease up to `free` pages; `busy`: requests are in progress."""
         walks = self._plan is not None and self._plan.walking
+        exclusive = self._plan is not None and self._plan.exclusive
+        if exclusive:
+            self._patience = math.inf
         useful = free if walks or self._patience <= 0 else self.useful_pages(free)
         self.holds = self._patience > 0 and (walks or useful < free)
         if not self.holds:
@@ -58,7 +62,7 @@ class RequestGate:
         now = time.monotonic()
         self._patience -= max(0.0, now - self._idle_since)
         self._idle_since = now
-        if self._frontier.again_at < math.inf:
+        if self._frontier.again_at < math.inf or exclusive:
             return leased
         self.holds = False  # what the crawl waits for will never be available
         return self._frontier.take(free)

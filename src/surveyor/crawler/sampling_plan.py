@@ -21,6 +21,8 @@ from surveyor.crawler.sampled_bound import Epoch, walks_needed
 from surveyor.outcome import Event
 
 if TYPE_CHECKING:
+    from surveyor.crawler.coverage_walks import CoverageWalks
+    from surveyor.crawler.ledger import Ledger
     from surveyor.crawler.loop import Crawl
 
 PILOT = 20  # walks
@@ -64,6 +66,13 @@ class Growth:
             return pages, missing, 0.0
         return pages, missing, math.log(before[1] / missing) / math.log(pages / before[0])
 
+    def earlier(self) -> tuple[int, float] | None:
+        """Return the pages and the coverage at the last mark with at most `EARLIER` of the pages."""
+        if not self._marks:
+            return None
+        found = next((mark for mark in reversed(self._marks) if mark[0] <= EARLIER * self._marks[-1][0]), None)
+        return None if found is None else (found[0], 1.0 - found[1])
+
     def coverage(self, pages: float) -> float:
         """Return the expected coverage after some pages."""
         if not self._marks:
@@ -81,15 +90,29 @@ class Growth:
         return last * math.pow(missing / (1.0 - coverage), 1 / exponent) if exponent > 0.05 else math.inf
 
 
+def expected_mean(captured: Growth, ledger: Ledger, walks: CoverageWalks) -> float | None:
+    """Estimate the mean of Y before any walk, from the growth of captured mass; None if it is too early.
+
+    Of the mass settled recently, it is about the part that settled on pages fetched long before.
+    """
+    if (before := captured.earlier()) is None:
+        return None
+    gained = ledger.coverage().captured - before[1]
+    part = (walks.settled_on_first(before[0]) - before[1]) / gained if gained > 0 else 0.0
+    return math.pow(min(max(part, 0.01), 0.99), RETURN)
+
+
 class SamplingPlan:
     """The state of the decision; it is not stored, as all its effects are events."""
+
+    exclusive = False  # other pages are fetched if those that walks wait for are not available for long
 
     def __init__(self, goal: float, confidence: float, crawl: Crawl, secret: Callable[[], str]) -> None:
         self._goal, self._confidence, self._secret = goal, confidence, secret
         self._ledger, self._walks, self._frontier = crawl.ledger, crawl.walks, crawl.frontier
         self._due = FIRST
         self._growth = Growth()
-        self._captured: list[tuple[int, float]] = []  # mass after growing numbers of pages
+        self._captured = Growth()
         self._factor = 1.0  # mean of Y in the last epoch, relative to its estimate before
         self._expected = 0.0
         self.walking = bool(crawl.walks.active_without(()))
@@ -100,11 +123,13 @@ class SamplingPlan:
         Walks that wait for the retry of a page do not hold back others.
         """
         pages, walks = self._ledger.read, self._walks
+        if walks.proves(self._goal, self._confidence):  # another condition of the rule is not met yet
+            self.walking = False
+            return []
         if not self.walking:
             coverage = self._ledger.coverage()
             self._growth.record(pages, coverage.captured + coverage.moving / 2)
-            if not self._captured or pages >= 1.1 * self._captured[-1][0]:
-                self._captured.append((pages, coverage.captured))
+            self._captured.record(pages, coverage.captured)
             return self._pilot(now) if pages >= self._due and self._is_promising() else []
         if walks.active_without(self._frontier.held):
             return []
@@ -140,25 +165,15 @@ class SamplingPlan:
         self._due = max(self._due + 1, math.ceil(1.05 * pages))
         return False
 
-    def _returned(self) -> float | None:
-        """Return the part of the mass settled recently that settled on pages fetched long before."""
-        pages = self._ledger.read
-        before = next((mark for mark in reversed(self._captured) if mark[0] <= EARLIER * pages), None)
-        if before is None:
-            return None
-        gained = self._ledger.coverage().captured - before[1]
-        part = (self._walks.settled_on_first(before[0]) - before[1]) / gained if gained > 0 else 0.0
-        return math.pow(min(max(part, 0.01), 0.99), RETURN)
-
     def _mean(self) -> float:
         """Estimate the mean of Y, if an epoch started now."""
-        returned = self._returned()
+        returned = expected_mean(self._captured, self._ledger, self._walks)
         if returned is None:
             return 0.5
         return min(0.99, self._factor * returned)
 
     def _pilot(self, now: float) -> list[Event]:
-        self.walking, self._expected = True, self._returned() or 0.0
+        self.walking, self._expected = True, expected_mean(self._captured, self._ledger, self._walks) or 0.0
         detail = self._walks.draw(self._secret(), STARTS, self._frontier.failing)
         return [Event("epoch", now, detail), self._launch(now, GROUP)]
 

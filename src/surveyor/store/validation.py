@@ -15,6 +15,7 @@ Test = Callable[[Any], bool]
 LAST_SECOND = 253_402_300_799  # of the year 9999: later times are not valid dates
 LARGEST = 1 << 53  # largest count that a float64 represents exactly
 LONGEST_NAME = 255  # characters of a file name
+MOST_WALKS = 10_000  # of a scout
 
 
 def is_time(value: Any) -> bool:
@@ -74,6 +75,10 @@ def _pages(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _few(value: Any) -> bool:
+    return _count(value) and value <= MOST_WALKS
+
+
 def _bounds(value: Any) -> bool:
     pairs = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
     return pairs and all(_number(number) and 0 <= number <= 1 for pair in value for number in pair)
@@ -120,6 +125,14 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "starts": _pages,
     },
     "walks": {"count": _count, "bounds": _bounds},
+    "scout": {
+        "secret": _name,
+        "damping": _number,
+        **dict.fromkeys(("walks", "sample"), _few),
+        "requests": _count,
+    },
+    "scout_sample": {"pages": _pages, "unfetched": _count, "fetched": _count},
+    "scout_sitemaps": {"lists": _count, "pages": _count},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -138,6 +151,14 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         **dict.fromkeys(("topic", "method"), _text),
         **dict.fromkeys(("walks", "window", "hosts", "limit"), _count),
     },
+}
+
+
+PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
+    "retry": ("page",),
+    "in_links": ("page", "sources"),
+    "epoch": ("starts",),
+    "scout_sample": ("pages",),
 }
 
 
@@ -188,7 +209,6 @@ def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> No
     for name, test in EVENTS.get(kind, {}).items():
         if not test(detail.get(name)):
             raise ValueError(f"an event {kind!r} has an invalid {name}: {str(detail.get(name))[:50]!r}")
-    named = {"retry": ("page",), "in_links": ("page", "sources"), "epoch": ("starts",)}.get(kind, ())
-    for value in map(detail.__getitem__, named):
+    for value in map(detail.__getitem__, PAGES_OF.get(kind, ())):
         if max(value if isinstance(value, list) else [value], default=0) >= pages:
             raise ValueError(f"an event {kind!r} names a page without a URL")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,10 @@ from surveyor.survey.survey import Survey
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
+    from surveyor.config import Settings
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
+    from surveyor.store.directory import SurveyFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,29 @@ def crawl(
     unreachable (too much mass is blocked), exhausted (no page is left) or fruitless. If nothing was fetched in the
     whole survey, `NothingFetched` is raised; its folder remains.
     """
+    asked = None if until is None else as_rule(until)
+    if isinstance(until, str):
+        options["until"] = until
+    folder, chosen, run_options = open_to_crawl(seeds, out, options)
+    connection = Connection(run_options.client, run_options.resolver)
+    with folder:
+        rule = parse_rule(chosen.until) if asked is None else asked
+        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=watch))
+    survey = Survey(folder.folder)
+    survey.ending, survey.goal = ending, rule
+    if ending != "interrupted" and not survey.pages_fetched:
+        with survey:
+            raise nothing_fetched(survey)
+    return survey
+
+
+def open_to_crawl(
+    seeds: str | Sequence[str], out: Path | str | None, options: Mapping[str, Any]
+) -> tuple[SurveyFolder, Settings, RunOptions]:
+    """Create a survey, or open it to resume; return it with the settings in effect and the other options."""
     names = [field.name for field in fields(RunOptions)]
     run_options = RunOptions(**{name: value for name, value in options.items() if name in names})
     settings = {name: value for name, value in options.items() if name not in names}
-    asked = None if until is None else as_rule(until)
-    if isinstance(until, str):
-        settings["until"] = until
     chosen = from_arguments(settings, ("out", "watch", *names))
     existing = None if run_options.fresh else survey_named(seeds, out)
     start_at = [] if existing else clean_seeds(seeds)
@@ -80,17 +99,8 @@ def crawl(
         recover_journal(path)
     folder, chosen = start(path, start_at, chosen, origins, again=run_options.again, add_seeds=run_options.add_seeds)
     for notice in folder.notices:
-        warnings.warn(notice, stacklevel=2)
-    connection = Connection(run_options.client, run_options.resolver)
-    with folder:
-        rule = parse_rule(chosen.until) if asked is None else asked
-        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=watch))
-    survey = Survey(path)
-    survey.ending, survey.goal = ending, rule
-    if ending != "interrupted" and not survey.pages_fetched:
-        with survey:
-            raise nothing_fetched(survey)
-    return survey
+        warnings.warn(notice, stacklevel=3)
+    return folder, chosen, run_options
 
 
 NOT_TRIED = "it was not fetched before the crawl ended"

@@ -24,6 +24,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawler.coverage_walks import SampledCoverage
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
+from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import Ranking, pagerank
@@ -108,6 +109,12 @@ class Survey:
         """The certified coverage as plain values, and the sampled one as `sampled`, None if the crawl made no walks."""
         sampled = self.sampled
         return {**self.coverage.to_dict(), "sampled": None if sampled is None else sampled.to_dict()}
+
+    @property
+    def scout_walks(self) -> ScoutWalks:
+        """Random walks of the last scout of this survey; none if it was not scouted."""
+        walks = self._derived.crawl.scout
+        return ScoutWalks(self._derived.crawl.ledger) if walks is None else walks
 
     @property
     def goal_reached(self) -> bool:

@@ -1,0 +1,1 @@
+"""Estimates about a site from a few random walks, before a crawl."""
