@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_a_crawl_reuses_the_pages_and_csv_lists_the_folders(capsys: pytest.Captu
 
 
 def test_limits_leave_walks_unfinished_and_a_larger_one_resumes(tmp_path: Path) -> None:
-    options = {
+    options: dict[str, Any] = {
         "contact": "me@example.org",
         "allow": ["127.0.0.1"],
         "delay": 0,
