@@ -54,13 +54,21 @@ and `command`.
 
 | field | in | meaning |
 |---|---|---|
-| `survey` | `crawl`, `status`, `report`, `demo` | the folder of the survey |
+| `survey` | `crawl`, `scout`, `status`, `report`, `demo` | the folder of the survey |
 | `coverage` | the same, and `rank`, `top`, `explain` of a survey | `at_least`, `at_most`; and `captured`, `moving`, |
 | | | `waiting`, `blocked`, `lost`, which sum to 1 |
 | – `sampled` | `crawl`, `status`, `report`, `demo` | null without random walks, or: `at_least` (the larger of the |
 | | | sampled and the certified lower bound), its `confidence`, `walks`, `finished` (of them), `epochs`, `fetches` |
 | | | (pages that walks waited for) |
 | `pages_fetched`, `pages_known`, `rng`, `seeds` | `crawl`, `status`, `report` | counts, random seed, seed URLs |
+| `walks`, `finished`, `requests`, `damping` | `scout` | random walks, those that ended, requests, damping |
+| `hosts`, `folders` | `scout` | each: `name`, `share`, `at_least`, `at_most`, `count`, `walks` |
+| `broken_clicks`, `javascript` | `scout` | the same fields without `name` |
+| `unseen` | `scout` | importance of pages that no walk visited: `estimate`, `at_most`, `confidence` |
+| `size` | `scout` | `at_least`, `fetched`, `unfetched`, `sampled`, `pages` (of the sample), `is_complete`, `reason` |
+| `sitemap_pages` | `scout` | pages listed in sitemaps; null if there is none |
+| `forecasts`, `pages_per_second` | `scout` | each: `coverage`, `certified_pages`, `certified_hours`, `sampled_pages`, |
+| | | `sampled_hours`, `reason`; null if there is no forecast |
 | `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
 | | | interrupted; whether the goal was reached |

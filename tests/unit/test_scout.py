@@ -240,7 +240,9 @@ def test_the_coverage_curve_is_the_mean_over_all_subsets() -> None:
 
 
 def site(certified: np.ndarray, best: float = 1.0, rate: float | None = 2.0, *, complete: bool = False) -> ScoutedSite:
-    return ScoutedSite(certified, CoverageCurve(np.array([10.0, 40.0]), np.array([0.5, 0.75])), best, rate, complete)
+    return ScoutedSite(
+        certified.size, certified, CoverageCurve(np.array([10.0, 40.0]), np.array([0.5, 0.75])), best, rate, complete
+    )
 
 
 def test_forecasts_extrapolate_a_power_law() -> None:

@@ -46,7 +46,8 @@ class CrawlForecast:
 class ScoutedSite:
     """What forecasts follow from."""
 
-    certified: FloatArray  # coverage after each page of the survey
+    fetched: int  # pages, those of the sample included
+    certified: FloatArray  # coverage after each page before the sample, which has pages of no importance
     curve: CoverageCurve
     best_possible: float  # coverage, given what is blocked and gone
     rate: float | None  # pages per second
@@ -58,7 +59,7 @@ def forecasts(site: ScoutedSite, goals: Sequence[float] = GOALS) -> list[CrawlFo
 
     >>> certified = 1 - 10 / np.arange(20, 401)
     >>> curve = CoverageCurve(np.array([50.0, 100.0, 200.0]), np.array([0.8, 0.9, 0.95]))
-    >>> one = forecasts(ScoutedSite(certified, curve, 1.0, 1.0), [0.99])[0]
+    >>> one = forecasts(ScoutedSite(400, certified, curve, 1.0, 1.0), [0.99])[0]
     >>> round(one.certified_pages, -1), round(one.sampled_pages, -1), one.reason
     (1020, 1020, '')
     """
@@ -71,16 +72,15 @@ def forecasts(site: ScoutedSite, goals: Sequence[float] = GOALS) -> list[CrawlFo
 
 
 def _forecast(goal: float, site: ScoutedSite, certified: Growth, true: Growth) -> CrawlForecast:
-    fetched = site.certified.size
     proven = certified.pages(goal)
-    if fetched and site.certified[-1] >= goal:
+    if site.certified.size and site.certified[-1] >= goal:
         pages: float = int(np.argmax(site.certified >= goal)) + 1
         return CrawlForecast(goal, int(pages), 0.0, int(pages), 0.0)
     if reason := _refusal(goal, site):
         return CrawlForecast(goal, None, None, None, None, reason)
     sampled = true.pages(goal + PROOF * (1 - goal))
-    limit = FARTHEST * fetched
-    first, second = _bounded(proven, limit), _bounded(max(min(sampled, proven), fetched), limit)
+    limit = FARTHEST * site.fetched
+    first, second = _bounded(max(proven, site.fetched), limit), _bounded(max(min(sampled, proven), site.fetched), limit)
     reason = "" if first is not None else f"coverage grows too slowly, or beyond {limit:,} pages"
     return CrawlForecast(goal, first, _hours(first, site), second, _hours(second, site), reason)
 
@@ -90,7 +90,7 @@ def _refusal(goal: float, site: ScoutedSite) -> str:
         return "too much importance is on blocked or broken pages"
     if site.is_complete:
         return "no known URL is left to fetch"
-    return f"fewer than {FEWEST} pages were fetched" if site.certified.size < FEWEST else ""
+    return f"fewer than {FEWEST} pages were fetched" if site.fetched < FEWEST else ""
 
 
 def _bounded(pages: float, limit: int) -> int | None:
@@ -100,4 +100,4 @@ def _bounded(pages: float, limit: int) -> int | None:
 def _hours(pages: int | None, site: ScoutedSite) -> float | None:
     if pages is None or not site.rate:
         return None
-    return max(0, pages - site.certified.size) / site.rate / 3600
+    return max(0, pages - site.fetched) / site.rate / 3600

@@ -211,7 +211,8 @@ def summarise(survey: Survey, last: Run | None = None, ending: str = "reached") 
     rate = _pages_per_second(survey, last)
     coverage = survey.coverage
     site = ScoutedSite(
-        certified=survey.history().at_least,
+        fetched=survey.pages_fetched,
+        certified=survey.history().at_least[: None if found.drawn is None else found.drawn.fetched],
         curve=coverage_curve(walks),
         best_possible=1 - coverage.blocked - coverage.lost,
         rate=rate,

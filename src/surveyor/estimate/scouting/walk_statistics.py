@@ -9,15 +9,16 @@ click: pages by importance, links of a page with equal probability. The share of
 walks whose last move was a click. An unfinished walk may become one of these, or not; both ends allow for it.
 
 **Unseen mass** is the importance of the pages that no walk has visited. Its estimate is that of Good and Turing: the
-share of walks that end on a page which no other walk has visited. Its upper bound splits the walks: pages visited by
-the first half are fixed when the second half is drawn, so the number of ends outside of them is binomial.
+share of walks that end on a page which no other walk has visited, or that have not ended. Its upper bound splits the
+walks: pages visited by the first half are fixed when the second half is drawn, so the number of ends outside of them is
+binomial.
 
 **Size.** Of M known unfetched URLs n are drawn without replacement, and k of them are pages. The number of pages among
 all M is at least the smallest K with P(at least k of n | K of M) > 5 %: exact, as the hypergeometric tail grows with K.
 No upper bound exists without assumptions: a site may have any number of pages behind a link that few walks follow.
 
 **Coverage by pages** (rarefaction). The pages of m walks drawn at random from n cover the end of another walk with a
-probability that follows from how many walks have visited that page; its mean over all ends estimates the coverage of
+probability that follows from how many walks have visited that page; its mean over all walks estimates the coverage of
 as many pages as m walks visit.
 """
 
@@ -96,7 +97,8 @@ def unseen_mass(walks: Sequence[Walk], *, is_half_done: bool = True) -> UnseenMa
     """
     visitors = _visitors(walks)
     ends = [walk.pages[-1] for walk in walks if walk.ended]
-    estimate = sum(visitors[end] == 1 for end in ends) / len(ends) if ends else None
+    unseen = sum(visitors[end] == 1 for end in ends) + len(walks) - len(ends)
+    estimate = unseen / len(walks) if ends else None
     half = len(walks) // 2
     seen = {page for walk in walks[:half] for page in walk.pages}
     outside = sum(not walk.ended or walk.pages[-1] not in seen for walk in walks[half:])
@@ -157,7 +159,7 @@ def coverage_curve(walks: Sequence[Walk]) -> CoverageCurve:
     others: IntArray = np.array(ends) - 1
     visits: IntArray = np.array(list(visitors.values()))
     pages = [float(np.sum(1 - _missed(count, visits, size))) for size in sizes]
-    covered = [float(np.mean(1 - _missed(count - 1, others, size))) for size in sizes]
+    covered = [float(np.sum(1 - _missed(count - 1, others, size))) / count for size in sizes]
     return CoverageCurve(np.array(pages), np.array(covered))
 
 

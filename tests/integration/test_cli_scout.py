@@ -1,0 +1,156 @@
+"""`surveyor scout` and `sv.scout` over HTTP on loopback: results, resume, reuse by a crawl, wrong options."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surveyor as sv
+from console import CommandResult, wait_for
+from loopback import QUICK, linked, served
+from surveyor.estimate.scouting.scout import summarise
+from surveyor.survey.survey import Survey
+
+pytestmark = pytest.mark.usefixtures("nowhere")
+
+HOLLOW = "<html><body><div id=root></div><script src=/app.js></script></body></html>"
+SITE: dict[str, str | int] = {
+    "/": linked("/docs/a", "/docs/b", "/blog/c", "/dead", "/old"),
+    "/docs/a": linked("/", "/docs/b", *[f"/x/{number}" for number in range(40)]),
+    "/docs/b": linked("/", "/app"),
+    "/blog/c": linked("/dead", "/docs/a"),
+    "/app": HOLLOW,
+    **{f"/x/{number}": linked("/", f"/x/{number + 1}", "/docs/b") for number in range(60)},
+}
+MOVES = {"/old": "/docs/b"}
+SITEMAP = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{}</urlset>"
+
+
+def listed(site: str) -> dict[str, str | int]:
+    pages = "".join(f"<url><loc>{site}{path[1:]}</loc></url>" for path in SITE)
+    return {**SITE, "/sitemap.xml": SITEMAP.format(pages)}
+
+
+def test_the_report_has_shares_size_and_forecasts(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = dict(SITE)
+    with served(pages, moves=MOVES) as site:
+        pages |= listed(site)
+        words = ["scout", site, *QUICK, "--sample", "10", "--walks", "100"]
+        first = CommandResult(capsys, *words)
+        assert first.code == 0
+        for text in ("folder", "clicks that lead to a broken page", "for each row by itself", "no upper bound"):
+            assert text in first.out
+        assert "forecasts, not bounds" in first.out
+        assert f"{len(SITE):,} pages listed in sitemaps" in first.out
+        assert f"surveyor crawl {site}" in first.err
+        result = CommandResult(capsys, *words, "--json").json()
+    assert result["command"] == "scout"
+    assert (result["walks"], result["finished"], result["ending"]) == (100, 100, "reached")
+    assert result["sitemap_pages"] == len(SITE)
+    assert result["folders"][0]["name"].partition("/")[2] == ""
+    assert sum(row["count"] for row in result["folders"]) == 100
+    assert (
+        0 < result["broken_clicks"]["at_least"] < result["broken_clicks"]["share"] < result["broken_clicks"]["at_most"]
+    )
+    assert result["javascript"]["count"] > 0
+    assert result["size"]["at_least"] <= len(SITE)
+    assert [row["coverage"] for row in result["forecasts"]] == [0.5, 0.8, 0.9, 0.95]
+    assert result["unseen"]["at_most"] > 0
+
+
+def test_a_crawl_reuses_the_pages_and_csv_lists_the_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    log: list[str] = []
+    with served(SITE, log, MOVES) as site:
+        table = CommandResult(capsys, "scout", site, *QUICK, "--no-sitemap", "--walks", "50", "--sample", "5", "--csv")
+        assert table.out.splitlines()[0] == "share,at_least,at_most,count,name"
+        scouted = len(log)
+        assert "/sitemap.xml" not in log
+        assert CommandResult(capsys, "crawl", site, *QUICK, "--until", "pages=1000").code == 3
+    pages = [path for path in log if path in SITE or path in MOVES]  # a 404 is confirmed by a second request
+    assert len(pages) == len(set(pages))
+    assert scouted < len(log)
+
+
+def test_limits_leave_walks_unfinished_and_a_larger_one_resumes(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "contact": "me@example.org",
+        "allow": ["127.0.0.1"],
+        "delay": 0,
+        "backoff": 0.02,
+        "walks": 60,
+        "sample": 3,
+    }
+    with served(SITE, moves=MOVES) as site:
+        few = sv.scout(site, out=tmp_path / "a.survey", until="requests=12", sitemaps=False, **options)
+        assert few.requests <= 13
+        assert few.finished < 60
+        assert few.size.sampled == 3
+        assert few.unseen.at_most is None
+        most = max(few.folders.values(), key=lambda share: share.count)
+        assert most.at_most - most.at_least > (60 - few.finished) / 60
+        more = sv.scout(site, out=tmp_path / "a.survey", sitemaps=False, **options)
+        assert (more.finished, more.walks) == (60, 60)
+        assert repr(more).startswith("Scout(a.survey, 60 of 60 walks ended")
+        again = sv.scout(site, out=tmp_path / "a.survey", sitemaps=False, **options)
+    assert again.requests == more.requests
+    assert (again.hosts, again.folders, again.unseen, again.size) == (more.hosts, more.folders, more.unseen, more.size)
+
+
+def test_a_killed_scout_resumes_with_the_same_walks(tmp_path: Path) -> None:
+    with served(SITE, moves=MOVES) as site:
+        survey = tmp_path / "a.survey"
+        words = [sys.executable, "-m", "surveyor", "scout", site, *QUICK, "--delay", "0.05", "--no-sitemap"]
+        words += ["--out", str(survey), "--walks", "80", "--quiet"]
+        scout = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        try:
+            wait_for(survey, 8)
+        finally:
+            os.kill(scout.pid, signal.SIGKILL)
+            scout.wait()
+        with Survey(survey) as opened:
+            before = opened.scout_walks.walks
+            secret = opened.scout_walks.secret
+        assert any(not walk.ended for walk in before)
+        assert subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        with Survey(survey) as opened:  # from the checkpoint
+            after = opened.scout_walks.walks
+            assert opened.scout_walks.secret == secret
+            result = summarise(opened)
+        shutil.rmtree(survey / "checkpoint")
+        with Survey(survey) as opened:  # replayed
+            assert opened.scout_walks.walks == after
+            assert summarise(opened).to_dict() == result.to_dict()
+    assert all(walk.ended for walk in after)
+    for old, new in zip(before, after, strict=True):
+        assert new.pages[: len(old.pages)] == old.pages
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--walks", "1"], "must be at least 2, got 1"),
+        (["--walks", "20000"], "walks must be from 2 to 10,000, got 20000"),
+        (["--sample", "-1"], "must be at least 0, got -1"),
+        (["--until", "coverage=0.9"], "there is no stopping rule 'coverage'"),
+        (["--until", "requests=none"], "requests=none is not a number of requests"),
+    ],
+)
+def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = CommandResult(capsys, "scout", "https://a.example/", "--contact", "me@example.org", *options)
+    assert result.code == 2
+    assert message in result.err
+    assert not list(Path().iterdir())
+
+
+def test_nothing_fetched(capsys: pytest.CaptureFixture[str]) -> None:
+    with served({"/": 404}) as site:
+        result = CommandResult(capsys, "scout", site, *QUICK)
+    assert result.code == 5
+    assert not list(Path().glob("*.survey"))
