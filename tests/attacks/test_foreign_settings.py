@@ -123,7 +123,7 @@ def test_every_setting_is_either_harmless_or_checked() -> None:
         "follow_nofollow",
     }
     known = set(config.FIELDS) - {"seeds", "rng", "proxy", "ca_file", "headers", "auth"}
-    assert known - harmless <= set(NARROW) | {"patient"}
+    assert known - harmless <= set(NARROW) | {"patient", "keep_busy"}
     assert set(WIDE) == set(NARROW)
 
 

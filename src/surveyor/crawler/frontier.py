@@ -75,7 +75,7 @@ class Frontier:
         self._spent: dict[int, int] = {}  # pages requested from each domain
         self._leased: dict[int, int] = {}  # leased pages and their domains: already counted in the budget
         self._preferred: IdArray = NO_LINKS
-        self._taken: set[int] = set()  # leased pages
+        self._taken: dict[int, None] = {}  # leased pages
 
     def limit(self, budgets: DomainLimits | None, spent: Mapping[int, int]) -> None:
         """Set budgets and the pages each domain has already spent, not counting leased pages."""
@@ -127,7 +127,7 @@ class Frontier:
         """Lease up to `count` of the best pages that may be requested now, of priority `least` or more."""
         batch = Batch()
         self._queues.take(batch, count, self._over_budget, least)
-        self._taken.update(batch.pages)
+        self._taken.update(dict.fromkeys(batch.pages))
         return batch
 
     @property
@@ -146,7 +146,7 @@ class Frontier:
 
     def drop(self, page: int) -> None:
         """End the lease of a page, or remove it from the queue."""
-        self._taken.discard(page)
+        self._taken.pop(page, None)
         if page < self._queues.size:
             self._queues.drop(page)
         if (domain := self._leased.pop(page, -1)) >= 0:
