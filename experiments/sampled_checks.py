@@ -53,6 +53,7 @@ class ForcedPlan:
 
     forced = Forced()
     latest: ForcedPlan | None = None
+    exclusive = False
 
     def __init__(self, _goal: float, _confidence: float, state: Crawl, secret: Callable[[], str]) -> None:
         self._ledger, self._walks, self._frontier, self._secret = state.ledger, state.walks, state.frontier, secret

@@ -58,7 +58,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
         "me@example.org",
     ],
     "crawl": ["{survey}", "--until", "minutes=0.05", "--contact", "me@example.org"],
-    "scout": None,  # it takes URLs
+    "scout": ["{survey}", "--walks", "5", "--until", "minutes=0.05", "--contact", "me@example.org"],
     "config trust": ["{survey}"],  # last: it vouches for what the survey says
     "try": None,
     "demo": None,

@@ -48,7 +48,7 @@ class RequestGate:
     def take(self, free: int, *, busy: bool) -> Batch:
         """Lease up to `free` pages; `busy`: requests are in progress."""
         walks = self._plan is not None and self._plan.walking
-        exclusive = self._plan is not None and getattr(self._plan, "exclusive", False)
+        exclusive = self._plan is not None and self._plan.exclusive
         if exclusive:
             self._patience = math.inf
         useful = free if walks or self._patience <= 0 else self.useful_pages(free)
