@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import surveyor as sv
+from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.graph.synthetic.generate import WebShape
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.testing.web_server import Request
@@ -18,9 +19,11 @@ MOODS = {"robots_rules": 0.2, "robots_agents": 0.1, "robots_delay": 0.15, "robot
 TROUBLES = {"flaky": 0.1, "strict": 0.1, "down": 0.05, "moved": 0.1, "loops": 0.1}
 
 
-@pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[EmbeddedWeb, list[Request]]:
-    """Crawl a web, stopped once in between."""
+@pytest.fixture(scope="module", params=["certified", pytest.param("sampled", marks=pytest.mark.slow)])
+def logged(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[EmbeddedWeb, list[Request]]:
+    """Crawl a web, stopped once in between; with a sampled goal, many of the pages are requested for walks."""
     shape = WebShape(pages=400, largest_site=30, topics=3)
     settings = WebSettings.plain(web=shape, rng=3, seeds=3, crawl_delay=CRAWL_DELAY, pace=0.2, **MOODS, **TROUBLES)
     folder = tmp_path_factory.mktemp("polite") / "web.survey"
@@ -31,8 +34,17 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[EmbeddedWeb, list[
             "delay": DELAY,
             "scope": "any",
         }
-        for goal in (sv.Pages(60), sv.Pages(250)):
-            sv.crawl(web.seeds, until=goal, out=folder, backoff=0.1, domain_delay=0.0, archive=False, **given).close()
+        sampled = sv.Coverage(0.999, confidence=0.95)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SamplingPlan, "_is_promising", lambda _: True)
+            for pages in (60, 250):
+                goal = sv.Pages(pages) if request.param == "certified" else sampled | sv.Pages(pages)
+                survey = sv.crawl(
+                    web.seeds, until=goal, out=folder, backoff=0.1, domain_delay=0.0, archive=False, **given
+                )
+                with survey:
+                    walks = survey.sampled
+        assert (walks is not None and walks.fetches >= 20) == (request.param == "sampled")
         return web, list(web.log)
 
 
