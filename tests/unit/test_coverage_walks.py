@@ -8,6 +8,7 @@ import pytest
 from oracles import Array
 from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.ledger import Ledger, PushOptions
+from surveyor.crawler.sampled_bound import MOST_EPOCHS
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass
@@ -207,3 +208,35 @@ def test_starts_that_are_no_known_page_never_move() -> None:
     assert web.walks.count == 3
     assert web.walks.values.tolist()[:2] == [0.0, 0.0]
     assert max(web.walks.wanted.tolist(), default=0) < 60
+
+
+def test_no_epoch_starts_once_the_stakes_are_worthless() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    for _ in range(MOST_EPOCHS):
+        assert not web.walks.is_full
+        web.walk(1, "key")
+    web.walk(5, "another key")
+    assert (web.walks.is_full, web.walks.count, len(web.walks.epochs)) == (True, MOST_EPOCHS, MOST_EPOCHS)
+
+
+def test_the_sampled_bound_never_exceeds_the_certified_upper_bound() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    web.walks.freeze(web.walks.draw("key", 20, NO_LINKS))
+    web.walks.launch({"count": 1, "bounds": [[0.95, 0.9999]]})  # a rare error, or a journal of someone else
+    summary = web.walks.summary(0.95)
+    assert summary is not None
+    assert summary.at_least == web.ledger.coverage().at_most < 0.9999
+
+
+def test_outcomes_of_other_pages_do_not_look_at_walks_that_are_stuck() -> None:
+    web = some_web(3)
+    web.crawl(8)
+    web.walks.freeze(web.walks.draw("key", 60, NO_LINKS))
+    web.walks.launch({"count": 60, "bounds": []})
+    while (wanted := web.walks.wanted).size:
+        web.apply(Outcome(int(wanted[0]), "blocked", reason="robots"))
+    assert web.walks.unfinished > 0
+    assert web.walks.active_without(()) == 0
+    assert not web.walks._waiting  # the pages that are looked at after each outcome
