@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ from oracles import Array
 from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.sampled_bound import MOST_EPOCHS
+from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass
@@ -240,3 +244,33 @@ def test_outcomes_of_other_pages_do_not_look_at_walks_that_are_stuck() -> None:
     assert web.walks.unfinished > 0
     assert web.walks.active_without(()) == 0
     assert not web.walks._waiting  # the pages that are looked at after each outcome
+
+
+def plan_of(web: KnownWeb, failing: set[int]) -> SamplingPlan:
+    """Return the plan of a crawl in which these pages are failing."""
+    frontier = SimpleNamespace(failing=NO_LINKS, held=set(), failing_of=lambda pages: failing & set(pages.tolist()))
+    crawl = SimpleNamespace(ledger=web.ledger, walks=web.walks, frontier=frontier)
+    return SamplingPlan(0.99, 0.95, cast(Any, crawl), lambda: "key")
+
+
+def test_walks_on_hosts_in_backoff_do_not_hold_back_others() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    web.walks.freeze(web.walks.draw("key", 40, NO_LINKS))
+    web.walks.launch({"count": 5, "bounds": []})
+    wanted = set(web.walks.wanted.tolist())
+    assert len(wanted) > 1
+    assert plan_of(web, wanted - {min(wanted)}).next_events(0.0) == []
+    assert [event.kind for event in plan_of(web, wanted).next_events(0.0)] == ["walks"]
+
+
+def test_a_plan_starts_no_epoch_beyond_the_last_one() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    for _ in range(MOST_EPOCHS):
+        web.walk(1, "key")
+    plan = plan_of(web, set())
+    plan.walking = True
+    assert (plan.next_events(0.0), plan.walking) == ([], False)
+    web.crawl(30)
+    assert plan.next_events(0.0) == []
