@@ -132,6 +132,16 @@ def test_a_killed_scout_resumes_with_the_same_walks(tmp_path: Path) -> None:
         assert new.pages[: len(old.pages)] == old.pages
 
 
+def test_a_page_to_be_retried_is_fetched_even_if_links_to_it_are_found_meanwhile(tmp_path: Path) -> None:
+    pages = {"/": linked("/dead", *[f"/{n}" for n in range(12)]), **{f"/{n}": linked("/dead", "/") for n in range(12)}}
+    with served(pages) as site:
+        options: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "backoff": 1.5}
+        scout = sv.scout(site, out=tmp_path / "a.survey", walks=60, sitemaps=False, **options)
+    assert (scout.ending, scout.finished) == ("reached", 60)
+    assert scout.unseen.at_most is not None
+    assert scout.broken_clicks.count > 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
