@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -15,7 +16,13 @@ import pytest
 import surveyor as sv
 from console import CommandResult, wait_for
 from loopback import QUICK, linked, served
-from surveyor.estimate.scouting.scout import summarise
+from surveyor.cli import crawl_display
+from surveyor.cli.crawl_display import CrawlDisplay
+from surveyor.crawler.session import Run
+from surveyor.estimate.scouting.scout import ScoutOptions, summarise, walk
+from surveyor.fetch.http import run_sync
+from surveyor.outcome import Outcome
+from surveyor.survey.crawl import open_to_crawl
 from surveyor.survey.survey import Survey
 
 pytestmark = pytest.mark.usefixtures("nowhere")
@@ -132,6 +139,16 @@ def test_a_killed_scout_resumes_with_the_same_walks(tmp_path: Path) -> None:
         assert new.pages[: len(old.pages)] == old.pages
 
 
+def test_a_page_to_be_retried_is_fetched_even_if_links_to_it_are_found_meanwhile(tmp_path: Path) -> None:
+    pages = {"/": linked("/dead", *[f"/{n}" for n in range(12)]), **{f"/{n}": linked("/dead", "/") for n in range(12)}}
+    with served(pages) as site:
+        options: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0, "backoff": 1.5}
+        scout = sv.scout(site, out=tmp_path / "a.survey", walks=60, sitemaps=False, **options)
+    assert (scout.ending, scout.finished) == ("reached", 60)
+    assert scout.unseen.at_most is not None
+    assert scout.broken_clicks.count > 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -147,6 +164,48 @@ def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureF
     assert result.code == 2
     assert message in result.err
     assert not list(Path().iterdir())
+
+
+def test_a_site_of_one_page_that_needs_javascript(capsys: pytest.CaptureFixture[str]) -> None:
+    with served({"/": HOLLOW, "/sitemap.xml": "no list of pages"}) as site:
+        result = CommandResult(capsys, "scout", site, *QUICK, "--walks", "10")
+    assert "size    1 page: every known URL was requested" in result.out
+    assert "scripts are not run: pages that only scripts link to are in no number" in result.out
+    assert "extrapolated from 1 page; no rate is known for times" in result.out
+    assert "0 pages listed in sitemaps" not in result.out
+
+
+def test_pages_fetched_after_the_scout_count_for_size_and_forecasts(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = {f"/{n or ''}": linked("/", *[f"/{(7 * n + k) % 60 or ''}" for k in range(1, 9)]) for n in range(60)}
+    with served(pages) as site:
+        words = ["scout", site, *QUICK, "--no-sitemap", "--walks", "5", "--sample", "20"]
+        assert "sampled from" in CommandResult(capsys, *words).out
+        assert CommandResult(capsys, "crawl", site, *QUICK, "--until", "coverage=0.9").code == 0
+        result = CommandResult(capsys, *words, "--json").json()
+    (row,) = (row for row in result["forecasts"] if row["coverage"] == 0.9)
+    assert row["certified_pages"] <= result["pages_fetched"]
+    assert row["certified_hours"] == 0
+
+
+def test_the_progress_display_counts_the_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    display = CrawlDisplay(silent=False)
+    monkeypatch.setattr(crawl_display, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(display, "_stream", io.StringIO())
+
+    def watch(now: Run, outcome: Outcome | None) -> None:
+        display(now, outcome)
+        lines.extend(display.lines(now))
+
+    options = {"contact": "me@example.org", "allow": ["127.0.0.1"], "delay": 0}
+    with served(SITE, moves=MOVES) as site:
+        folder, settings, _ = open_to_crawl(site, tmp_path / "a.survey", options)
+        with folder:
+            run_sync(walk(folder, settings, ScoutOptions(30, 0), watch=watch))
+    walks = [line for line in lines if line.startswith("walks ")]
+    assert walks
+    assert "of 30 random walks ended" in walks[-1]
+    assert not any("next (" in line for line in lines)
 
 
 def test_nothing_fetched(capsys: pytest.CaptureFixture[str]) -> None:

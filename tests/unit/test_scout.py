@@ -279,3 +279,12 @@ def test_wrong_options_are_named(options: dict[str, object], message: str) -> No
         ScoutOptions(**options)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message):
         sv.scout("https://a.example/", contact="me@example.org", **options)  # type: ignore[arg-type]
+
+
+def test_what_is_certified_already_is_no_forecast() -> None:
+    before = site(1 - 0.9 * np.arange(1, 101) ** -0.5)  # 91 % at the end of the scout
+    grown = ScoutedSite(900, before.certified, before.curve, 1.0, 2.0, now=0.97)
+    reached, missing = forecasts(grown, [0.95, 0.98])
+    assert (reached.certified_pages, reached.certified_hours, reached.sampled_pages) == (900, 0.0, 900)
+    assert missing.certified_pages is not None
+    assert missing.certified_pages > 900

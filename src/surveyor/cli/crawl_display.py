@@ -29,7 +29,7 @@ from surveyor.report.numbers import (
     sampled_line,
     size,
 )
-from surveyor.stopping import Coverage, coverage_goal, sampled_goal
+from surveyor.stopping import Coverage, coverage_goal, sampled_goal, scouting_rule
 
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import Ledger
@@ -90,16 +90,19 @@ class CrawlDisplay:
         now = ledger.coverage()
         masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
         left, width = self._left(run), max(NARROWEST, min(WIDEST, columns - TEXT))
-        goal = f"goal {run.until}" if not isinstance(run.until, Coverage) else f"goal {100 * run.until.share:g} %"
+        scout = [f"walks     {bar(part, width)} {words}" for part, words in _scouted(run)]
+        share = run.until.share if isinstance(run.until, Coverage) else None
+        goal = f"goal {run.until}" if share is None else f"goal {100 * share:g} %"
         sampled = run.sampled()
-        bounds = f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}   "
+        bounds = f"captured  {known_bar(now.at_least, now.at_most, width)} {_padded(interval(now))}"
         waiting = max(0.0, 1 - now.at_least - max(0.0, now.blocked) - max(0.0, now.lost))
         pages = counted(max(len(run.state.crawl.frontier), 1 if waiting else 0), "known page")
         drawn = [
+            *scout,
             *(
-                [bounds + goal]
+                [bounds if scout else f"{bounds}   {goal}"]
                 if sampled is None
-                else [bounds + "certified", f"{sampled_line(sampled, width)}   {goal}"]
+                else [f"{bounds}   certified", f"{sampled_line(sampled, width)}   {goal}"]
             ),
             f"waiting   {bar(waiting, width)} {100 * waiting:5.1f} %  {pages}"
             + (f", about {left} left" if left else ""),
@@ -116,6 +119,8 @@ class CrawlDisplay:
         masses = (
             f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
         )
+        for _, words in _scouted(run):
+            masses = f"{words}   {masses}"
         if (sampled := run.sampled()) is not None:
             masses = f"{sampled_bound(sampled)}, {counted(sampled.walks, 'walk')}   certified {masses}"
         return f"{masses}   {self._facts(run)}"
@@ -141,7 +146,7 @@ class CrawlDisplay:
     def _following(self, run: Run) -> str:
         """Return the queued page with most mass, which RankMass fetches next; else the last one fetched."""
         now, crawl = time.monotonic(), run.state.crawl
-        if not name_of(crawl.strategy).startswith("rankmass"):
+        if scouting_rule(run.until) is not None or not name_of(crawl.strategy).startswith("rankmass"):
             return printable(self._short(run, self._latest))
         if now - self._searched >= SEARCH_EVERY * crawl.ledger.known:
             self._searched, waiting = now, crawl.ledger.waiting
@@ -205,6 +210,15 @@ class CrawlDisplay:
             self._stream.write(f"! {printable(remark)}\n")
         self._messages_shown = len(run.hosts.messages)
         self._stream.flush()
+
+
+def _scouted(run: Run) -> list[tuple[float, str]]:
+    """Return the part of the walks of a scout that ended, and words for it; nothing if the run is not a scout."""
+    walks = run.state.crawl.scout
+    if scouting_rule(run.until) is None or walks is None or not walks.count:
+        return []
+    ended = walks.count - walks.unfinished
+    return [(ended / walks.count, f"{ended:,} of {counted(walks.count, 'random walk')} ended")]
 
 
 def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:

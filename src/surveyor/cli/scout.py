@@ -124,8 +124,8 @@ def _report(output: Output, scout: Scout) -> int:
     output.line("shares of importance, with a 95 % confidence interval for each row by itself")
     output.line()
     output.facts({"unseen": scouting.unseen_line(scout)})
-    for name, line in zip(("size", "", ""), scouting.size_lines(scout), strict=False):
-        output.line(f"{name:<6}  {line}")
+    for number, line in enumerate(scouting.size_lines(scout)):
+        output.line(f"{'' if number else 'size':<6}  {line}")
     output.line()
     output.table(scouting.forecast_table(scout))
     output.line(scouting.forecast_note(scout))

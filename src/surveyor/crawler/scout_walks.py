@@ -140,14 +140,17 @@ class ScoutWalks:
         return ScoutProgress(self.count, self.sample_size, ended, max(0, requests - self._requests_before))
 
     def wanted(self, held: Collection[int]) -> IdArray:
-        """Return the pages to fetch now: the sample, then those of the first walks that wait for none of `held`."""
+        """Return the pages to fetch: the sample, else those of the first walks, and those of `held` that walks need.
+
+        The pages of `held` are retried later. They stay wanted, so that links found meanwhile do not change that.
+        """
         sample = () if self.drawn is None else self.drawn.pages
-        pages = [page for page in sample if page not in held and self._is_queued(page)]
-        if not pages:
-            waiting = ((page, walks) for page, walks in self._waiting.items() if page not in held)
-            ready = [(min(walks), page) for page, walks in waiting if self._is_queued(page)]
-            pages = [page for _, page in heapq.nsmallest(AT_ONCE, ready)]
-        return np.array(sorted(pages), np.int32) if pages else NO_LINKS
+        pages = [page for page in sample if self._is_queued(page)]
+        if all(page in held for page in pages):
+            ready = [(min(walks), page) for page, walks in self._waiting.items() if self._is_queued(page)]
+            pages += [page for _, page in heapq.nsmallest(AT_ONCE, (one for one in ready if one[1] not in held))]
+            pages += [page for _, page in ready if page in held]
+        return np.array(sorted(set(pages)), np.int32) if pages else NO_LINKS
 
     def draw(self) -> dict[str, Any]:
         """Return the details of a sample of the known unfetched pages, without replacement."""

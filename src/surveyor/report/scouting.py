@@ -59,8 +59,8 @@ def forecast_table(scout: Scout) -> Table:
 def forecast_note(scout: Scout) -> str:
     """Return what the forecasts are, and what their times follow from."""
     rate = scout.pages_per_second
-    pace = "no rate is known, so there are no times" if rate is None else f"{rate:.3g} pages per second"
-    return f"forecasts, not bounds: extrapolated from {counted(scout.pages_fetched, 'page')}, at {pace}"
+    pace = "; no rate is known for times" if rate is None else f", at {rate:.3g} pages per second"
+    return f"forecasts, not bounds: extrapolated from {counted(scout.pages_fetched, 'page')}{pace}"
 
 
 def walk_lines(scout: Scout) -> list[str]:
@@ -86,20 +86,24 @@ def unseen_line(scout: Scout) -> str:
 def size_lines(scout: Scout) -> list[str]:
     """Return the lower bound of the size, its basis, and what the sitemaps list."""
     size = scout.size
-    lines = [_size_line(size)]
+    lines = [_size_line(size, scout.pages_fetched)]
     if not size.is_complete:
         lines.append("no upper bound: none exists without assumptions about the pages that no link led to yet")
     if scout.sitemap_pages is not None:
         lines.append(f"{counted(scout.sitemap_pages, 'page')} listed in sitemaps, not checked")
+    if scout.javascript.count:
+        lines.append("scripts are not run: pages that only scripts link to are in no number above or below")
     return lines
 
 
-def _size_line(size: SizeBound) -> str:
+def _size_line(size: SizeBound, fetched: int) -> str:
     if size.is_complete:
         return f"{counted(size.at_least, 'page')}: every known URL was requested"
     if size.reason:
         return f"at least {counted(size.at_least, 'page')}, those fetched: {size.reason}"
     basis = f"{size.pages:,} of {size.sampled:,} sampled from {size.unfetched:,} unfetched URLs are pages"
+    if fetched >= size.at_least:
+        return f"at least {counted(size.at_least, 'page')}, those fetched"
     return f"at least {counted(size.at_least, 'page')} with {100 * size.confidence:g} % confidence ({basis})"
 
 

@@ -52,6 +52,7 @@ class ScoutedSite:
     best_possible: float  # coverage, given what is blocked and gone
     rate: float | None  # pages per second
     is_complete: bool = False  # no known URL is left
+    now: float = 0.0  # certified coverage of all fetched pages
 
 
 def forecasts(site: ScoutedSite, goals: Sequence[float] = GOALS) -> list[CrawlForecast]:
@@ -76,6 +77,8 @@ def _forecast(goal: float, site: ScoutedSite, certified: Growth, true: Growth) -
     if site.certified.size and site.certified[-1] >= goal:
         pages: float = int(np.argmax(site.certified >= goal)) + 1
         return CrawlForecast(goal, int(pages), 0.0, int(pages), 0.0)
+    if site.now >= goal:
+        return CrawlForecast(goal, site.fetched, 0.0, site.fetched, 0.0)
     if reason := _refusal(goal, site):
         return CrawlForecast(goal, None, None, None, None, reason)
     sampled = true.pages(goal + PROOF * (1 - goal))

@@ -195,7 +195,7 @@ async def count_sitemaps(
     pages = sum(scope.admits(url) for url in found.urls)
     for host, until in found.waits.items():
         folder.note("backoff", host=host, until=until, why="Retry-After")
-    folder.note("scout_sitemaps", lists=len(found.kinds), pages=pages)
+    folder.note("scout_sitemaps", lists=len(found.kinds) if found.urls else 0, pages=pages)
 
 
 def summarise(survey: Survey, last: Run | None = None, ending: str = "reached") -> Scout:
@@ -217,6 +217,7 @@ def summarise(survey: Survey, last: Run | None = None, ending: str = "reached") 
         best_possible=1 - coverage.blocked - coverage.lost,
         rate=rate,
         is_complete=not survey.pages_queued,
+        now=coverage.at_least,
     )
     return Scout(
         survey=survey.folder,
@@ -262,7 +263,7 @@ def _size(survey: Survey) -> SizeBound:
     drawn = found.drawn
     complete = not survey.pages_queued
     if drawn is None or not drawn.pages:
-        reason = "no unfetched URL was sampled" if drawn is not None else "a limit ended the scout before the sample"
+        reason = "no unfetched URL was sampled" if drawn is not None else "the scout ended before the sample"
         return SizeBound(fetched, fetched, survey.pages_queued, 0, 0, complete, "" if complete else reason)
     pages = sum(map(found.is_fetched, drawn.pages))
     more = members_at_least(drawn.unfetched, len(drawn.pages), pages)
