@@ -133,7 +133,7 @@ class Moment:
         for goal, meant in ((trap, np.arange(trap)), (best, np.arange(trap)), (best, same)):
             rows = [meant[row] if page in kept else np.array([goal]) for page, row in enumerate(self._now)]
             teleport = np.bincount(meant, self._like.teleport, trap + 1)
-            ranking = pagerank(_graph([*rows, np.array([trap])]), self._like.damping, 1e-12, teleport)
+            ranking = pagerank(_graph([*rows, np.array([trap])]), self._like.damping, 1e-11, teleport)
             shares.append(float(ranking.scores[read].sum()))
         return shares
 
