@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,6 +83,7 @@ def derive(
     does. Otherwise a neutral strategy replaces it, and the numbers are the same. `make` replaces the strategy named in
     the manifest. It observes every outcome, including refused pages that are queued again, as the original run did.
     """
+    require_graph(folder)
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
     derived, since, applied = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
@@ -104,6 +106,15 @@ def derive(
     return derived
 
 
+def require_graph(folder: SurveyFolder) -> None:
+    """Reject a survey without a link graph."""
+    if not folder.journal.keeps_graph:
+        raise UsageError(
+            f"{folder.folder} was crawled with --no-graph: it has no links, so no coverage, ranks or explanations",
+            hint=f"`surveyor top {shlex.quote(str(folder.folder))} --importance opic` lists its best pages",
+        )
+
+
 def tried_again(folder: SurveyFolder) -> tuple[int, float]:
     """Return the number of visits before, and the time of, the last request to retry blocked pages; 0 if none."""
     asked = [(event.visit, event.at) for event in folder.journal.events("retry_blocked")]
@@ -118,6 +129,8 @@ def _apply_events(state: Derived, events: deque[Event], position: int) -> None:
 
 def save(folder: SurveyFolder, state: Derived) -> bool:
     """Save a checkpoint; return False if the strategy cannot be saved or the write fails."""
+    if not folder.journal.keeps_graph:
+        return False  # the journal has all of it
     lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
     frozen = snapshot(_parts(state)) if lasting else None
     if frozen is None:

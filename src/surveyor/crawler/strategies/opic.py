@@ -106,13 +106,13 @@ class Opic:
         from surveyor.kernels import opic_visits
         from surveyor.kernels.opic_cash import GONE, KNOWN
 
-        links = self._final_targets(outcome.links if outcome.kind == "fetched" else NO_LINKS)
+        links = self.final_targets(outcome.links if outcome.kind == "fetched" else NO_LINKS)
         links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
         self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
         self._make_pairs(links.size + 2)
         page = target = outcome.page
         if outcome.kind == "redirected":
-            target = int(self._final_targets(np.array([outcome.target]))[0])
+            target = int(self.final_targets(np.array([outcome.target]))[0])
             self._redirects += self._target[page] == page
         self._target[page] = target
         with np.errstate(over="ignore"):
@@ -193,7 +193,7 @@ class Opic:
         changed = self.changes.plan[CHANGED]
         return Reorder(self.changes.pages[:changed].copy(), self.changes.priorities[:changed].copy())
 
-    def _final_targets(self, pages: IdArray) -> IdArray:
+    def final_targets(self, pages: IdArray) -> IdArray:
         """Return the final targets of redirected pages."""
         while self._redirects:
             known = np.minimum(pages, self._target.size - 1)
@@ -202,6 +202,23 @@ class Opic:
                 break
             pages = further
         return pages
+
+    def redirects_of(self, pages: IdArray) -> IdArray:
+        """Return the page that each page redirects to, or itself."""
+        return self._target[pages]
+
+    def restore_redirects(self, pages: IdArray, targets: IdArray) -> None:
+        """Let pages redirect to other pages; raise ValueError if that makes a cycle."""
+        self._target[pages], self._redirects = targets, pages.size
+        ends = self._target
+        for _ in range(pages.size.bit_length() + 1):  # path doubling
+            ends = ends[ends]
+        if not np.array_equal(self._target[ends], ends):
+            raise ValueError("pages redirect in a circle")
+
+    def weight_of(self, page: int) -> float:
+        """Return the weight of a page in jumps."""
+        return float(self.cash.weight[page]) if page < self.cash.weight.size else 0.0
 
     def _make_room(self, pages: int) -> None:
         from surveyor.kernels.opic_visits import with_room
