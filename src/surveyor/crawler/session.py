@@ -147,9 +147,9 @@ def _restore_run(
         return made[-1]
 
     sent = sent_by(http_settings(settings)) if settings.archive else None
-    state = derive(folder, by_host, sent=sent, make=make, code=True)
+    state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     if budgeting.begin(state):
-        state = derive(folder, by_host, sent=sent, make=make, code=True)
+        state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     budgeting.limit(state)
     if before is not None:
         state.tally.started = before.state.tally.started
