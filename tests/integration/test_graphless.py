@@ -19,11 +19,6 @@ UNTIL = "requests=300"
 STRATEGIES = ("opic", "opic:cycle", "opic:random", "adaptive:bao")
 
 
-@pytest.fixture(autouse=True)
-def rereads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Opic, "rereads", True, raising=False)
-
-
 def crawled(path: Path, web: WebSettings, strategy: str, *, graph: bool, **hooks: Any) -> Setting:
     setting = Setting(web, options={"strategy": strategy, "graph": graph, "until": UNTIL, "backoff": 0.0})
     assert setting.crawl(path, UNTIL, **hooks) == "reached"

@@ -133,10 +133,10 @@ def command(output: Output, *, graph: str, **given: Any) -> int:
 
 def chosen(names: str) -> list[Strategy]:
     """Create the strategies of a list, without duplicates."""
-    from surveyor.crawler.strategies import by_name
+    from surveyor.crawler.strategies import by_name, split_names
     from surveyor.errors import UsageError
 
-    words = dict.fromkeys(word.strip() for word in names.split(",") if word.strip())
+    words = split_names(names)
     if not words:
         raise UsageError(
             f"--strategies must name a strategy, got {names!r}", hint=f"choose from {', '.join(options.STRATEGIES)}"

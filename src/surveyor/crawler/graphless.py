@@ -34,11 +34,11 @@ from surveyor.crawler.replay import SCOPE, SINGLE_QUEUE, Derived, Queues, scope_
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
 from surveyor.crawler.strategies.opic import Opic
-from surveyor.crawler.strategies.strategy import Reorder
+from surveyor.crawler.strategies.strategy import Reorder, rereads
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import LISTS, NO_LINKS, Event, Outcome, Visit
-from surveyor.stopping import Coverage, Minutes, Requests, Rule, contains, parse_rule
+from surveyor.stopping import Coverage, Rule, contains, parse_rule
 from surveyor.store.cash import COLUMNS, ROUNDING, CashChanges, StoredCash
 from surveyor.store.disk import damaged
 from surveyor.web.stored_urls import StoredUrls
@@ -226,7 +226,7 @@ def strategy_of(manifest: Manifest) -> Opic:
     """Return the strategy of a survey without a link graph; raise UsageError for one that needs links."""
     name = str(manifest.setting("strategy"))
     strategy = by_name(name)
-    windowed = isinstance(strategy, AdaptiveOpic) and strategy.window != "bao"
+    windowed = isinstance(strategy, AdaptiveOpic) and strategy.window not in ("static", "bao")
     if not isinstance(strategy, Opic) or windowed or strategy.teleport != "trusted":
         hint = "use --strategy opic, opic:cycle, opic:random or adaptive:bao"
         raise UsageError(f"strategy {name} cannot crawl without a link graph (--no-graph)", hint=hint)
@@ -281,7 +281,7 @@ def restore(
     for page, target in journal.redirects():
         urls.alias(page, target)
     rule = until or parse_rule(str(manifest.setting("until")))
-    frontier = Frontier(ledger, rereads=_rereads(rule), queues=queues(ledger.capacity, urls))
+    frontier = Frontier(ledger, rereads=rereads(strategy, rule), queues=queues(ledger.capacity, urls))
     walks = CoverageWalks(PageStates([0], lambda pages: pages, damping=ledger.damping))  # none: they need links
     crawl = GraphlessCrawl(ledger.graph, ledger, strategy, frontier, walks)
     if stored is None:
@@ -335,8 +335,3 @@ def _stored_priorities(folder: SurveyFolder, opic: Opic, stored: StoredCash) -> 
     if opic.policy == "random":
         opic.changes.due[: priorities.size] = -priorities
     return priorities
-
-
-def _rereads(rule: Rule) -> bool:
-    """Return whether pages are fetched again: the rule limits requests or time."""
-    return contains(rule, Requests) or contains(rule, Minutes)

@@ -151,9 +151,9 @@ def _restore_run(
     if not folder.journal.keeps_graph and make is None:
         state = restore(folder, by_host, sent=sent, until=until)
         return Run(folder, state, hosts, until, state.tally.pages, made[-1])
-    state = derive(folder, by_host, sent=sent, make=make, code=True)
+    state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     if budgeting.begin(state):
-        state = derive(folder, by_host, sent=sent, make=make, code=True)
+        state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     budgeting.limit(state)
     if before is not None:
         state.tally.started = before.state.tally.started

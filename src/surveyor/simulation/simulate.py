@@ -30,7 +30,7 @@ from surveyor.crawler.strategies import by_name, check
 from surveyor.crawler.strategies.breadth import Breadth
 from surveyor.crawler.strategies.random import Random
 from surveyor.crawler.strategies.rankmass import RankMass
-from surveyor.crawler.strategies.strategy import Strategy, name_of
+from surveyor.crawler.strategies.strategy import Strategy, name_of, rereads
 from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.errors import StrategyError, UsageError
 from surveyor.graph.csr import Graph
@@ -222,7 +222,7 @@ class RunRecorder:
     def __init__(self, strategy: Strategy, setup: RaceSetup) -> None:
         graph = GrowingGraph(setup.scenario.graph.pages)
         ledger = setup.ledger(strategy, graph)
-        frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=getattr(strategy, "rereads", False))
+        frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=rereads(strategy, setup.until))
         self.state = Crawl(graph, ledger, strategy, frontier, CoverageWalks(ledger))
         self.confidence = (sampled_goal(setup.until) or (0.0, None))[1]
         self.accuracy = Accuracy.of(setup)
