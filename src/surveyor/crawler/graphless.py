@@ -38,7 +38,7 @@ from surveyor.crawler.strategies.strategy import Reorder, rereads
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.outcome import LISTS, NO_LINKS, Event, Outcome, Visit
-from surveyor.stopping import Coverage, Rule, contains, parse_rule
+from surveyor.stopping import Coverage, Rule, contains, parse_rule, scouting_rule
 from surveyor.store.cash import COLUMNS, ROUNDING, CashChanges, StoredCash
 from surveyor.store.disk import damaged
 from surveyor.web.stored_urls import StoredUrls
@@ -237,11 +237,7 @@ def check_graphless(manifest: Manifest, before: Mapping[str, Any] | None) -> Non
     """Reject settings that need a link graph, and changes that would have to see all links again."""
     settings = manifest.settings
     strategy_of(manifest)
-    if contains(parse_rule(str(manifest.setting("until"))), Coverage):
-        raise UsageError(
-            f"--until {manifest.setting('until')} needs the link graph, which --no-graph does not store",
-            hint="set another goal, such as --until requests=10000 or --until minutes=60",
-        )
+    _check_rule(parse_rule(str(manifest.setting("until"))))
     for name, option in (("depth", "--depth"), ("budget", "--budget"), ("budget_file", "--budget-file")):
         if settings.get(name) not in (None, "", "none"):
             raise UsageError(f"{option} needs the link graph, which --no-graph does not store", hint=HELP)
@@ -251,6 +247,14 @@ def check_graphless(manifest: Manifest, before: Mapping[str, Any] | None) -> Non
                 f"{name} cannot change in a survey without a link graph, as no link can be seen again",
                 hint="leave it out to resume the survey, or begin another one with --fresh",
             )
+
+
+def _check_rule(until: Rule) -> None:
+    if contains(until, Coverage) or scouting_rule(until) is not None:
+        raise UsageError(
+            f"the goal {until} needs the link graph, which --no-graph does not store",
+            hint="set another goal, such as --until requests=10000 or --until minutes=60",
+        )
 
 
 def opic_of(folder: SurveyFolder) -> Opic | None:
@@ -268,19 +272,21 @@ def restore(
 ) -> Derived:
     """Read the state of a survey without a link graph; `until` decides whether fetched pages are fetched again."""
     manifest, journal = folder.manifest, folder.journal
+    rule = until or parse_rule(str(manifest.setting("until")))
+    _check_rule(rule)
+    stored = journal.read_cash()  # first: it says how many URLs there are
     urls = StoredUrls(journal.urls_between, lambda: journal.url_count, journal.hash_key)
     try:
         urls.restore(journal.url_count)
     except ValueError as error:
         raise damaged(journal.path, error) from error
-    seeds, stored = urls.ids(manifest.seeds), journal.read_cash()
+    seeds = urls.ids(manifest.seeds)
     ledger, strategy = _loaded(folder, stored, seeds)
     reader = Reader(
         urls, scope_of(manifest), seeds.tolist(), follow_nofollow=bool(manifest.setting("follow_nofollow")), sent=sent
     )
     for page, target in journal.redirects():
         urls.alias(page, target)
-    rule = until or parse_rule(str(manifest.setting("until")))
     frontier = Frontier(ledger, rereads=rereads(strategy, rule), queues=queues(ledger.capacity, urls))
     walks = CoverageWalks(PageStates([0], lambda pages: pages, damping=ledger.damping))  # none: they need links
     crawl = GraphlessCrawl(ledger.graph, ledger, strategy, frontier, walks)

@@ -223,10 +223,13 @@ class Journal:
             return not cash.has_cash(self._connection)
 
     def read_cash(self) -> StoredCash | None:
-        """Read the cash of a survey without a link graph, as of the last visit; None if nothing was written yet."""
+        """Read the cash of a survey without a link graph; None if nothing was written yet. A reader then ends there."""
         with disk_errors(self.path), transaction(self._connection), self._sound():
             last = commits.last(self._connection)
-            return cash.read(self._connection, last.url, last.visit)
+            stored = cash.read(self._connection, last.url, last.visit)
+        if self._head is None:  # another process may be writing
+            self._last, self.position, self.url_count = last, last.visit, last.url
+        return stored
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield the id, URL and latest visit of each page."""
