@@ -163,7 +163,8 @@ def kill_often(
 ) -> dict[str, Any]:
     """Kill and resume crawls until one has been killed so many times; raise if anything is lost."""
     rng, path = random.Random(seed), folder / "a.survey"  # noqa: S311
-    worst, before, committed = 0.0, [], 0
+    worst, committed = 0.0, 0
+    before: list[tuple[int, str, float]] = []
     with running(web) as embedded:
         for number in range(kills):
             child = started(path, embedded, requests)

@@ -176,6 +176,10 @@ def show(output: Output, race: Race) -> None:
         output.line()
         output.line("fetches until this true coverage was reached")
         output.table(true_table(race))
+        if reports.repeats(race):
+            output.line()
+            output.line("L1 error of estimated importance (0 to 2)")
+            output.table(reports.importance_table(race))
     output.line()
     output.line(comparison(race))
     output.line("Coverage is relative to the seeds, the damping and the links as fetched.")

@@ -82,19 +82,22 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
         "goal": manifest.setting("until"),
         "settings": dict(manifest.settings),
         "blocked": blocked,
+        "importance": None if (own := survey.own_importance) is None else own.summary(),
         "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
     }
 
 
 def _facts(survey: Survey) -> dict[str, str]:
-    from surveyor.report.numbers import counted, size
+    from surveyor.report.numbers import counted, estimate_bound, size
 
-    manifest = survey.manifest
+    manifest, own = survey.manifest, survey.own_importance
+    estimate = "" if own is None else f"{own.method}, {estimate_bound(own.error, own.reason)}"
     budget = describe_budget(manifest.settings)
     return {
         "seeds": ", ".join(manifest.seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else ""),
         "goal": str(manifest.setting("until")),
         "strategy": f"{manifest.setting('strategy')}, damping {survey.damping:g}, rng {manifest.rng}",
+        **({"importance": estimate} if estimate else {}),
         **({"budget": budget} if budget else {}),
         "pages": f"{survey.pages_fetched:,} fetched, {survey.pages_queued:,} queued, {survey.pages_known:,} known",
         "transferred": f"{counted(survey.visits, 'visit')}, {size(survey.bytes)}",
@@ -108,6 +111,8 @@ def _next_steps(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dic
     steps = (
         {"top pages": ["surveyor", "top", path], "report": ["surveyor", "report", path]} if survey.keeps_graph else {}
     )
+    if survey.own_importance is not None:
+        steps["estimated importance"] = ["surveyor", "top", path, "--importance", survey.own_importance.method]
     if survey.needs_javascript:
         steps["pages that need JavaScript"] = ["surveyor", "top", path, "--javascript"]
     steps["resume"] = ["surveyor", "crawl", *survey.manifest.seeds[:1], "--out", path]

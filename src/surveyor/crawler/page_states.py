@@ -13,11 +13,11 @@ import numpy as np
 
 from surveyor.arrays import AnyInt, FloatArray, IdArray
 from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
+from surveyor.crawler.strategies.opic import LARGE
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import NO_LINKS, Outcome
 
 UNCERTIFIED = CoverageInterval(0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-LARGE = 1 << 20  # pages above which room grows by a quarter instead of doubling
 Resolve = Callable[[IdArray], IdArray]
 
 
@@ -133,7 +133,7 @@ class PageStates(Ledger):
 
     def _make_room(self, largest: int) -> None:
         if largest >= self._pages:
-            room = largest + 1 + (largest if largest < LARGE else largest // 4)
+            room = largest + 1 + max(largest // 4, min(largest, LARGE))
             state = np.zeros(room, np.uint8)
             state[: self._pages] = self.mass.state
             self.mass, self._pages = self.mass._replace(state=state), room

@@ -115,9 +115,10 @@ def derive(
 def require_graph(folder: SurveyFolder) -> None:
     """Reject a survey without a link graph."""
     if not folder.journal.keeps_graph:
+        words = ["surveyor", "top", str(folder.folder), "--importance", str(folder.manifest.setting("strategy"))]
         raise UsageError(
             f"{folder.folder} was crawled with --no-graph: it has no links, so no coverage, ranks or explanations",
-            hint=f"`surveyor top {shlex.quote(str(folder.folder))} --importance opic` lists its best pages",
+            hint=f"`{shlex.join(words)}` lists its best pages",
         )
 
 

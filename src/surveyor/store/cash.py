@@ -145,7 +145,7 @@ def read_state(connection: apsw.Connection) -> dict[str, list[float]]:
 
 
 def _chunks(connection: apsw.Connection) -> Iterator[list[Any]]:
-    last = -1
+    last = -1 << 62  # negative ids are found, and rejected
     query = f"SELECT {', '.join(COLUMNS)} FROM cash WHERE page > ? ORDER BY page LIMIT {CHUNK}"
     while rows := ask(connection, query, last):
         yield rows

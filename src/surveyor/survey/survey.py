@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.hosts_and_domains import Level
     from surveyor.survey.diff import Difference
+    from surveyor.survey.importance import Importance
     from surveyor.survey.sql import Engine, QueryResult
     from surveyor.survey.tables import Tables
     from surveyor.survey.url_status import UrlStatus
@@ -243,6 +244,23 @@ class Survey:
         """Ranking of the known pages with jumps to the seeds, as used by `top`."""
         return self.rank()
 
+    def importance(self, method: str = "opic") -> Importance:
+        """Return the importance of the known pages as OPIC estimates it, with the bound on its error if there is one.
+
+        `method` is `opic`, `adaptive` or either with arguments, as for a strategy. If the survey was crawled with it,
+        this is the estimate of the crawl; otherwise the journal is replayed under it.
+        """
+        from surveyor.survey.importance import of_survey
+
+        return of_survey(self._folder, self._derived, method)
+
+    @cached_property
+    def own_importance(self) -> Importance | None:
+        """The importance that the strategy of the survey estimates; None if it is neither `opic` nor `adaptive`."""
+        from surveyor.survey.importance import of_crawl
+
+        return of_crawl(self._derived)
+
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield id, URL and latest visit of each known page, in or out of scope."""
         return self._folder.pages()
@@ -408,7 +426,7 @@ class Survey:
     def refresh(self) -> None:
         """Discard computed results and read the journal again, as another process may have written to it."""
         self._folder.journal.refresh()
-        for name in ("_derived", "_all", "_scripted", "ranking", "tables"):
+        for name in ("_derived", "_all", "_scripted", "own_importance", "ranking", "tables"):
             self.__dict__.pop(name, None)
         self._folder.journal.refresh()
 

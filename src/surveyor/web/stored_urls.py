@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surveyor.kernels.hash_index import HashIndex
 
 AT_ONCE = 1 << 16  # URLs read at a time
-FULL = 1 << 20  # ids above which arrays grow by a quarter instead of doubling
+LARGE = 1 << 17  # ids above which hashes grow by a quarter instead of doubling
 Read = Callable[[int, int], Sequence[str]]
 
 
@@ -113,7 +113,7 @@ class StoredUrls(Urls):
         from surveyor.kernels.string_table import rehash
 
         if pages > self._hashes.size:
-            hashes: KeyArray = np.empty(pages + (pages if pages < FULL else pages // 4) + 16, np.uint64)
+            hashes: KeyArray = np.empty(pages + max(pages // 4, min(pages, LARGE)) + 16, np.uint64)
             hashes[: self._known] = self._hashes[: self._known]
             self._hashes = hashes
         if 3 * pages > 2 * self._slots.size:
