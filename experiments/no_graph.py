@@ -43,7 +43,7 @@ from surveyor.outcome import FetchResults, Visit
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.crawl import crawl
 from surveyor.testing.web_plan import WebSettings
-from surveyor.testing.web_server import EmbeddedWeb, running
+from surveyor.testing.web_server import running
 from surveyor.web.urls import Urls
 
 OLD, PER_HOST = 50, 1_000
@@ -158,50 +158,65 @@ def work(path: str, seeds: list[str], port: int, requests: int) -> None:
     ).close()  # fmt: skip
 
 
-def kill_often(
-    kills: int, folder: Path, *, seed: int = 1, requests: int = 5_000, web: WebSettings = WEB
-) -> dict[str, Any]:
-    """Kill and resume crawls until one has been killed so many times; raise if anything is lost."""
+def nurse() -> None:
+    """Crawl once, so that all code is loaded; then fork a crawl for each line read, and kill it after some seconds.
+
+    A line has the arguments of `work` and the seconds. Each crawl starts from loaded code, so that kills fall on it.
+    """
+    for number, line in enumerate(sys.stdin):
+        *arguments, seconds = json.loads(line)
+        if number == 0:
+            work(*arguments)
+        elif (child := os.fork()) == 0:
+            try:
+                work(*arguments)
+            finally:
+                os._exit(0)
+        else:
+            time.sleep(seconds)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        print(number, flush=True)
+
+
+def kill_often(kills: int, folder: Path, *, seed: int = 1, web: WebSettings = WEB) -> dict[str, Any]:
+    """Kill a crawl and resume it so many times; raise if anything is lost."""
     rng, path = random.Random(seed), folder / "a.survey"  # noqa: S311
-    worst, committed = 0.0, 0
+    worst, useful, in_flight = 0.0, 0, 0
     before: list[tuple[int, str, float]] = []
-    with running(web) as embedded:
-        for number in range(kills):
-            child = started(path, embedded, requests)
-            time.sleep(rng.uniform(0.0, 1.5))
-            os.kill(child.pid, signal.SIGKILL)
-            child.wait()
-            if not (path / "survey.toml").is_file():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", "from experiments.no_graph import nurse; nurse()"]
+    pipe = subprocess.PIPE
+    with (
+        running(web) as embedded,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1, env=environment) as child,  # noqa: S603
+    ):
+        assert child.stdin is not None  # noqa: S101
+        assert child.stdout is not None  # noqa: S101
+        for number in range(-1, kills):
+            place = folder / "first.survey" if number < 0 else path
+            until = 100 if number < 0 else 1_000_000
+            arguments = [str(place), list(embedded.seeds), embedded.port, until, rng.uniform(0.0, 2.0)]
+            child.stdin.write(json.dumps(arguments) + "\n")
+            child.stdout.readline()
+            if number < 0 or not (path / "survey.toml").is_file():
                 continue
             with SurveyFolder.open(path, write=False) as survey:
                 visits = [(visit.page, visit.kind, visit.fetched_at) for visit in survey.journal.visits()]
-                if visits[: len(before)] != before:
-                    raise RuntimeError(f"a visit is lost after kill {number}")
-                committed += len(visits) > len(before)
-                before = visits
                 opic = opic_of(survey)
-            if opic is not None:
-                worst = max(worst, abs(total_cash(opic) - 1))
-                moved = sum(kind != "redirected" for _, kind, _ in visits)
-                if opic.reads != moved:
-                    raise RuntimeError(f"{opic.reads:,} visits moved cash, and the journal has {moved:,}")
-    return {"kills": kills, "with new visits": committed, "visits": len(before), "largest |sum - 1|": worst}
-
-
-def started(path: Path, web: EmbeddedWeb, requests: int) -> subprocess.Popen[bytes]:
-    """Start a crawl in a process of its own; return it when it has loaded its code."""
-    code = (
-        "import sys, json; from experiments.no_graph import work; import surveyor.kernels.opic_visits, "
-        "surveyor.kernels.priority_queues, surveyor.fetch.client; print('ready', flush=True); "
-        "work(*json.loads(sys.argv[1]))"
-    )
-    arguments = json.dumps([str(path), list(web.seeds), web.port, requests])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", code, arguments]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)  # noqa: S603
-    if child.stdout is not None:
-        child.stdout.readline()
-    return child
+            if visits[: len(before)] != before:
+                raise RuntimeError(f"a visit is lost after kill {number}")
+            useful += len(visits) > len(before)
+            before = visits
+            if opic is None:
+                continue
+            worst = max(worst, abs(total_cash(opic) - 1))
+            moved = sum(kind != "redirected" for _, kind, _ in visits)
+            in_flight = max(in_flight, abs(opic.reads - moved))
+        child.stdin.close()
+    if in_flight or worst > 1e-9:
+        raise RuntimeError(f"cash is {worst:.1e} from 1, and that of up to {in_flight:,} visits is missing")
+    return {"kills": kills, "with new visits": useful, "visits": len(before), "largest |sum - 1|": worst}
 
 
 def main() -> None:

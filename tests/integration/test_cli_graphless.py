@@ -34,7 +34,7 @@ def test_crawl_status_top_and_sql(site: str, capsys: pytest.CaptureFixture[str])
     more = crawl(capsys, site, *OPIC, "--until", "requests=60", "--json")
     assert more.code == 0
     assert more.json()["coverage"] is None
-    assert [row["url"] for row in more.json()["pages"]][0] == site
+    assert more.json()["pages"][0]["url"] == site
     status = CommandResult(capsys, "status", SURVEY)
     assert status.code == 0
     assert "no link graph is stored (--no-graph)" in status.out
