@@ -196,7 +196,7 @@ def kill_often(kills: int, folder: Path, *, seed: int = 1, web: WebSettings = WE
         for number in range(-1, kills):
             place = folder / "first.survey" if number < 0 else path
             until = 100 if number < 0 else 1_000_000
-            arguments = [str(place), list(embedded.seeds), embedded.port, until, rng.uniform(0.0, 2.0)]
+            arguments = [str(place), list(embedded.seeds), embedded.port, until, rng.uniform(0.0, 8.0)]
             child.stdin.write(json.dumps(arguments) + "\n")
             child.stdout.readline()
             if number < 0 or not (path / "survey.toml").is_file():
