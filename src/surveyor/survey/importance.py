@@ -116,7 +116,9 @@ def _importance(state: Derived, strategy: Strategy) -> Importance:
 
     life, shares = strategy.cash.state, strategy.importance()
     pages = np.flatnonzero((life & KNOWN > 0) & (life & REDIRECTED == 0))
-    pages = pages[np.lexsort((pages, -shares[pages]))].astype(np.int32)
+    pages = pages[np.lexsort((pages, -shares[pages]))]
     fetches = np.where(life & OUT, 0, strategy.cash.earnings.fetches)[pages].astype(np.int64)
     bound = strategy.bound()
-    return Importance(_name(strategy), pages, shares[pages], fetches, state.urls, bound.error, bound.reason)
+    return Importance(
+        _name(strategy), np.asarray(pages, np.int32), shares[pages], fetches, state.urls, bound.error, bound.reason
+    )

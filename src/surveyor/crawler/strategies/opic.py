@@ -197,7 +197,7 @@ class Opic:
 
     def importance(self) -> FloatArray:
         """Return the estimated PageRank of each page; it sums to 1."""
-        shares = self._ahead() + self._prior()
+        shares = self.ahead() + self._prior()
         if not shares.any():  # nothing has been earned yet
             shares = self._jumps()
         if not shares.any():  # and there is no teleport page
@@ -228,7 +228,7 @@ class Opic:
 
         return int(self.cash.counts[FETCHES])
 
-    def _ahead(self) -> FloatArray:
+    def ahead(self) -> FloatArray:
         """Return the earnings of each page, with PLAIN earnings one step of the power method ahead."""
         from surveyor.kernels.opic_cash import estimate
 
@@ -260,7 +260,7 @@ class Opic:
 
         if not self._jumps().any() or self.cash.totals[TIME] == 0:
             return LARGEST
-        ahead, history = self._ahead(), self.cash.earnings.history
+        ahead, history = self.ahead(), self.cash.earnings.history
         added = float(np.abs(self.importance() - ahead / max(float(ahead.sum()), 1e-300)).sum())
         rounding = ROUNDING * float(self.cash.counts[FETCHES]) * (1 + float(history.max()))
         apart = self.damping * float(np.abs(ahead - history).sum()) + 2 * float(self.cash.totals[MISPLACED]) + rounding
