@@ -2,11 +2,11 @@
 
 Synthetic visits go through the same code as those of a live crawl, but for fetching and parsing: URLs are numbered and
 judged by the scope, cash moves, visit and changed rows are committed, and the queue of each host follows. Each page has
-50 links to known pages and 50 (`--new`) to new URLs of about 65 bytes, and each host has 1,000 URLs. Each size runs in
-a process of its own. It prints, per known URL:
+50 links to known pages and 50 (`--new`) to new URLs of about 65 bytes, and each host has 1,000 URLs. At each
+of the sizes it prints, per known URL:
 
-- the growth of the resident memory of the crawling process since its first visits (when all code was loaded), at the
-  end and at its highest, and the same for a process that resumes the crawl, with the time that this takes;
+- the growth of the resident memory of the crawling process since its first visits, when all code was loaded, and the
+  same for a process that resumes the crawl, at the end and at its highest, with the time that this takes;
 - the size on disk of the URLs and of the cash; of all else, which is visits and commits, the size per visit.
 
 `--kills N` instead kills a crawl of an embedded web over HTTP with SIGKILL at random moments, N times, resumes it each
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from surveyor.crawler.session import RunStore
 from surveyor.crawler.start import start
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.graph.synthetic.generate import WebShape
-from surveyor.outcome import FetchResults, Visit
+from surveyor.outcome import FetchResults, Outcome, Visit
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.crawl import crawl
 from surveyor.testing.web_plan import WebSettings
@@ -84,70 +85,71 @@ def loaded(folder: SurveyFolder) -> Derived:
     return restore(folder, by_host)
 
 
-def grow(path: Path, known: int, strategy: str, new: int) -> dict[str, Any]:
-    """Visit pages until so many URLs are known; return what that took."""
+def grow(path: Path, sizes: Sequence[int], strategy: str, new: int) -> Iterator[dict[str, Any]]:
+    """Visit pages until so many URLs are known; yield what that took at each size."""
     rng = np.random.default_rng(2)
     with opened(path, strategy) as folder:
         state = loaded(folder)
         store, urls, crawl_state = RunStore(folder, state, lambda: 1e9), state.urls, state.crawl
         store.commit(FetchResults())
-        made = visits = base = peak = first = 0
-        began = time.perf_counter()
-        while len(urls) < known:
-            outcomes = []
-            for _ in range(AT_ONCE):
-                numbers = [*range(made + 1, made + 1 + new), *rng.integers(0, made + 1, OLD).tolist()]
-                made += new
-                links = urls.ids([url(number) for number in dict.fromkeys(numbers)])
-                page = int(rng.integers(0, max(len(urls) - new, 1)))
-                visit = Visit(page, "fetched", links, fetched_at=1e9, status=200, size=9_999)
-                outcomes.append(state.reader.judged(visit))
-            store.commit(FetchResults(outcomes=list(outcomes)))
-            for outcome in outcomes:
-                crawl_state.apply(outcome)
-            visits += AT_ONCE
-            peak = max(peak, resident())
-            if not base and len(urls) >= SMALL / 2:
-                base, first = resident(), len(urls)
-        seconds = time.perf_counter() - began
-        end, more = resident() - base, len(urls) - first
-        folder.journal.flush()
-        tables = dict(folder.journal._ask("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-        return {
-            "known": len(urls),
-            "visits": visits,
-            "memory": end / more,
-            "peak": (peak - base) / more,
-            "urls": tables["urls"] / len(urls),
-            "cash": tables["cash"] / len(urls),
-            "visit": (sum(tables.values()) - tables["urls"] - tables["cash"]) / visits,
-            "milliseconds": 1e3 * seconds / visits,
-            "total": abs(total_cash(crawl_state.strategy) - 1),  # type: ignore[arg-type]
-        }
+        made = visits = base = first = 0
+        for size in sizes:
+            began, visited = time.perf_counter(), visits
+            while len(urls) < size:
+                outcomes: list[Outcome] = []
+                for _ in range(AT_ONCE):
+                    numbers = [*range(made + 1, made + 1 + new), *rng.integers(0, made + 1, OLD).tolist()]
+                    made += new
+                    links = urls.ids([url(number) for number in dict.fromkeys(numbers)])
+                    page = int(rng.integers(0, max(len(urls) - new, 1)))
+                    visit = Visit(page, "fetched", links, fetched_at=1e9, status=200, size=9_999)
+                    outcomes.append(state.reader.judged(visit))
+                store.commit(FetchResults(outcomes=outcomes))
+                for outcome in outcomes:
+                    crawl_state.apply(outcome)
+                visits += AT_ONCE
+                if not base and len(urls) >= SMALL / 2:
+                    base, first = resident(), len(urls)
+            seconds = time.perf_counter() - began
+            folder.journal.flush()
+            tables = dict(folder.journal._ask("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
+            yield {
+                "known": len(urls),
+                "memory": (resident() - base) / max(len(urls) - first, 1),
+                "urls": tables["urls"] / len(urls),
+                "cash": tables["cash"] / len(urls),
+                "visit": (sum(tables.values()) - tables["urls"] - tables["cash"]) / visits,
+                "milliseconds": 1e3 * seconds / max(visits - visited, 1),
+                "total": abs(total_cash(crawl_state.strategy) - 1),  # type: ignore[arg-type]
+            }
 
 
-def resume(small: Path, path: Path, strategy: str) -> dict[str, Any]:
-    """Resume a small survey, so that all code is loaded, and then another; return what that took."""
-    with opened(small, strategy) as folder:
+def resume(small: Path, path: Path) -> dict[str, Any]:
+    """Read a small survey, so that all code is loaded, and then another as a crawl does that resumes it."""
+    with SurveyFolder.open(small, write=False) as folder:
         loaded(folder)
     base, began = resident(), time.perf_counter()
-    with opened(path, strategy) as folder:
+    with SurveyFolder.open(path, write=False) as folder:
         state = loaded(folder)
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base
         return {
             "resumed": (resident() - base) / len(state.urls),
-            "resumed_peak": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base) / len(state.urls),
+            "resumed_peak": most / len(state.urls),
             "seconds": time.perf_counter() - began,
         }
 
 
-def measured(known: int, strategy: str, new: int) -> dict[str, Any]:
-    """Measure one size in processes of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        small, path, spawned = Path(folder) / "small", Path(folder) / "large", multiprocessing.get_context("spawn")
-        with spawned.Pool(1, maxtasksperchild=1) as pool:
-            pool.apply(grow, (small, SMALL, strategy, new))
-            figures = pool.apply(grow, (path, known, strategy, new))
-            return {**figures, **pool.apply(resume, (small, path, strategy))}
+def measure(sizes: Sequence[int], strategy: str, new: int) -> None:
+    """Print the figures of each size."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool,
+    ):
+        small = Path(folder) / "small"
+        list(grow(small, [SMALL], strategy, new))
+        for figures in grow(Path(folder) / "large", sizes, strategy, new):
+            figures |= pool.apply(resume, (small, Path(folder) / "large"))
+            print(json.dumps({name: round(float(value), 2) for name, value in figures.items()}), flush=True)
 
 
 def work(path: str, seeds: list[str], port: int, requests: int) -> None:
@@ -202,7 +204,7 @@ def kill_often(kills: int, folder: Path, *, seed: int = 1, web: WebSettings = WE
             if number < 0 or not (path / "survey.toml").is_file():
                 continue
             with SurveyFolder.open(path, write=False) as survey:
-                visits = [(visit.page, visit.kind, visit.fetched_at) for visit in survey.journal.visits()]
+                visits = [(visit.page, str(visit.kind), visit.fetched_at) for visit in survey.journal.visits()]
                 opic = opic_of(survey)
             if visits[: len(before)] != before:
                 raise RuntimeError(f"a visit is lost after kill {number}")
@@ -233,12 +235,7 @@ def main() -> None:
             for name, value in kill_often(given.kills, Path(folder), seed=given.seed).items():
                 print(f"{name:20} {value:>12,}" if isinstance(value, int) else f"{name:20} {value:>12.1e}")
         return
-    for known in given.known:
-        print(
-            json.dumps(
-                {name: round(float(value), 2) for name, value in measured(known, given.strategy, given.new).items()}
-            )
-        )
+    measure(sorted(given.known), given.strategy, given.new)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ def numbers_of(opic: Opic) -> dict[str, list[float]]:
 
 
 def load(opic: Opic, stored: StoredCash) -> None:
-    """Set the arrays of a strategy that has begun, with room for all pages; raise ValueError if they disagree."""
+    """Set the arrays of a strategy after `begin`, with room for all pages; raise ValueError if they disagree."""
     from surveyor.kernels import opic_cash, opic_visits
 
     pages, state, cash = stored.pages, stored.state, opic.cash
