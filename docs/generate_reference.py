@@ -73,6 +73,9 @@ and `command`.
 | `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
 | | | interrupted; whether the goal was reached |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings in effect |
+| `importance` | `status`, `top --importance` | of strategies `opic` and `adaptive`, else null: `method`, `error` |
+| | | (bound on the L1 error, or null), `reason` (why there is no bound), `fetches`, `pages` |
+| `pages` | `top --importance` | each: `url`, `share`, `fetches` |
 | `links_by_scope` | `status --by-scope` | each: `where` (in scope, or the reason), `links`, `mass` |
 | `blocked` | `status`, `top --blocked` | by `reason`: `mass`, `pages`; or by page: `url`, `mass`, `reason` |
 | `report`, `bytes`, `plots` | `report` | path of the file, its size, whether it has plots |
@@ -176,7 +179,8 @@ and `command`.
 | | | and its true coverage (`true`) after a number of `fetches` |
 | `runs` | `simulate` | a list; an object for each strategy: |
 | – `strategy`, `reached`, `stop_reason`, `compiled` | | its name, whether it reached the goal, why it stopped |
-| – `fetches`, `requests` | | pages fetched; fetches plus failed requests |
+| – `fetches`, `requests`, `pages` | | fetches; fetches plus failed requests; different pages fetched |
+| – `importance_error` | | mean L1 error of estimated importance in the second half of the fetches, or null |
 | – `coverage` | | at the end: `at_least`, `at_most`; and `captured`, `moving`, `waiting`, `blocked`, `lost`, |
 | | | which sum to 1 |
 | – `guaranteed`, `true` | | fetches until a coverage was guaranteed, and until it was true; null if never |
@@ -184,7 +188,8 @@ and `command`.
 | – `ratio` | | the same three relative to the fetches of the best possible order |
 | – `seconds`, `microseconds_per_page` | | time of ordering and bookkeeping |
 | – `link_updates`, `link_updates_per_second` | | pushes of mass over a link |
-| – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau` |
+| – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau`, |
+| | | `bound` on the error (or null) |
 | – `curve` | | `at_least`, `at_most`, `sampled` (or null) and `true` coverage by `fetches`, at most 200 points |
 | `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (whether it passed; null: not required) |
 

@@ -1,11 +1,14 @@
 """The experiments of the OPIC paper (Abiteboul, Preda and Cobena 2003, section 4), in one command.
 
-    python -m experiments.opic [--pages 100000] [--web web] [--out FOLDER] [--quick]
+    python -m experiments.opic [--pages 100000] [--web web] [--parts policies,first,windows,changes] [--out FOLDER] [--quick]
 
 1. *Policies*: the L1 error of estimated importance by fetches per page for greedy, cycle and random, and for the
    offline power method, where a sweep counts as one fetch per page. Also the error of the estimate of the paper,
    (history + cash) / (G + 1), which is a power step behind ours, and the mean relative error of the most important
-   hundredth of the pages.
+   hundredth of the pages; the correlation of the number of fetches of a page with its importance; and the slope of the
+   error over the fetches, both as logarithms, in the second half of the table.
+   The same after one fetch per page for other webs, all policies and both teleport vectors, relative to the estimate
+   of the paper, with and without the prior of ours.
 2. *Windows*: their size, on a static web.
 3. *Change*: windows, plain OPIC and push tracking on webs in which a share of the pages gets new links in each
    epoch, an epoch being one fetch per page on average; changes come in five parts, so that no crawl order sees
@@ -20,11 +23,12 @@ units in an epoch. Same arguments, same tables.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -32,7 +36,7 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray, read_only
 from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.sources.graph import ChangingWeb
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
-from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.opic import Opic, Policy
 from surveyor.crawler.strategies.tracking import pace
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
@@ -48,6 +52,7 @@ RNG = 7
 PARTS = 5  # of an epoch, each with its part of the changes
 PRECISION = 1e-3  # of push tracking: mass that is not worth a push
 TOLERANCE = 1e-6  # of the true importance
+EXPERIMENTS = ("policies", "first", "windows", "changes")
 WINDOWS: dict[Window, tuple[int, ...]] = {"fixed": (4, 8, 16), "variable": (2, 4, 8, 16), "bao": (4, 8, 16)}
 ADAPTIVE: dict[Window, tuple[int, ...]] = {"fixed": (4, 8), "variable": (4, 16), "bao": (2, 4, 8, 16)}
 
@@ -85,6 +90,7 @@ class Errors:
     paper: float  # L1 of the paper's estimate
     top: float  # mean relative error of the most important hundredth
     proven: float  # bound on l1
+    correlation: float  # of the fetches of each page with its importance; NaN if all have the same number
 
 
 def begun(strategy: Opic, pages: int) -> Opic:
@@ -103,12 +109,14 @@ def opic_curve(strategy: Opic, web: ChangingWeb, truth: FloatArray, fetches: Seq
     """Run OPIC on a static web; return the errors by fetches per page."""
     begun(strategy, web.pages)
     top = np.argsort(-truth)[: max(truth.size // 100, 1)]
-    curve, done = [], 0
+    curve, done, counts = [], 0, np.zeros(web.pages, np.int64)
     for each in fetches:
-        strategy.run(web.rows, (each - done) * web.pages)
+        counts += np.bincount(strategy.run(web.rows, (each - done) * web.pages), minlength=web.pages)
+        alike = float(np.corrcoef(counts, truth)[0, 1]) if np.ptp(counts) else math.nan
         done, estimate = each, strategy.importance()
         relative = float(np.abs(estimate[top] / truth[top] - 1).mean())
-        curve.append(Errors(l1(estimate, truth), l1(paper_estimate(strategy), truth), relative, strategy.certificate()))
+        printed = l1(paper_estimate(strategy), truth)
+        curve.append(Errors(l1(estimate, truth), printed, relative, strategy.certificate(), alike))
     return curve
 
 
@@ -224,7 +232,40 @@ def policies(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> S
     _print_table("L1 error of the paper's estimate, (history + cash) / (G + 1)", "policy", heads, paper)
     top = {name: [point.top for point in curve] for name, curve in curves.items()}
     _print_table("Mean relative error of the most important hundredth", "policy", heads, top)
+    alike = {name: [point.correlation for point in curve] for name, curve in curves.items()}
+    _print_table("Correlation of fetches with importance", "policy", heads, alike)
+    late = len(plan.fetches) // 2
+    slopes = {name: np.polyfit(np.log(plan.fetches[late:]), np.log(row[late:]), 1)[0] for name, row in rows.items()}
+    print("\nSlope of log error over log fetches: " + ", ".join(f"{name} {one:.2f}" for name, one in slopes.items()))
     return {name: (plan.fetches, errors) for name, errors in rows.items()}
+
+
+def first_fetches(plan: Plan) -> None:
+    """Print the errors after one fetch per page relative to the paper's estimate, on several webs."""
+    pages = min(plan.pages, 5_000)
+    webs = {
+        f"web {rng}": synthetic_web(replace(PRESETS["web"], pages=pages), rng=rng, names=False).graph
+        for rng in range(RNG, RNG + 3)
+    }
+    webs["R-MAT"] = rmat((pages - 1).bit_length(), 8, rng=RNG)
+    rows: dict[str, list[float]] = {}
+    for graph in webs.values():
+        for uniform in (True, False):
+            seeds = np.arange(graph.pages) if uniform else np.sort(pagerank(graph, tolerance=1e-4).top(10))
+            jumps = np.bincount(seeds, minlength=graph.pages) / seeds.size
+            start = Start(seeds.astype(np.int32), np.full(seeds.size, 1 / seeds.size), graph.pages)
+            truth = pagerank(graph, DAMPING, TOLERANCE, jumps).scores
+            web = ChangingWeb(graph, np.random.default_rng(RNG), changed=0.0)
+            for policy in get_args(Policy):
+                strategy = Opic(policy, DAMPING, "uniform" if uniform else "trusted")
+                strategy.begin(start, None, np.random.default_rng(RNG))
+                strategy.run(web.rows, int(np.count_nonzero(truth)))
+                printed, ahead = l1(paper_estimate(strategy), truth), strategy.ahead()
+                for name, estimate in {"": strategy.importance(), ", no prior": ahead / ahead.sum()}.items():
+                    label = f"{policy}, {'uniform' if uniform else 'trusted'}{name}"
+                    rows.setdefault(label, []).append(l1(estimate, truth) / printed)
+    title = "L1 error after one fetch per page, relative to the paper's estimate"
+    _print_table(title, "policy and teleport", list(webs), rows)
 
 
 def windows(graph: Graph, truth: FloatArray, plan: Plan, pool: ThreadPool) -> None:
@@ -301,6 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="OPIC: policies, windows, and webs that change.")
     parser.add_argument("--pages", type=int, help="pages of the web; 100,000 by default")
     parser.add_argument("--web", choices=["web", "rmat"], default="web", help="a web of sites, or an R-MAT graph")
+    parser.add_argument("--parts", default=",".join(EXPERIMENTS), help="experiments to run; all by default")
     parser.add_argument("--out", type=Path, help="folder for the plots")
     parser.add_argument("--threads", type=int, help="all cores by default")
     parser.add_argument("--quick", action="store_true", help="a small web, in seconds")
@@ -314,15 +356,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{graph!r} ({given.web}), damping {DAMPING:g}, uniform jumps")
     truth = pagerank(graph, DAMPING, TOLERANCE).scores
     with ThreadPool(given.threads) as pool:
-        first = policies(graph, truth, plan, pool)
-        windows(graph, truth, plan, pool)
-        third = changes(graph, plan, pool)
+        chosen = given.parts.split(",")
+        first = policies(graph, truth, plan, pool) if "policies" in chosen else {}
+        if "first" in chosen:
+            first_fetches(plan)
+        if "windows" in chosen:
+            windows(graph, truth, plan, pool)
+        third = changes(graph, plan, pool) if "changes" in chosen else {}
     if given.out is None:
         return
     given.out.mkdir(parents=True, exist_ok=True)
     try:
-        plot(given.out / "opic-policies.svg", first, "fetches per page", "L1 error", log=True)
-        plot(given.out / "opic-changes.svg", third, "pages that change per epoch, %", "L1 error", log=False)
+        if first:
+            plot(given.out / "opic-policies.svg", first, "fetches per page", "L1 error", log=True)
+        if third:
+            plot(given.out / "opic-changes.svg", third, "pages that change per epoch, %", "L1 error", log=False)
     except ImportError:
         print("no plots: matplotlib is not installed; pip install 'surveyor[report]'", file=sys.stderr)
 

@@ -58,6 +58,7 @@ class Own:
 
 OPTIONS = [
     "rankmass:1", "windowed:0.03", "breadth:3", "opic:cycle", "opic:random", "adaptive:fixed", "adaptive:variable",
+    "adaptive:window=static,policy=cycle",
 ]  # fmt: skip
 MADE: dict[str, Callable[[], Any]] = {
     **{name: partial(by_name, name) for name in [*NAMES, *OPTIONS]},

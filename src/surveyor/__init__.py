@@ -61,6 +61,7 @@ _MODULES = {  # module -> its public names
     "simulation.simulate": "simulate",
     "stopping": "Bytes Coverage Minutes Pages Requests",
     "survey.crawl": "crawl",
+    "survey.importance": "Importance",
     "survey.survey": "Survey open",
     "web.suffixes": "Suffixes",
 }
@@ -85,6 +86,7 @@ __all__ = [
     "Graph",
     "GraphError",
     "GrowingGraph",
+    "Importance",
     "InputError",
     "Ledger",
     "Minutes",
@@ -211,6 +213,7 @@ if TYPE_CHECKING:
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
     from surveyor.survey.crawl import crawl
+    from surveyor.survey.importance import Importance
     from surveyor.survey.survey import Survey, open  # noqa: A004
     from surveyor.web.suffixes import Suffixes
 

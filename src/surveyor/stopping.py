@@ -454,6 +454,15 @@ def _rule(term: Term) -> Rule:
     return RULES[term.name](term.value)  # type: ignore[arg-type]  # whole where int
 
 
+def is_limit(rule: Rule) -> bool:
+    """Return whether a rule limits requests or time and has no coverage goal: pages may then be fetched repeatedly.
+
+    >>> is_limit(parse_rule("requests=200")), is_limit(parse_rule("coverage=0.9, requests=200"))
+    (True, False)
+    """
+    return (contains(rule, Requests) or contains(rule, Minutes)) and not contains(rule, Coverage)
+
+
 def as_rule(until: object) -> Rule:
     """Return a rule that is given as a `Rule` or as text; raise for anything else.
 

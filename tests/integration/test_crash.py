@@ -23,7 +23,13 @@ ALL = "pages=100000"
 SOME = "pages=40"
 # A robots.txt that waits to be asked for elsewhere is under way, and is asked for anew.
 HERE = replace(MOODY, robots_moved=0.0)
-PAST = [("rankmass", 2), ("opic", 8), ("tracking", 8), ("random", 8)]  # of each strategy, every so many commits
+PAST = [
+    ("rankmass", 2),
+    ("opic", 8),
+    ("adaptive:fixed", 12),
+    ("tracking", 8),
+    ("random", 8),
+]  # of each strategy, every so many commits
 
 
 class Killed(Exception):
@@ -103,7 +109,8 @@ def test_killed_before_any_commit(tmp_path: Path) -> None:
 def test_a_checkpoint_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, every: int
 ) -> None:
-    until = "pages=60" if strategy == "tracking" else ALL  # it reads pages again, for ever
+    # These two fetch pages again and again.
+    until = {"tracking": "pages=60", "adaptive:fixed": "requests=140"}.get(strategy, ALL)
     setting = Setting(STEADY, options={"strategy": strategy})
     with monkeypatch.context() as patch:  # one between any two batches
         patch.setattr(live, "SAVE_EVERY", 0.0)

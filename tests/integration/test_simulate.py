@@ -112,7 +112,9 @@ def fresh(strategy: str, seeds: list[int], rng: int = 3) -> Crawl:
     graph = GrowingGraph()
     made = by_name(strategy)
     ledger = Ledger(graph, seeds, push=PushOptions(getattr(made, "closure", 0.1), getattr(made, "eager", True)))
-    state = Crawl(graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False)), CoverageWalks(ledger))
+    state = Crawl(
+        graph, ledger, made, Frontier(ledger, rereads=getattr(made, "rereads", False) is True), CoverageWalks(ledger)
+    )
     state.begin(np.random.default_rng(rng))
     return state
 

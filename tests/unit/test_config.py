@@ -42,6 +42,7 @@ VALUES: dict[str, list[Any]] = {
     "contact": [f"{name}@example.org" for name in "abcde"],
     "archive": [False, True, False, True, False],
     "follow_nofollow": [True, False, True, False, True],
+    "graph": [True, False, True, False, True],
     "timeout": [1.0, 2.0, 3.0, 4.0, 5.0],
     "max_bytes": [1, 2, 3, 4, 5],
     "proxy": [f"http://proxy{count}:1/" for count in range(5)],

@@ -337,5 +337,7 @@ def test_the_experiment_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_step_can_be_called_by_itself() -> None:
     strategy = begun(Opic(), beginning([0], 3))
-    visit(strategy.cash, strategy.changes, 0, np.array([1, 2], np.int32), 0, 2, kernels.KNOWN)
+    links = np.array([1, 2], np.int32)
+    link_set = np.uint64(kernels.link_set_of(links, 0, 2))
+    visit(strategy.cash, strategy.changes, 0, links, (0, 2), kernels.KNOWN, link_set)
     assert holdings(strategy)[1:].tolist() == [0.425, 0.425]

@@ -116,7 +116,8 @@ def command(output: Output, **given: Any) -> int:
         finished = _crawl(output, folder, chosen, prepared.origins, is_new=is_new)
     if finished.code and output.mode != "json":  # at once: what follows ranks the pages
         return report_stop(output, str(path), finished)
-    with Survey(path, state=None if finished.last is None else finished.last.state) as survey:
+    state = finished.last.state if finished.last is not None and chosen.graph else None  # else it is read again
+    with Survey(path, state=state) as survey:
         if not survey.pages_fetched and not finished.code:
             raise remove_empty(survey, is_new=is_new)
         return report_end(output, survey, finished)
@@ -180,7 +181,7 @@ def _crawl(
     """Run the crawl with its progress display; SIGINT and SIGTERM stop it cleanly."""
     from surveyor.cli.crawl_display import CostLine, CrawlDisplay, forecast_line
     from surveyor.crawler.session import run
-    from surveyor.report.numbers import counted, sampled_bound, share_at_least
+    from surveyor.report.numbers import counted
     from surveyor.stopping import parse_rule
 
     rule = parse_rule(settings.until)
@@ -198,10 +199,7 @@ def _crawl(
         is_first, last = last is None, now
         if is_first and not caught:
             if not is_new:
-                captured = f"at least {share_at_least(now.state.crawl.ledger.coverage().at_least)} captured"
-                if (sampled := now.sampled()) is not None:
-                    captured += f", certified; {sampled_bound(sampled)}"
-                output.info(f"Resuming from {counted(now.before, 'page')} ({captured}).")
+                output.info(f"Resuming from {counted(now.before, 'page')}{_captured(now)}.")
             if line := forecast_line(now.forecast()):
                 output.info(line)
         if line := costs.line(now.state.crawl):
@@ -214,6 +212,18 @@ def _crawl(
     finally:
         display.clear()
     return Finished(rule, ending or "interrupted", code, time.monotonic() - started, last)
+
+
+def _captured(run: Run) -> str:
+    """Return the coverage of a crawl that is resumed, in brackets; empty without a link graph."""
+    from surveyor.report.numbers import sampled_bound, share_at_least
+
+    if not run.folder.journal.keeps_graph:
+        return ""
+    captured = f"at least {share_at_least(run.state.crawl.ledger.coverage().at_least)} captured"
+    if (sampled := run.sampled()) is not None:
+        captured += f", certified; {sampled_bound(sampled)}"
+    return f" ({captured})"
 
 
 def introduce(
@@ -247,7 +257,9 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 
     last = finished.last
     pages = 0 if last is None else last.state.tally.pages
-    known = "" if last is None else f", {both_bounds(last.state.crawl.ledger.coverage(), last.sampled())}"
+    known = ""
+    if last is not None and last.folder.journal.keeps_graph:
+        known = f", {both_bounds(last.state.crawl.ledger.coverage(), last.sampled())}"
     output.info(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
     top = {"best pages": ["surveyor", "top", survey]} if pages else {}
     output.next_steps({"resume": _resume_command(survey), **top})
@@ -260,7 +272,7 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     from surveyor.report.survey_tables import javascript_lines
 
     rule, ending = finished.rule, finished.ending
-    name, coverage = str(survey.folder), survey.coverage
+    name = str(survey.folder)
     hollow = survey.needs_javascript
     reached = ending == "reached" and not hollow
     pages = counted(survey.pages_fetched, "page")
@@ -270,7 +282,9 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     )
     if finished.code:
         return finished.code
-    larger = larger_budgets(survey, survey.blocked())
+    if not survey.keeps_graph:
+        return report_graphless(output, survey, finished, reached=reached)
+    coverage, larger = survey.coverage, larger_budgets(survey, survey.blocked())
     within = "within the budgets " * bool(larger)
     endings = {
         "reached": f"Goal not reached ({rule})" if hollow else f"Goal reached ({rule})",
@@ -297,6 +311,26 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     steps["HTML report"] = ["surveyor", "report", name]
     output.next_steps(steps)
     return NOT_REACHED if failed else 0
+
+
+def report_graphless(output: Output, survey: Survey, finished: Finished, *, reached: bool) -> int:
+    """Report how a crawl without a link graph ended, with the pages of highest estimated importance."""
+    from surveyor.cli.rank import print_estimates
+    from surveyor.report.numbers import counted, duration
+
+    endings = {
+        "reached": f"Goal reached ({finished.rule})",
+        "fruitless": f"{_fruitless_requests(survey)} requests in a row fetched no page (max_fruitless)",
+        "exhausted": f"No page is left to fetch before the goal ({finished.rule})",
+    }
+    pages = f"{counted(survey.pages_fetched, 'page')} fetched of {counted(survey.pages_known, 'known page')}"
+    output.line(f"{endings.get(finished.ending, 'Stopped')}: {pages}, {duration(finished.seconds)}.")
+    output.line()
+    own, name = survey.own_importance, str(survey.folder)
+    if own is not None:
+        print_estimates(output, own, TOP)
+        output.next_steps({"more pages": ["surveyor", "top", name, "--importance", own.method, "-n", "50"]})
+    return 0 if reached else NOT_REACHED
 
 
 def _fruitless_requests(survey: Survey) -> str:
@@ -334,7 +368,8 @@ def _show_top(output: Output, survey: Survey) -> None:
 
 def fields_of(survey: Survey, top: int) -> dict[str, Any]:
     """Return the JSON fields of a survey, with its best pages."""
-    return {**headline(survey), "pages": survey.top(top)}
+    own = survey.own_importance if not survey.keeps_graph else None
+    return {**headline(survey), "pages": survey.top(top) if own is None else own.top(top)}
 
 
 def headline(survey: Survey) -> dict[str, Any]:

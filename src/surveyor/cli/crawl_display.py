@@ -86,6 +86,8 @@ class CrawlDisplay:
 
     def lines(self, run: Run, columns: int = 120) -> list[str]:
         """Return the lines on a terminal: captured mass and the other accounts, which sum to all mass."""
+        if not run.folder.journal.keeps_graph:
+            return [_counts(run), self._facts(run)]
         ledger = run.state.crawl.ledger
         now = ledger.coverage()
         masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
@@ -115,6 +117,8 @@ class CrawlDisplay:
 
     def line(self, run: Run) -> str:
         """Return the line in a log."""
+        if not run.folder.journal.keeps_graph:
+            return f"{_counts(run)}   {self._facts(run)}"
         coverage = run.state.crawl.ledger.coverage()
         masses = (
             f"{interval(coverage)}   waiting {100 * coverage.waiting:.1f} %   blocked {100 * coverage.blocked:.1f} %"
@@ -192,9 +196,11 @@ class CrawlDisplay:
     def _warn(self, run: Run) -> None:
         """Warn early, and once, that a goal cannot be reached."""
         goal, coverage = coverage_goal(run.until), run.state.crawl.ledger.coverage()
+        if goal is None or self._warned:
+            return
         refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # its budget may grow
         best = 1 - (coverage.blocked - refused) - coverage.lost
-        if goal is None or self._warned or best >= goal:
+        if best >= goal:
             return
         self._warned = True
         self.clear()
@@ -219,6 +225,12 @@ def _scouted(run: Run) -> list[tuple[float, str]]:
         return []
     ended = walks.count - walks.unfinished
     return [(ended / walks.count, f"{ended:,} of {counted(walks.count, 'random walk')} ended")]
+
+
+def _counts(run: Run) -> str:
+    """Return the counts of pages of a crawl without a link graph, and its goal."""
+    ledger, queue = run.state.crawl.ledger, run.state.crawl.frontier
+    return f"{count(ledger.read)} read   {count(ledger.known)} known   {count(len(queue))} queued   goal {run.until}"
 
 
 def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
     from surveyor.rank.pagerank import Ranking
     from surveyor.report.tables import Table
+    from surveyor.survey.importance import Importance
     from surveyor.survey.survey import Survey
 
 DAMPING = 0.85
@@ -234,8 +235,22 @@ def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
 @options.top(20, "Pages to list.")
 @options.flag("--blocked", "List the blocked pages of a survey instead, with the reasons.")
 @options.flag("--javascript", "List the pages of a survey that need JavaScript instead.")
+@click.option(
+    "--importance",
+    metavar="METHOD",
+    help="List the pages of a survey by estimated importance instead: opic, or adaptive:fixed and so on.",
+)
 @options.ranking
-def list_top(output: Output, *, graph: str, top: int, blocked: bool, javascript: bool, **ranking_options: Any) -> int:
+def list_top(
+    output: Output,
+    *,
+    graph: str,
+    top: int,
+    blocked: bool,
+    javascript: bool,
+    importance: str | None,
+    **ranking_options: Any,
+) -> int:
     """List the best pages of a survey, a graph folder or any file of links.
 
     The graph is ranked each time (100 million links take some seconds), so the list is never older than the graph.
@@ -245,6 +260,8 @@ def list_top(output: Output, *, graph: str, top: int, blocked: bool, javascript:
         return list_blocked(output, graph, top)
     if javascript:
         return list_javascript(output, graph, top)
+    if importance is not None:
+        return list_estimates(output, graph, top, importance)
     ranked = rank_graph(output, graph, RankingOptions(**ranking_options))
     print_top(output, "top", ranked, top)
     return ranked.exit_code
@@ -272,6 +289,28 @@ def list_javascript(output: Output, path: str, top: int) -> int:
         output.object("top", {"survey": path, "javascript": rows, "share": survey.javascript_share})
         _print_table(output, javascript_table(rows), "No page needs JavaScript.")
     return 0
+
+
+def list_estimates(output: Output, path: str, top: int, method: str) -> int:
+    """Print the pages of highest estimated importance, and the bound on the error of the estimate."""
+    from surveyor.survey.survey import Survey
+
+    with Survey(path) as survey:
+        found = survey.importance(method)
+        output.object("top", {"survey": path, "importance": found.summary(), "pages": found.top(top)})
+        print_estimates(output, found, top)
+    return 0
+
+
+def print_estimates(output: Output, found: Importance, top: int) -> None:
+    """Print the pages of highest estimated importance of an open survey, and the bound on the error."""
+    from surveyor.report.numbers import counted, estimate_bound
+    from surveyor.report.survey_tables import importance_table
+
+    _print_table(output, importance_table(found.top(top)), "No page is known.")
+    output.line()
+    reads = f"{counted(found.total_fetches, 'fetch', 'fetches')} of {counted(int(found.pages.size), 'known page')}"
+    output.line(f"importance by {found.method}, from {reads}; {estimate_bound(found.error, found.reason)}")
 
 
 def _print_table(output: Output, table: Table, if_empty: str) -> None:

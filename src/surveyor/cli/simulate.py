@@ -133,10 +133,10 @@ def command(output: Output, *, graph: str, **given: Any) -> int:
 
 def chosen(names: str) -> list[Strategy]:
     """Create the strategies of a list, without duplicates."""
-    from surveyor.crawler.strategies import by_name
+    from surveyor.crawler.strategies import by_name, split_names
     from surveyor.errors import UsageError
 
-    words = dict.fromkeys(word.strip() for word in names.split(",") if word.strip())
+    words = split_names(names)
     if not words:
         raise UsageError(
             f"--strategies must name a strategy, got {names!r}", hint=f"choose from {', '.join(options.STRATEGIES)}"
@@ -176,6 +176,10 @@ def show(output: Output, race: Race) -> None:
         output.line()
         output.line("fetches until this true coverage was reached")
         output.table(true_table(race))
+        if reports.repeats(race):
+            output.line()
+            output.line("L1 error of estimated importance (0 to 2)")
+            output.table(reports.importance_table(race))
     output.line()
     output.line(comparison(race))
     output.line("Coverage is relative to the seeds, the damping and the links as fetched.")

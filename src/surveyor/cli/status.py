@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BLOCKED = 5  # reasons listed
 SEEDS = 3  # seeds listed
+NO_GRAPH = "no link graph is stored (--no-graph), so there is no coverage"
 
 
 @options.command("status", table=True)
@@ -33,15 +34,28 @@ def command(output: Output, *, survey: str, by_scope: bool) -> int:
 
 
 def _show_status(output: Output, path: str, survey: Survey) -> int:
-    from surveyor.report import numbers
-    from surveyor.report.numbers import MEANING, counted, interval
     from surveyor.report.survey_tables import blocked_table, javascript_lines
 
-    coverage, sampled, blocked = survey.coverage, survey.sampled, survey.blocked()
+    blocked = survey.blocked()
     output.object("status", _fields(path, survey, blocked))
     if output.mode == "csv":
         output.table(blocked_table(blocked))
         return 0
+    output.lines([*(_accounts(survey, blocked) if survey.keeps_graph else [NO_GRAPH]), *javascript_lines(survey), ""])
+    output.facts(_facts(survey))
+    if blocked:
+        output.line()
+        output.table(blocked_table(blocked[:BLOCKED]))
+    output.next_steps(_next_steps(path, survey, blocked))
+    return 0
+
+
+def _accounts(survey: Survey, blocked: list[dict[str, Any]]) -> list[str]:
+    """Return the lines about coverage."""
+    from surveyor.report import numbers
+    from surveyor.report.numbers import MEANING, counted, interval
+
+    coverage, sampled = survey.coverage, survey.sampled
     notes = {
         "captured": interval(coverage) + (" (certified)" if sampled else ""),
         "waiting": f"on {counted(survey.pages_queued, 'queued page')}",
@@ -51,13 +65,7 @@ def _show_status(output: Output, path: str, survey: Survey) -> int:
     if sampled is not None:
         lines[1:1] = [numbers.sampled_line(sampled)]
     meaning = [MEANING] if sampled is None else [MEANING, numbers.sampled_meaning(sampled.confidence)]
-    output.lines((*lines, *meaning, *javascript_lines(survey), ""))
-    output.facts(_facts(survey))
-    if blocked:
-        output.line()
-        output.table(blocked_table(blocked[:BLOCKED]))
-    output.next_steps(_next_steps(path, survey, blocked))
-    return 0
+    return [*lines, *meaning]
 
 
 def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[str, Any]:
@@ -74,19 +82,22 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
         "goal": manifest.setting("until"),
         "settings": dict(manifest.settings),
         "blocked": blocked,
+        "importance": None if (own := survey.own_importance) is None else own.summary(),
         "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
     }
 
 
 def _facts(survey: Survey) -> dict[str, str]:
-    from surveyor.report.numbers import counted, size
+    from surveyor.report.numbers import counted, estimate_bound, size
 
-    manifest = survey.manifest
+    manifest, own = survey.manifest, survey.own_importance
+    estimate = "" if own is None else f"{own.method}, {estimate_bound(own.error, own.reason)}"
     budget = describe_budget(manifest.settings)
     return {
         "seeds": ", ".join(manifest.seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else ""),
         "goal": str(manifest.setting("until")),
         "strategy": f"{manifest.setting('strategy')}, damping {survey.damping:g}, rng {manifest.rng}",
+        **({"importance": estimate} if estimate else {}),
         **({"budget": budget} if budget else {}),
         "pages": f"{survey.pages_fetched:,} fetched, {survey.pages_queued:,} queued, {survey.pages_known:,} known",
         "transferred": f"{counted(survey.visits, 'visit')}, {size(survey.bytes)}",
@@ -97,7 +108,11 @@ def _facts(survey: Survey) -> dict[str, str]:
 def _next_steps(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[str, list[str]]:
     from surveyor.cli.crawl import larger_budgets
 
-    steps = {"top pages": ["surveyor", "top", path], "report": ["surveyor", "report", path]}
+    steps = (
+        {"top pages": ["surveyor", "top", path], "report": ["surveyor", "report", path]} if survey.keeps_graph else {}
+    )
+    if survey.own_importance is not None:
+        steps["estimated importance"] = ["surveyor", "top", path, "--importance", survey.own_importance.method]
     if survey.needs_javascript:
         steps["pages that need JavaScript"] = ["surveyor", "top", path, "--javascript"]
     steps["resume"] = ["surveyor", "crawl", *survey.manifest.seeds[:1], "--out", path]

@@ -309,13 +309,18 @@ class Ledger:
 
     def _check(self, outcome: Outcome) -> None:
         """Reject outcomes that would make the accounts wrong."""
+        self._check_ids(outcome)
+        page = outcome.page
+        if outcome.kind == "fetched" and self.graph.links_of(page).size != outcome.links.size:
+            raise UsageError(f"the graph does not have the links of page {page}", hint="call graph.put before observe")
+
+    def _check_ids(self, outcome: Outcome) -> None:
+        """Reject kinds and page ids that do not exist."""
         page, target = outcome.page, outcome.target
         if outcome.kind not in KINDS:
             raise UsageError(f"no kind of outcome {outcome.kind!r}", hint=f"there are {', '.join(KINDS)}")
         if not 0 <= page < MAX_PAGES or not (0 if outcome.kind == "redirected" else -1) <= target < MAX_PAGES:
             raise UsageError(f"no page {target if 0 <= page < MAX_PAGES else page}", hint="page ids start at 0")
-        if outcome.kind == "fetched" and self.graph.links_of(page).size != outcome.links.size:
-            raise UsageError(f"the graph does not have the links of page {page}", hint="call graph.put before observe")
 
     def _make_room(self, largest: int) -> None:
         if largest < self._pages:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from surveyor.stopping import (
     sampled_goal,
     scouting_rule,
 )
+
+if TYPE_CHECKING:
+    from surveyor.store.cash import CashChanges
 
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
@@ -83,6 +86,10 @@ class Crawl:
     frontier: Frontier
     walks: CoverageWalks
     scout: ScoutWalks | None = None  # only surveys can be scouted
+
+    def to_commit(self, outcomes: Sequence[Outcome]) -> tuple[Sequence[Outcome], CashChanges | None]:
+        """Return outcomes as they are stored, and changes of cash to commit with them: none, as they are replayed."""
+        return outcomes, None
 
     def apply(self, outcome: Outcome) -> None:
         """Update the state for an outcome. A second fetch of a page is a revisit; a failed one changes no links."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +34,14 @@ from surveyor.crawler.loop import Crawl, Tally
 from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.crawler.strategies import by_name
-from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy
+from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy, rereads
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
 from surveyor.outcome import DISCARDING, Event, Outcome
+from surveyor.stopping import Rule
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import damaged
@@ -74,17 +76,23 @@ def derive(
     sent: Mapping[str, str] | None = None,
     watch: Callable[[Derived, Outcome], None] | None = None,
     make: Make | None = None,
+    until: Rule | None = None,
     code: bool = False,
 ) -> Derived:
     """Replay a journal; `watch` is called after each outcome. With `sent`, later visits carry these request headers.
+
+    The rule `until` decides whether fetched pages are queued again (`strategy.rereads`); by default the stored one.
 
     A user-defined strategy class is imported only with `code`: because the user named it now, never because a survey
     does. Otherwise a neutral strategy replaces it, and the numbers are the same. `make` replaces the strategy named in
     the manifest. It observes every outcome, including refused pages that are queued again, as the original run did.
     """
-    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
-    make_one = make or partial(_strategy, folder, code=code)
-    derived, since, applied = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
+    require_graph(folder)
+    kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, until, code=code)
+    if kept is None:
+        make_one = make or partial(_strategy, folder, code=code)
+        kept = _initial_state(folder, urls_of(folder), queues, sent, make_one, until=until), 0, 0
+    derived, since, applied = kept
     events, end = deque(_effective(folder.journal.state_events()[applied:])), folder.journal.position  # it may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
@@ -122,6 +130,16 @@ def _effective(events: list[Event]) -> list[Event]:
     return kept
 
 
+def require_graph(folder: SurveyFolder) -> None:
+    """Reject a survey without a link graph."""
+    if not folder.journal.keeps_graph:
+        words = ["surveyor", "top", str(folder.folder), "--importance", str(folder.manifest.setting("strategy"))]
+        raise UsageError(
+            f"{folder.folder} was crawled with --no-graph: it has no links, so no coverage, ranks or explanations",
+            hint=f"`{shlex.join(words)}` lists its best pages",
+        )
+
+
 def tried_again(folder: SurveyFolder) -> tuple[int, float]:
     """Return the number of visits before, and the time of, the last request to retry blocked pages; 0 if none."""
     asked = [(event.visit, event.at) for event in folder.journal.events("retry_blocked")]
@@ -136,6 +154,8 @@ def _apply_events(state: Derived, events: deque[Event], position: int) -> None:
 
 def save(folder: SurveyFolder, state: Derived) -> bool:
     """Save a checkpoint; return False if the strategy cannot be saved or the write fails."""
+    if not folder.journal.keeps_graph:
+        return False  # the journal has all of it
     lasting = getattr(state.crawl.strategy, "lasting", True) and not state.reader.counts_depth
     frozen = snapshot(_parts(state)) if lasting else None
     if frozen is None:
@@ -143,7 +163,11 @@ def save(folder: SurveyFolder, state: Derived) -> bool:
     arrays, about = frozen
     waiting = state.crawl.frontier.queued()
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
-    more = {"events": len(folder.journal.state_events()), "seeds": state.crawl.ledger.seeds.tolist()}
+    more = {
+        "events": len(folder.journal.state_events()),
+        "seeds": state.crawl.ledger.seeds.tolist(),
+        "rereads": state.crawl.frontier.rereads,
+    }
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
@@ -165,23 +189,29 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
 
 
 def _from_checkpoint(
-    folder: SurveyFolder, queues: Queues, sent: Mapping[str, str] | None, *, code: bool
+    folder: SurveyFolder, queues: Queues, sent: Mapping[str, str] | None, until: Rule | None = None, *, code: bool
 ) -> tuple[Derived, int, int] | None:
-    """Return the latest state saved with these seeds and settings, its position, and its number of events."""
+    """Return the latest state saved with these seeds and settings, its position, and its number of events.
+
+    For a crawl (`until`), its queue must hold the pages that this rule needs.
+    """
     kept = folder.load_checkpoint()
     if kept is None or kept.about.get("made_under") != _terms(folder):
         return None
     arrays = dict(kept.arrays)
     try:
         urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
-        state = _initial_state(folder, urls, SINGLE_QUEUE, sent, make, kept.about["seeds"])
+        state = _initial_state(folder, urls, SINGLE_QUEUE, sent, make, kept.about["seeds"], until)
+        again = bool(kept.about["rereads"])
+        if until is not None and again != state.crawl.frontier.rereads:
+            return None
         waiting, by_host = Reorder(arrays.pop("waiting"), arrays.pop("priorities")), arrays.pop("by_host")
         restore(_parts(state), arrays, kept.about["frozen"])
     except (KeyError, ValueError):
         return None
     _add_urls(folder, state.urls)
     crawl = state.crawl  # its queue holds the seeds, under other ids
-    state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent)
+    state = _state(folder, state.urls, crawl.ledger, crawl.strategy, queues, sent, again=again)
     state = replace(state, crawl=replace(state.crawl, walks=crawl.walks, scout=crawl.scout))
     state.crawl.frontier.restore(waiting, by_host)
     state.crawl.frontier.prefer(crawl.walks.wanted)
@@ -232,6 +262,7 @@ def _initial_state(
     sent: Mapping[str, str] | None,
     make: Make,
     seeds: Sequence[int] | None = None,
+    until: Rule | None = None,
 ) -> Derived:
     """Return the state before the first page; `seeds` are the ids of the seeds, by default those of their URLs."""
     manifest = folder.manifest
@@ -246,21 +277,28 @@ def _initial_state(
         pages=max(1024, len(urls)),
         aliases=True,
     )
-    state = _state(folder, urls, ledger, strategy, queues, sent)
+    again = rereads(strategy, until or str(manifest.setting("until")))
+    state = _state(folder, urls, ledger, strategy, queues, sent, again=again)
     state.crawl.begin(np.random.default_rng(manifest.rng))
     return state
 
 
 def _state(
-    folder: SurveyFolder, urls: Urls, ledger: Ledger, strategy: Strategy, queues: Queues, sent: Mapping[str, str] | None
+    folder: SurveyFolder,
+    urls: Urls,
+    ledger: Ledger,
+    strategy: Strategy,
+    queues: Queues,
+    sent: Mapping[str, str] | None,
+    *,
+    again: bool,
 ) -> Derived:
     """Return a state with an empty queue."""
     manifest, walks, scout = folder.manifest, CoverageWalks(ledger), ScoutWalks(ledger)
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
     reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
-    rereads = getattr(strategy, "rereads", False)
-    frontier = Frontier(ledger, rereads=rereads, queues=queues(ledger.capacity, urls))
+    frontier = Frontier(ledger, rereads=again, queues=queues(ledger.capacity, urls))
     return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
 
 

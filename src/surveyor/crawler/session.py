@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from surveyor.crawler.budgets import Budgeting, OrRank, Rank
 from surveyor.crawler.domain_graph import BestDomains
+from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, crawl, record
 from surveyor.crawler.pending import Forecast, Waiting, forecast
@@ -147,9 +148,12 @@ def _restore_run(
         return made[-1]
 
     sent = sent_by(http_settings(settings)) if settings.archive else None
-    state = derive(folder, by_host, sent=sent, make=make, code=True)
+    if not folder.journal.keeps_graph and make is None:
+        state = restore(folder, by_host, sent=sent, until=until)
+        return Run(folder, state, hosts, until, state.tally.pages, made[-1])
+    state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     if budgeting.begin(state):
-        state = derive(folder, by_host, sent=sent, make=make, code=True)
+        state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     budgeting.limit(state)
     if before is not None:
         state.tally.started = before.state.tally.started
@@ -267,8 +271,9 @@ class RunStore:
         events = results.events
         if results.closes and not self._is_settled:
             events = [*events, Event("settled", self._clock())]
-        if new or results.outcomes or results.robots or events:
-            self._folder.commit(results.outcomes, new, robots=results.robots, events=events)
+        outcomes, changes = self._state.crawl.to_commit(results.outcomes)
+        if new or outcomes or results.robots or events:
+            self._folder.commit(outcomes, new, robots=results.robots, events=events, changes=changes)
             log_results(results, self._state.urls.__getitem__, self._clock())
 
     @property

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import surveyor
 from surveyor.config import NARROW, SECRETS, Settings, names_code
 from surveyor.crawler import budgets
+from surveyor.crawler.graphless import check_graphless
 from surveyor.crawler.replay import SCOPE, scope_of
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import replay_parameters
@@ -159,6 +160,7 @@ def _resume(
         settings = replace(settings, **stored)
         if ignored:
             folder.notices.append(notice(path, ignored))
+        _check_graph(path, before, seeds, settings)
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
                 f"{path} was created with --rng {before.rng}",
@@ -175,6 +177,22 @@ def _resume(
         folder.close()
         raise
     return folder, settings
+
+
+def _check_graph(path: Path, before: Manifest, seeds: Sequence[str], settings: Settings) -> None:
+    """Reject resuming a survey with links without them and vice versa, and new seeds in one without links."""
+    had = bool(before.setting("graph"))
+    if had != settings.graph:
+        raise UsageError(
+            f"{path} was crawled {'with' if had else 'without'} a link graph and cannot be resumed "
+            f"{'without' if had else 'with'} one",
+            hint=f"leave out --{'no-' * had}graph to resume it, or begin another survey with --fresh",
+        )
+    if not had and set(seeds) - set(before.seeds):
+        raise UsageError(
+            f"seeds cannot be added to {path}: it stores no link graph, and its cash depends on the seeds",
+            hint="begin another survey with --fresh",
+        )
 
 
 def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
@@ -249,6 +267,8 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
     """Reject settings that would fail later; return what a replay needs to know of a user-defined strategy."""
     parse_rule(settings.until)
     strategy = by_name(settings.strategy)
+    if not settings.graph:
+        check_graphless(manifest, before)
     scope_of(manifest)
     http_settings(settings)
     politeness_policy(settings)

@@ -3,6 +3,8 @@
 All cash is 1, on the known pages and on one *virtual page* that represents the jumps of the surfer. Fetching page i
 moves its cash c: each of its o links gets d·c/o, the virtual page the rest (all of c if i has no links, is blocked
 or gone). The page is emptied first, so that a link to itself keeps its share. `opic_visits.py` chooses the next page.
+Cash that arrives on a blocked or gone page moves on at once, as if the page were fetched: no request is needed, and a
+crawl that never requests it again does not lose cash there.
 
 **Jumps.** The virtual page is emptied when it holds more than 0.02, by the teleport weights w. Instead of adding to
 every page, a counter β of the cash ever given per unit of weight grows by cash / Σw: page i holds
@@ -20,7 +22,9 @@ is known without storing a link, and since G contracts vectors of equal sum by t
 
 This holds for any fetch order as long as pages keep their links, and for pages not fetched yet; r has jumps by the
 current weights, and blocked or gone pages have no links. If the weights never changed, the right side is at most
-2d / ((1 − d)·ΣH).
+2d / ((1 − d)·ΣH). A hash of the links of each page shows whether they changed (`CHANGED`). An amount m that moved
+otherwise than over the links, because the request failed for a page whose links were known, changes G(H) by at most
+2m, and the bound by 2m / ((1 − d)·ΣH) (`MISPLACED`).
 
 **Earnings over time** are kept in one of four ways. Time is all cash moved so far (G in the paper). A page is fetched
 at time `now`; since the previous fetch it earned `moved`:
@@ -49,14 +53,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surveyor.arrays import ByteArray, FloatArray, IdArray, IntArray
+from surveyor.arrays import ByteArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel_without_refcounts
+from surveyor.kernels.hash_random import random_bits
 
 # Constants are NumPy scalars: a kernel is compiled again for each plain int literal that it is called with.
-KNOWN, GONE, REDIRECTED = map(np.uint8, (1, 2, 4))  # in `state`; 0: unknown
-OUT = GONE | REDIRECTED  # without weight
-TIME, VIRTUAL, BETA, BASE, WEIGHTS, PASSED, FORGOTTEN, DAMPING, TOTALS = map(np.int64, range(9))
-UNIFORM, PAGES, WEIGHTED, FETCHES, JUMPS, COUNTS = map(np.int64, range(6))
+KNOWN, GONE, REDIRECTED, BLOCKED = map(np.uint8, (1, 2, 4, 8))  # in `state`; 0: unknown
+OUT = GONE | REDIRECTED | BLOCKED  # without weight and links
+TIME, VIRTUAL, BETA, BASE, WEIGHTS, PASSED, MISPLACED, DAMPING, TOTALS = map(np.int64, range(9))
+UNIFORM, PAGES, WEIGHTED, FETCHES, JUMPS, CHANGED, COUNTS = map(np.int64, range(7))
+NO_LINK_SET = np.uint64(0)  # of pages that were never fetched
 
 JUMP_THRESHOLD = 0.02  # the virtual page is emptied when it holds more
 AUDIT = 1_000_000  # fetches between corrections of rounding errors
@@ -71,6 +77,7 @@ class Cash(NamedTuple):
     settled: FloatArray
     given: FloatArray  # total received by jumps
     state: ByteArray
+    link_set: KeyArray  # hash of the links as last fetched
     order: IdArray  # the known pages in order of discovery; only the first WEIGHTED may have a weight
     totals: FloatArray
     counts: IntArray
@@ -82,8 +89,17 @@ def new_cash(pages: int, damping: float, earnings: Earnings, *, uniform: bool) -
     totals, counts = np.zeros(TOTALS), np.zeros(COUNTS, np.int64)
     totals[VIRTUAL], totals[DAMPING], counts[UNIFORM] = 1.0, damping, uniform
     cash, weight, settled, given = np.zeros((4, pages))
-    state, order = np.zeros(pages, np.uint8), np.zeros(pages, np.int32)
-    return Cash(cash, weight, settled, given, state, order, totals, counts, earnings)
+    state, link_set, order = np.zeros(pages, np.uint8), np.zeros(pages, np.uint64), np.zeros(pages, np.int32)
+    return Cash(cash, weight, settled, given, state, link_set, order, totals, counts, earnings)
+
+
+@kernel_without_refcounts
+def link_set_of(targets: IdArray, first: int, last: int) -> np.uint64:
+    """Return a hash of distinct links, in any order; never NO_LINK_SET."""
+    found = random_bits(last - first, 0, 1)
+    for link in range(first, last):
+        found += random_bits(0, np.int64(targets[link]), 2)
+    return max(found, np.uint64(1))
 
 
 @kernel_without_refcounts
@@ -118,8 +134,8 @@ def discover(cash: Cash, page: int, weight: float) -> None:
 
 
 @kernel_without_refcounts
-def distribute(cash: Cash, page: int, targets: IdArray, first: int, last: int) -> None:
-    """Move the cash of a known page to targets[first:last] and to the virtual page."""
+def distribute(cash: Cash, page: int, targets: IdArray, first: int, last: int) -> float:
+    """Move the cash of a known page to targets[first:last] and to the virtual page; return the amount."""
     held, state, totals, counts = cash.cash, cash.state, cash.totals, cash.counts
     settle(cash, page)
     moved = held[page]
@@ -137,10 +153,36 @@ def distribute(cash: Cash, page: int, targets: IdArray, first: int, last: int) -
     totals[VIRTUAL] += rest
     totals[PASSED] += rest
     totals[TIME] += moved
+    for link in range(first, last):
+        if state[targets[link]] & OUT:
+            pass_on(cash, targets[link])
     counts[FETCHES] += 1
     if counts[FETCHES] % AUDIT == 0:
         audit(cash)
     jump(cash)
+    return float(moved)
+
+
+@kernel_without_refcounts
+def pass_on(cash: Cash, page: int) -> None:
+    """Move the cash of a page without links and weight, which is not fetched, to the virtual page."""
+    moved = cash.cash[page]
+    cash.cash[page] = 0.0
+    record_earnings(cash.earnings, page, moved, cash.totals[TIME] + moved)
+    cash.totals[VIRTUAL] += moved
+    cash.totals[PASSED] += moved
+    cash.totals[TIME] += moved
+
+
+@kernel_without_refcounts
+def record_links(cash: Cash, page: int, links: np.uint64, moved: float) -> None:
+    """Record the links of a page that was just fetched and moved an amount, and whether they changed."""
+    if cash.link_set[page] == NO_LINK_SET:  # it may have been blocked before
+        if cash.earnings.counts[KIND] == PLAIN and cash.state[page] == KNOWN:
+            cash.totals[MISPLACED] += max(cash.earnings.history[page] - moved, 0.0)
+    elif cash.link_set[page] != links:
+        cash.counts[CHANGED] += 1
+    cash.link_set[page] = links
 
 
 @kernel_without_refcounts
@@ -165,7 +207,7 @@ def audit(cash: Cash) -> None:
 
 @kernel_without_refcounts
 def retire(cash: Cash, page: int, status: np.uint8) -> None:
-    """Remove the weight of a page that is GONE or REDIRECTED."""
+    """Remove the weight of a page that is GONE, REDIRECTED or BLOCKED."""
     settle(cash, page)
     if not cash.state[page] & OUT:
         cash.totals[WEIGHTS] -= cash.weight[page]
@@ -178,7 +220,7 @@ def forget_half(cash: Cash, page: int) -> None:
     earned = cash.earnings.history[page] + cash.cash[page] - cash.given[page]
     if cash.earnings.counts[KIND] == PLAIN:
         cash.given[page] += 0.5 * earned
-        cash.totals[FORGOTTEN] += 0.5 * earned
+        cash.totals[MISPLACED] += 0.5 * earned
     else:
         halve_earnings(cash.earnings, page)
 
@@ -187,6 +229,11 @@ def forget_half(cash: Cash, page: int) -> None:
 def merge(cash: Cash, page: int, target: int) -> None:
     """Transfer cash and earnings of a page to its redirect target; with trusted pages also the weight."""
     settle(cash, target)
+    moved = cash.earnings.history[page] if cash.earnings.counts[KIND] == PLAIN else 0.0
+    if cash.link_set[page] != NO_LINK_SET:
+        cash.counts[CHANGED] += 1
+    elif cash.link_set[target] != NO_LINK_SET:  # it was blocked before
+        cash.totals[MISPLACED] += moved
     retire(cash, page, REDIRECTED)
     if not cash.counts[UNIFORM] and cash.weight[page] > 0.0:
         _swap_places(cash, page, target)
@@ -198,6 +245,8 @@ def merge(cash: Cash, page: int, target: int) -> None:
         column[target] += column[page]
         column[page] = 0.0
     transfer_earnings(cash.earnings, page, target)
+    if cash.state[target] & OUT:
+        pass_on(cash, target)
 
 
 @kernel_without_refcounts

@@ -27,10 +27,13 @@ from surveyor.kernels.mass import Rows
 from surveyor.kernels.opic_cash import (
     BASE,
     BETA,
+    BLOCKED,
     FETCHES,
     GONE,
     JUMPS,
     KNOWN,
+    MISPLACED,
+    NO_LINK_SET,
     OUT,
     PAGES,
     UNIFORM,
@@ -43,7 +46,9 @@ from surveyor.kernels.opic_cash import (
     forget_half,
     jump,
     lacks_pairs,
+    link_set_of,
     merge,
+    record_links,
     retire,
     set_debt,
     settle,
@@ -80,7 +85,7 @@ def new_priority_changes(pages: int, policy: np.int64, fairness: float, seed: in
 def with_room(cash: Cash, changes: PriorityChanges, pages: int) -> tuple[Cash, PriorityChanges]:
     """Return copies with room for this many pages."""
     more = pages - cash.state.size
-    columns = {name: np.pad(getattr(cash, name), (0, more)) for name in cash._fields[:6]}
+    columns = {name: np.pad(getattr(cash, name), (0, more)) for name in cash._fields[:7]}
     due = np.pad(changes.due, (0, more)) if changes.due.size else changes.due
     room = 2 * pages + 2
     return (
@@ -105,21 +110,36 @@ def start_opic(cash: Cash, changes: PriorityChanges, seeds: IdArray, weights: Fl
 
 @kernel_without_refcounts
 def visit(
-    cash: Cash, changes: PriorityChanges, page: int, targets: IdArray, first: int, last: int, status: np.uint8
+    cash: Cash,
+    changes: PriorityChanges,
+    page: int,
+    targets: IdArray,
+    span: tuple[int, int],
+    status: np.uint8,
+    links: np.uint64,
 ) -> None:
-    """Account for a page that was fetched (with these links) or is GONE; record the changed priorities."""
+    """Account for a page that was fetched (KNOWN, with targets[first:last]), is GONE or is BLOCKED.
+
+    `links` is the hash of its links before redirects are resolved. A page that was fetched before keeps its state when
+    a request fails (BLOCKED), as it will be requested again; its links are then those of a page without links.
+    """
+    first, last = span
     known, jumps = cash.counts[PAGES], cash.counts[JUMPS]
     if cash.state[page] == 0:
         discover(cash, page, 1.0 if cash.counts[UNIFORM] else 0.0)
     again = cash.state[page] & status & GONE
-    if status == GONE:
-        retire(cash, page, GONE)
-        cash.state[page] = KNOWN | GONE
-    elif cash.state[page] & OUT:
+    if status == GONE or (status == BLOCKED and cash.link_set[page] == NO_LINK_SET):
+        retire(cash, page, status)
+        cash.state[page] = KNOWN | status
+    elif status == KNOWN and cash.state[page] & OUT:
         settle(cash, page)
         cash.state[page] = KNOWN
         cash.totals[WEIGHTS] += cash.weight[page]
-    distribute(cash, page, targets, first, last)
+    moved = distribute(cash, page, targets, first, last)
+    if status != BLOCKED:
+        record_links(cash, page, links, moved)
+    elif cash.state[page] == KNOWN:
+        cash.totals[MISPLACED] += moved
     if again:
         forget_half(cash, page)
     changed = 0
@@ -214,7 +234,8 @@ def run_opic(cash: Cash, changes: PriorityChanges, rows: Rows, dead: BoolArray, 
         if lacks_pairs(cash.earnings, last - first + 2):
             set_priority(queue, page, inf)
             return done
-        visit(cash, changes, page, rows.targets, first, last, GONE if dead[page] else KNOWN)
+        links = link_set_of(rows.targets, first, last)
+        visit(cash, changes, page, rows.targets, (first, last), GONE if dead[page] else KNOWN, links)
         apply_changes(queue, changes)
         taken[done] = page
     return int(taken.shape[0])

@@ -72,6 +72,13 @@ def at_most(bound: float, digits: int = 2) -> str:
     return f"{rounded:.{digits - 1}e}"
 
 
+def estimate_bound(error: float | None, reason: str) -> str:
+    """Describe the bound on the L1 error of an estimate of importance, which is at most 2."""
+    if error is None:
+        return reason
+    return "error at most 2, the largest possible" if error >= 2 else f"error at most {at_most(error)} in total"
+
+
 def tiny(number: float) -> str:
     """Format a small number: 1e-6."""
     return f"{number:g}".replace("e-0", "e-")

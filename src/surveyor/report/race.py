@@ -91,6 +91,26 @@ def true_table(race: Race) -> Table:
     return Table(titles, [*cells, (*_optimal(race), "", OPTIMAL)], whole.keys, whole.records)
 
 
+def repeats(race: Race) -> bool:
+    """Return whether the accuracy of estimates is of interest: pages were fetched repeatedly or the web changed."""
+    return race.changing or any(run.fetches > run.pages for run in race.runs)
+
+
+def importance_table(race: Race) -> Table:
+    """Return the errors of estimated importance: L1 distances from the true importance, which are at most 2."""
+    cells, records = [], []
+    for run in race.runs:
+        last = run.samples[-1] if run.samples else None
+        numbers = (run.importance_error, None if last is None else last.l1, None if last is None else last.bound)
+        each = run.fetches / run.pages if run.pages else None
+        shown = [NONE if number is None else f"{number:.4f}" for number in numbers]
+        cells.append((*shown, NONE if each is None else f"{each:.2f}", run.strategy))
+        records.append((*numbers, each, run.strategy))
+    titles = ("second half", "at the end", "proven", "fetches/page", "strategy")
+    keys = ("importance_error", "importance_error_at_end", "importance_bound", "fetches_per_page", "strategy")
+    return Table(titles, cells, keys, records)
+
+
 def comparison(race: Race) -> str:
     """Compare the strategies with the optimal order in one sentence."""
     which = "guaranteed" if race.confidence is None else "sampled"

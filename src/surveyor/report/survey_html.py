@@ -27,6 +27,7 @@ from surveyor.report.numbers import (
     count,
     counted,
     duration,
+    estimate_bound,
     percent,
     share_at_least,
     share_at_most,
@@ -138,13 +139,14 @@ def _title(survey: Survey) -> str:
 
 def _headline(report: SurveyReport, summary: CrawlSummary, blocked: list[dict[str, Any]]) -> list[str]:
     survey, coverage, sampled = report.survey, report.survey.coverage, report.survey.sampled
-    goal = coverage_goal(parse_rule(survey.manifest.setting("until")))
+    goal, own = coverage_goal(parse_rule(survey.manifest.setting("until"))), survey.own_importance
     facts = {
         "captured, certified lower bound": share_at_least(coverage.at_least),
         "captured, certified upper bound": share_at_most(coverage.at_most),
         **({} if sampled is None else sampled_facts(sampled)),
         **({} if report.truth is None else {"true coverage": percent(float(report.truth.covered[-1]))}),
         **({} if goal is None else {"goal": f"{100 * goal:.10g} %"}),
+        **({} if own is None else {f"importance by {own.method}": estimate_bound(own.error, own.reason)}),
         "pages fetched": count(survey.pages_fetched),
         "pages known": count(survey.pages_known),
         "hosts": count(len(summary.hosts)),

@@ -90,6 +90,11 @@ def javascript_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table_of(rows, {"share": percent, "url": str})
 
 
+def importance_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Format pages by estimated importance."""
+    return table_of(rows, {"share": percent, "fetches": count, "url": str}, titles={"url": "page"})
+
+
 def javascript_lines(survey: Survey) -> list[str]:
     """Return lines about pages that need JavaScript, if there are any."""
     if not (pages := survey.javascript()):

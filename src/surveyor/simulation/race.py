@@ -31,11 +31,13 @@ class Sample:
     fetches: int
     l1: float  # distance of estimated from true importance, over all pages
     tau: float  # Kendall's tau of the two orders, over the pages of highest true importance
+    bound: float | None = None  # that the strategy gives on l1; None: it gives none
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the fields as a dict for JSON; non-finite numbers become None."""
         values = {"fetches": self.fetches, "l1": self.l1, "tau": self.tau}
-        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+        finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        return {**finite, "bound": self.bound}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,6 +67,17 @@ class Run:
     def fetches(self) -> int:
         """Number of fetched pages."""
         return int(self.order.size)
+
+    @property
+    def pages(self) -> int:
+        """Number of different pages fetched."""
+        return int(np.unique(self.order).size)
+
+    @property
+    def importance_error(self) -> float | None:
+        """Mean L1 error of estimated importance, over the comparisons in the second half of the fetches."""
+        late = [sample.l1 for sample in self.samples if sample.fetches >= self.fetches / 2]
+        return float(np.mean(late)) if late else None
 
     @property
     def microseconds_per_page(self) -> float | None:
@@ -100,6 +113,8 @@ class Run:
             "reached": self.reached,
             "stop_reason": self.stop_reason,
             "fetches": self.fetches,
+            "pages": self.pages,
+            "importance_error": self.importance_error,
             "requests": self.requests,
             "coverage": self.coverage.to_dict(),
             "guaranteed": _by_level(self.fetches_for),
@@ -141,6 +156,7 @@ class Race:
     truth_error: float  # proven L1 error of the true importance
     notes: tuple[str, ...] = ()  # other conditions: gone pages, blocked hosts, budgets, batches, changes
     goal: float | None = None  # coverage goal, if any
+    changing: bool = False  # whether the web changed
     confidence: float | None = None  # of the goal, if it is sampled
     seed_names: tuple[str, ...] = ()  # names of the first seeds, if pages have names
 

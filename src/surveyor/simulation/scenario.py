@@ -24,7 +24,7 @@ from surveyor.graph.names import Names
 from surveyor.rank.comparison import kendall, l1
 from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 from surveyor.simulation.race import Sample
-from surveyor.stopping import NO_LIMIT, ProgressCallback, Rule, silent
+from surveyor.stopping import NO_LIMIT, Progress, ProgressCallback, Rule, is_limit, silent
 
 SEEDS = 10  # default number of seeds: pages of highest PageRank
 TOLERANCE = 1e-7  # L1 error of true importance
@@ -241,8 +241,10 @@ class RaceSetup:
     def max_fetches(self) -> int:
         """Maximum number of fetches (expected number on a changing web); the last batch may exceed the goal."""
         pages = int(np.count_nonzero(self.scenario.outcomes == FETCHABLE))
-        limit = (self.until.limits() or (0, NO_LIMIT))[1] + self.options.batch - 1
-        return limit if any(self.options.changes) and limit < NO_LIMIT else min(pages, limit)
+        limit = min((self.until.limits() or (0, NO_LIMIT))[1], self.until.remaining(Progress(pages=0)))
+        limit += self.options.batch - 1
+        repeats = any(self.options.changes) or is_limit(self.until)
+        return limit if repeats and limit < NO_LIMIT else min(pages, limit)
 
     def ledger(self, strategy: Strategy, graph: GrowingGraph) -> Ledger:
         """Create a ledger for a strategy, with room for the whole web."""
@@ -267,7 +269,10 @@ class RaceSetup:
 
 @dataclass(slots=True)
 class Accuracy:
-    """Compares estimated with true importance after 10 fetches, then at geometrically spaced fetches."""
+    """Compares estimated with true importance after 10 fetches, then at geometrically spaced fetches.
+
+    On a changing web the comparisons are evenly spaced, since the error does not decrease as 1 / fetches there.
+    """
 
     truth: FloatArray
     due: IntArray
@@ -279,7 +284,8 @@ class Accuracy:
         if not setup.options.samples:
             return cls(setup.truth, np.array([NO_LIMIT]))
         last = max(setup.max_fetches, 1)
-        due = np.unique(np.geomspace(min(FIRST_SAMPLE, last), last, setup.options.samples).astype(np.int64))
+        spaced = np.linspace if any(setup.options.changes) else np.geomspace
+        due = np.unique(spaced(min(FIRST_SAMPLE, last), last, setup.options.samples).astype(np.int64))
         return cls(setup.truth, np.append(due, NO_LIMIT))
 
     @property
@@ -287,11 +293,12 @@ class Accuracy:
         """Number of fetches at the next comparison."""
         return int(self.due[len(self.taken)])
 
-    def compare(self, fetches: int, estimate: FloatArray) -> None:
-        """Compare an estimate with the truth and append a sample."""
+    def compare(self, fetches: int, estimate: FloatArray, bound: float | None = None) -> None:
+        """Compare an estimate, which has this bound on its error, with the truth and append a sample."""
         estimate = np.append(estimate, np.zeros(max(0, self.truth.size - estimate.size)))[: self.truth.size]
         best = np.argpartition(-self.truth, BEST)[:BEST] if self.truth.size > BEST else np.arange(self.truth.size)
-        self.taken.append(Sample(fetches, l1(estimate, self.truth), kendall(estimate[best], self.truth[best])))
+        tau = kendall(estimate[best], self.truth[best])
+        self.taken.append(Sample(fetches, l1(estimate, self.truth), tau, bound))
         skipped = int(np.searchsorted(self.due, fetches, "right"))
         self.due = np.concatenate([np.zeros(len(self.taken), np.int64), self.due[skipped:]])
 

@@ -28,9 +28,10 @@ from surveyor.crawler.loop import Crawl, Ending, Source, Tally, crawl, strategy_
 from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies import by_name, check
 from surveyor.crawler.strategies.breadth import Breadth
+from surveyor.crawler.strategies.opic import Opic
 from surveyor.crawler.strategies.random import Random
 from surveyor.crawler.strategies.rankmass import RankMass
-from surveyor.crawler.strategies.strategy import Strategy, name_of
+from surveyor.crawler.strategies.strategy import Strategy, name_of, rereads
 from surveyor.crawler.strategies.windowed import Windowed
 from surveyor.errors import StrategyError, UsageError
 from surveyor.graph.csr import Graph
@@ -123,6 +124,7 @@ def simulate(
         truth_error=truth.error,
         notes=(*scenario.notes, *_notes(graph, options)),
         goal=coverage_goal(until),
+        changing=any(options.changes),
         confidence=(sampled_goal(until) or (0.0, None))[1],
         seed_names=tuple(graph.name(page) for page in scenario.seeds[:10].tolist()) if graph.names is not None else (),
     )
@@ -176,6 +178,7 @@ def run_objects(strategy: Strategy, setup: RaceSetup) -> Run:
     tally = Tally(watch=recorder.record, clock=lambda: 0.0, secret=lambda: f"{setup.rng}:{len(recorder.order)}")
     rule = SamplingRule((setup.until,), recorder)
     ending = finish(crawl(recorder.state, source, NullJournal(), rule, batch=batch, tally=tally))
+    recorder.compare(last=True)
     seconds = time.process_time() - started - recorder.measuring
     ledger, order = recorder.state.ledger, np.array(recorder.order, np.int32)
     return Run(
@@ -222,7 +225,7 @@ class RunRecorder:
     def __init__(self, strategy: Strategy, setup: RaceSetup) -> None:
         graph = GrowingGraph(setup.scenario.graph.pages)
         ledger = setup.ledger(strategy, graph)
-        frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=getattr(strategy, "rereads", False))
+        frontier = Frontier(ledger, budgets=setup.scenario.budgets, rereads=rereads(strategy, setup.until))
         self.state = Crawl(graph, ledger, strategy, frontier, CoverageWalks(ledger))
         self.confidence = (sampled_goal(setup.until) or (0.0, None))[1]
         self.accuracy = Accuracy.of(setup)
@@ -263,15 +266,17 @@ class RunRecorder:
         self._covered = float(truth[self._fetched].sum())
         self.measuring += time.process_time() - started
 
-    def compare(self) -> None:
-        """Compare estimated with true importance, if due."""
-        if len(self.order) >= self.accuracy.next:
+    def compare(self, *, last: bool = False) -> None:
+        """Compare estimated with true importance, if due or at the end."""
+        done, taken = len(self.order), self.accuracy.taken
+        if done >= self.accuracy.next or (last and self.setup.options.samples and taken and taken[-1].fetches < done):
             started = time.process_time()
             with strategy_errors(self.state.strategy, "in `importance`"):
                 estimate = np.asarray(self._estimate(), np.float64)
                 if estimate.ndim != 1 or not np.isfinite(estimate).all():
                     raise StrategyError("`importance` must return one finite number per page")
-            self.accuracy.compare(len(self.order), estimate)
+            bound = self.state.strategy.bound().error if isinstance(self.state.strategy, Opic) else None
+            self.accuracy.compare(done, estimate, bound)
             self.measuring += time.process_time() - started
 
     def record(self, outcome: Outcome) -> None:

@@ -28,7 +28,7 @@ import surveyor
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import Event, Outcome
 from surveyor.store import checkpoint, layout
-from surveyor.store.disk import disk_errors, sync_folder, write_atomically
+from surveyor.store.disk import damaged, disk_errors, sync_folder, write_atomically
 from surveyor.store.journal import Journal, Sync
 from surveyor.store.layout import check_survey, open_inside
 from surveyor.store.manifest import ELSEWHERE, VOUCHED, Manifest
@@ -36,6 +36,7 @@ from surveyor.store.schema import OtherVersion
 
 if TYPE_CHECKING:
     from surveyor.outcome import RobotsFile, Visit
+    from surveyor.store.cash import CashChanges
     from surveyor.store.checkpoint import Arrays, Checkpoint
     from surveyor.store.recovery import Extent
     from surveyor.store.warc import Archive
@@ -67,12 +68,13 @@ class SurveyFolder:
         if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
             raise UsageError(f"{folder} already exists", hint="choose another folder, or resume it if it is a survey")
         draft = folder.with_name(f"{folder.name}.draft-{os.getpid()}")
+        graph = bool(manifest.setting("graph"))
         with disk_errors(folder):
             try:
                 draft.mkdir(parents=True)
                 if keep:
                     (draft / layout.WARC).mkdir()
-                with closing(Journal.open(draft / layout.JOURNAL, create=True)) as journal:
+                with closing(Journal.open(draft / layout.JOURNAL, create=True, graph=graph)) as journal:
                     if fill is not None:
                         fill(journal)
                     signed = manifest.signed(journal.identity)
@@ -103,6 +105,8 @@ class SurveyFolder:
             found = _rescued(path, from_last_good=from_last_good) if write else None
             journal = Journal.open(path, write=write, sync=sync)
             held.callback(journal.close)
+            if journal.keeps_graph != bool(manifest.setting("graph")):
+                raise damaged(folder / layout.MANIFEST, "it and the journal differ in whether links are stored")
             if found is not None:
                 detail = {"lost_commits": found.lost, "last_good": found.last_good.number, "why": found.problem}
                 journal.commit([], events=[Event("recovery", time.time(), detail)])
@@ -143,12 +147,13 @@ class SurveyFolder:
         *,
         robots: Iterable[RobotsFile] = (),
         events: Iterable[Event] = (),
+        changes: CashChanges | None = None,
     ) -> None:
         """Store outcomes durably: first the server responses, then the journal."""
         if self._archive is not None:
             outcomes = [_archived(self._archive, outcome) for outcome in outcomes]
             self._archive.flush()
-        self.journal.commit(outcomes, new_urls, robots=robots, events=events)
+        self.journal.commit(outcomes, new_urls, robots=robots, events=events, changes=changes)
         if LOG.isEnabledFor(logging.DEBUG):
             commit = self.journal.last_commit.number
             fields = {"commit": commit, "outcomes": len(outcomes), "urls": len(new_urls)}

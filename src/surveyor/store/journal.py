@@ -7,6 +7,7 @@
     meta      key, value                  the schema version and the identity of this journal
     commits   number, visit, …, digest    the last rows of each commit, and a digest of all up to it (`commits.py`)
     history   (a view)                    the visits with URLs and dates, for people
+    cash      page, cash, history, …      only in a survey without a link graph, with `cash_state` (`cash.py`)
 
 **Durability.** `commit` is one transaction: all of a batch is stored, or nothing. Once it returns, the batch survives
 the death of the process at any moment. With `sync="normal"` a power cut may lose the last batches, but nothing
@@ -35,6 +36,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -45,7 +47,8 @@ import numpy as np
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import NO_LINKS, STATE_EVENTS, Event, Kind, Outcome, Place, RobotsFile, Visit
-from surveyor.store import commits
+from surveyor.store import cash, commits
+from surveyor.store.cash import CashChanges, StoredCash
 from surveyor.store.commits import Commit, Head, HeadFile, head_path, read_heads
 from surveyor.store.database import (
     accept,
@@ -79,13 +82,18 @@ class Journal:
         self.refresh()
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
-        """Open a journal, or create one that must not exist yet; without `write`, another process may be writing."""
+    def open(
+        cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal", graph: bool = True
+    ) -> Journal:
+        """Open a journal, or create one that must not exist yet; without `write`, another process may be writing.
+
+        With `create`, `graph` is whether it stores the links of pages, or their cash instead.
+        """
         if path.exists() == create:
             state, hint = ("already exists", "choose another name") if create else ("does not exist", "check its name")
             raise SurveyError(f"{path} {state}", hint=hint)
         try:
-            return cls._open(path, create=create, write=write or create, sync=sync)
+            return cls._open(path, create=create, write=write or create, sync=sync, graph=graph)
         except OtherVersion:
             raise
         except SurveyError as error:
@@ -94,7 +102,7 @@ class Journal:
             raise
 
     @classmethod
-    def _open(cls, path: Path, *, create: bool, write: bool, sync: Sync) -> Journal:
+    def _open(cls, path: Path, *, create: bool, write: bool, sync: Sync, graph: bool) -> Journal:
         with disk_errors(path):
             heads = read_heads(head_path(path))  # first: a journal that is being written to is ahead of them
             connection = connect(path, write=write)
@@ -106,7 +114,7 @@ class Journal:
                     for setting in ("journal_mode = WAL", f"synchronous = {sync}", "secure_delete = ON"):
                         ask(connection, f"PRAGMA {setting}")
                     if create:
-                        heads = [_create(path, connection)]
+                        heads = [_create(path, connection, graph=graph)]
                 with transaction(connection):
                     last = _verified(path, connection, heads, write=write)
                 if write:
@@ -134,8 +142,9 @@ class Journal:
         *,
         robots: Iterable[RobotsFile] = (),
         events: Iterable[Event] = (),
+        changes: CashChanges | None = None,
     ) -> None:
-        """Commit outcomes in this order and the URLs of newly discovered pages, in one transaction."""
+        """Commit outcomes in this order, the URLs of newly discovered pages and changed cash, in one transaction."""
         visits = [o if isinstance(o, Visit) else Visit(o.page, o.kind, o.links, o.reason, o.target) for o in outcomes]
         known = self.url_count + len(new_urls)
         lists = [ids for visit in visits for ids in (visit.links, visit.out_of_scope, visit.nofollow)]
@@ -161,6 +170,8 @@ class Journal:
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
             run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
+            if changes is not None:
+                cash.write(self._connection, changes, position)
             commits.add(self._connection, last)
         self.position, self.url_count = position, known
         self._reached(last)
@@ -195,6 +206,30 @@ class Journal:
             with self._sound():
                 check_texts("a URL", urls)
             yield from urls
+
+    def urls_between(self, first: int, end: int) -> list[str]:
+        """Return the URLs of the pages from `first` up to, but without, `end`."""
+        urls = [url for (url,) in self._ask("SELECT url FROM urls WHERE id >= ? AND id < ? ORDER BY id", first, end)]
+        with self._sound():
+            check_texts("a URL", urls)
+        if len(urls) != end - first:
+            raise damaged(self.path, f"rows with id from {first:,} to {end - 1:,} are missing")
+        return urls
+
+    @cached_property
+    def keeps_graph(self) -> bool:
+        """Whether it stores the links of pages; otherwise their cash."""
+        with disk_errors(self.path):
+            return not cash.has_cash(self._connection)
+
+    def read_cash(self) -> StoredCash | None:
+        """Read the cash of a survey without a link graph; None if nothing was written yet. A reader then ends there."""
+        with disk_errors(self.path), transaction(self._connection), self._sound():
+            last = commits.last(self._connection)
+            stored = cash.read(self._connection, last.url, last.visit)
+        if self._head is None:  # another process may be writing
+            self._last, self.position, self.url_count = last, last.visit, last.url
+        return stored
 
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield the id, URL and latest visit of each page."""
@@ -238,6 +273,21 @@ class Journal:
         with self._sound():
             check_counts("a number of bytes", [size or 0])
         return pages or 0, size or 0, (visits or 0) + others
+
+    def redirects(self) -> Iterator[tuple[int, int]]:
+        """Yield the pages that were found to redirect, and their targets, in order; read all visits."""
+        rows = self._ask("SELECT page, target FROM visits WHERE kind = 'redirected' ORDER BY visit")
+        self._check([(page, "redirected", None, target) for page, target in rows], [])
+        return iter(rows)
+
+    def blocked_before(self, position: int) -> list[int]:
+        """Return the pages that were blocked up to a position and not visited later, without deleted ones."""
+        query = """SELECT page FROM visits WHERE kind = 'blocked' AND reason != 'deleted' AND visit <= ?1 AND visit =
+            (SELECT max(visit) FROM visits AS later WHERE later.page = visits.page)"""
+        pages = [page for (page,) in self._ask(query, position)] if position else []
+        with self._sound():
+            check_counts("a page", pages)
+        return pages
 
     def robots(self, origin: str) -> RobotsFile | None:
         """Return the latest robots.txt of an origin."""
@@ -330,6 +380,8 @@ class Journal:
             run("DELETE FROM robots WHERE origin = ?", origins)
             run("UPDATE meta SET value = value + 1 WHERE key = 'edition'", [()])
             visit = ask(self._connection, "SELECT coalesce(max(visit), 0) FROM visits")[0][0]
+            if not self.keeps_graph:
+                cash.block(self._connection, [page for (page,) in each], visit)
             if visit > self.position:
                 commits.add(self._connection, replace(self._last, number=self._last.number + 1, visit=visit))
             last, edition = commits.rechain(self._connection), _edition(self._connection)
@@ -488,10 +540,10 @@ def _text(text: str) -> str | None:
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
-def _create(path: Path, connection: apsw.Connection) -> Head:
+def _create(path: Path, connection: apsw.Connection, *, graph: bool) -> Head:
     """Create the tables of a journal; return its head, which is already on disk."""
     with transaction(connection):
-        for statement in STATEMENTS:
+        for statement in STATEMENTS if graph else [*STATEMENTS, *cash.STATEMENTS]:
             connection.execute(statement)
         head = Head(_edition(connection), commits.EMPTY.number, commits.EMPTY.digest)
         file = HeadFile(head_path(path))

@@ -25,6 +25,7 @@ import apsw
 
 from surveyor.errors import SurveyError, SurveyorError
 from surveyor.store import checkpoint, commits, layout
+from surveyor.store.cash import has_cash
 from surveyor.store.commits import EMPTY, TABLES, BadCommit, Commit, head_path, read_heads
 from surveyor.store.database import ask, connect, transaction
 from surveyor.store.disk import disk_errors, sync_folder
@@ -88,6 +89,11 @@ def rescue(path: Path) -> Extent:
             )
         if (other := other_version(path, found.last_good)) is not None:
             raise other
+        if _has_cash(path):
+            raise SurveyError(
+                f"{path} stores no link graph, so its cash cannot be computed again ({found.problem})",
+                hint="restore a copy, or start another survey with --fresh",
+            )
         damaged = _kept(path)
         draft = path.with_name(layout.RESCUED_DRAFT)
         shutil.rmtree(draft, ignore_errors=True)
@@ -100,6 +106,12 @@ def rescue(path: Path) -> Extent:
         sync_folder(path.parent)
     finish(path)
     return found
+
+
+def _has_cash(path: Path) -> bool:
+    with suppress(apsw.Error), closing(connect(path, write=False, verify=False)) as connection:
+        return has_cash(connection)
+    return False
 
 
 def finish(path: Path) -> None:

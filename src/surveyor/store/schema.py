@@ -17,7 +17,7 @@ import apsw
 from surveyor.errors import SurveyError
 from surveyor.outcome import Kind
 from surveyor.stopping import NO_LIMIT
-from surveyor.store import commits
+from surveyor.store import cash, commits
 from surveyor.store.commits import COMMITS, Commit
 from surveyor.store.database import ask, check_layout, connect, has_checksums
 from surveyor.store.disk import damaged
@@ -72,7 +72,7 @@ def check_version(path: Path, connection: apsw.Connection) -> None:
         raise OtherVersion(path, version, _derived_by(connection))
     if not has_checksums(connection):
         raise damaged(path, "its header says that pages have no checksums")
-    check_layout(path, connection, STATEMENTS)
+    check_layout(path, connection, [*STATEMENTS, *cash.STATEMENTS] if cash.has_cash(connection) else STATEMENTS)
 
 
 def other_version(path: Path, good: Commit | None = None) -> OtherVersion | None:

@@ -22,8 +22,9 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.crawler.coverage_walks import SampledCoverage
+from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import CoverageInterval
-from surveyor.crawler.replay import Derived, Ranked, derive, scope_of, to_graph
+from surveyor.crawler.replay import Derived, Ranked, derive, require_graph, scope_of, to_graph
 from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.hosts_and_domains import Level
     from surveyor.survey.diff import Difference
+    from surveyor.survey.importance import Importance
     from surveyor.survey.sql import Engine, QueryResult
     from surveyor.survey.tables import Tables
     from surveyor.survey.url_status import UrlStatus
@@ -87,11 +89,19 @@ class Survey:
 
     @cached_property
     def _derived(self) -> Derived:
+        if not self.keeps_graph:
+            return restore(self._folder)
         return derive(self._folder) if self._state is None else self._state
+
+    @property
+    def keeps_graph(self) -> bool:
+        """Whether the links of pages are stored; without them (--no-graph) there are no coverage and no ranks."""
+        return self._folder.journal.keeps_graph
 
     @property
     def coverage(self) -> CoverageInterval:
         """Lower and upper bounds on the share of all importance that the fetched pages hold."""
+        require_graph(self._folder)
         return self._derived.crawl.ledger.coverage()
 
     @property
@@ -105,8 +115,13 @@ class Survey:
         return (sampled_goal(rule) or (0.0, CONFIDENCE))[1]
 
     @property
-    def coverage_fields(self) -> dict[str, Any]:
-        """The certified coverage as plain values, and the sampled one as `sampled`, None if the crawl made no walks."""
+    def coverage_fields(self) -> dict[str, Any] | None:
+        """The certified coverage as plain values, and the sampled one as `sampled`, None if the crawl made no walks.
+
+        None in a survey without a link graph.
+        """
+        if not self.keeps_graph:
+            return None
         sampled = self.sampled
         return {**self.coverage.to_dict(), "sampled": None if sampled is None else sampled.to_dict()}
 
@@ -134,6 +149,7 @@ class Survey:
         """Importance not settled on any page: waiting, blocked or moving. It bounds the error of every share."""
         from surveyor.kernels.mass import POOL, total
 
+        require_graph(self._folder)
         ledger = self._derived.crawl.ledger
         return float(np.abs(ledger.residual).sum()) + abs(float(total(ledger.mass, POOL)))
 
@@ -169,6 +185,7 @@ class Survey:
 
     @cached_property
     def _all(self) -> Ranked:
+        require_graph(self._folder)
         return to_graph(self._derived)
 
     def as_graph(self, *, crawled_only: bool = False) -> Ranked:
@@ -190,6 +207,7 @@ class Survey:
         """Return the host or domain graph, from links in and out of scope; `site_of` maps pages to its nodes."""
         from surveyor.crawler.domain_graph import DomainGraph
 
+        require_graph(self._folder)
         made = DomainGraph(level, suffixes, nofollow=nofollow)
         made.catch_up(self._folder.journal, progress)
         return made.snapshot(source=str(self.folder))
@@ -226,6 +244,23 @@ class Survey:
         """Ranking of the known pages with jumps to the seeds, as used by `top`."""
         return self.rank()
 
+    def importance(self, method: str = "opic") -> Importance:
+        """Return the importance of the known pages as OPIC estimates it, with the bound on its error if there is one.
+
+        `method` is `opic`, `adaptive` or either with arguments, as for a strategy. If the survey was crawled with it,
+        this is the estimate of the crawl; otherwise the journal is replayed under it.
+        """
+        from surveyor.survey.importance import of_survey
+
+        return of_survey(self._folder, self._derived, method)
+
+    @cached_property
+    def own_importance(self) -> Importance | None:
+        """The importance that the strategy of the survey estimates; None if it is neither `opic` nor `adaptive`."""
+        from surveyor.survey.importance import of_crawl
+
+        return of_crawl(self._derived)
+
     def pages(self) -> Iterator[tuple[int, str, Visit | None]]:
         """Yield id, URL and latest visit of each known page, in or out of scope."""
         return self._folder.pages()
@@ -237,7 +272,7 @@ class Survey:
         pages = Counter[str]()
         for outcome in self._blocked():
             pages[outcome.reason] += 1
-            mass[outcome.reason] += max(0.0, float(ledger.residual[outcome.page]))
+            mass[outcome.reason] += max(0.0, float(ledger.residual[outcome.page])) if self.keeps_graph else 0.0
         return [
             {"reason": reason, "pages": pages[reason], "mass": mass[reason]}
             for reason in sorted(mass, key=mass.__getitem__)[::-1]
@@ -315,10 +350,12 @@ class Survey:
         """Return the status of a URL and its reason; a path is enough if exactly one known page has it."""
         from surveyor.survey.url_status import resolve, status_of
 
+        require_graph(self._folder)
         return status_of(self._folder.journal, self._derived, self.tables, resolve(self.tables, url))
 
     def blocked_pages(self, count: int = 20) -> list[dict[str, Any]]:
         """Return blocked pages: url, waiting importance and reason, most first."""
+        require_graph(self._folder)
         ledger, urls = self._derived.crawl.ledger, self._derived.urls
         found = [(max(0.0, float(ledger.residual[o.page])), o.page, o.reason) for o in self._blocked()]
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
@@ -351,7 +388,8 @@ class Survey:
         """Tables of the survey; see `surveyor sql`."""
         from surveyor.survey.tables import Tables
 
-        return Tables(self._folder, self._derived, self._all, lambda: self.ranking)
+        ranked = self._all if self.keeps_graph else None
+        return Tables(self._folder, self._derived, ranked, lambda: self.ranking)
 
     def diff(self, newer: Survey) -> Difference:
         """Return the differences between this survey and a newer one."""
@@ -388,7 +426,7 @@ class Survey:
     def refresh(self) -> None:
         """Discard computed results and read the journal again, as another process may have written to it."""
         self._folder.journal.refresh()
-        for name in ("_derived", "_all", "_scripted", "ranking", "tables"):
+        for name in ("_derived", "_all", "_scripted", "own_importance", "ranking", "tables"):
             self.__dict__.pop(name, None)
         self._folder.journal.refresh()
 
@@ -403,8 +441,10 @@ class Survey:
         self.close()
 
     def __repr__(self) -> str:
-        now = self.coverage
-        captured = f"at least {np.floor(1000 * now.at_least) / 10:g} % captured"
+        if self.keeps_graph:
+            captured = f"at least {np.floor(1000 * self.coverage.at_least) / 10:g} % captured"
+        else:
+            captured = "no link graph"
         pages = f"{self.pages_fetched:,} pages fetched of {self.pages_known:,} known"
         return f"Survey({self.folder.name}, {pages}, {captured})"
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray
-from surveyor.crawler.replay import Derived, Ranked, scope_of
+from surveyor.crawler.replay import Derived, Ranked, require_graph, scope_of
 from surveyor.rank.pagerank import Ranking
 from surveyor.store import tabular
 from surveyor.store.directory import SurveyFolder
@@ -76,8 +76,12 @@ TABLES: dict[str, Columns] = {
 class Tables:
     """The tables of one survey, for its journal at the time of creation."""
 
-    def __init__(self, folder: SurveyFolder, state: Derived, ranked: Ranked, ranking: Callable[[], Ranking]) -> None:
-        self._journal, self._state, self._ranked, self._ranking = folder.journal, state, ranked, ranking
+    def __init__(
+        self, folder: SurveyFolder, state: Derived, ranked: Ranked | None, ranking: Callable[[], Ranking]
+    ) -> None:
+        """`ranked` is None in a survey without a link graph, which has no links and ranks."""
+        self._journal, self._state, self._graph, self._ranking = folder.journal, state, ranked, ranking
+        self._folder = folder
         self._scope = scope_of(folder.manifest)
         self.size = len(state.urls)
 
@@ -85,6 +89,13 @@ class Tables:
         """Yield the columns of a table in batches of rows."""
         made: Iterator[Batch] = getattr(self, f"_{name}")()
         return made
+
+    @property
+    def _ranked(self) -> Ranked:
+        if self._graph is None:
+            require_graph(self._folder)
+        assert self._graph is not None  # noqa: S101
+        return self._graph
 
     @property
     def urls(self) -> Urls:
@@ -117,8 +128,10 @@ class Tables:
         return tabular.batched(PAGES, self._page_rows())
 
     def _page_rows(self) -> Iterator[tuple[Any, ...]]:
-        graph = self._ranked.graph
-        depth, into, out = map(self._by_page, (self._depths(), graph.in_links.degrees(), graph.out_degrees))
+        depth = into = out = np.full(self.size, -1, np.int64)
+        if self._graph is not None:
+            graph = self._graph.graph
+            depth, into, out = map(self._by_page, (self._depths(), graph.in_links.degrees(), graph.out_degrees))
         nothing = [None] * len(VISIT)
         for page, url, visit in self._journal.pages():
             if page >= self.size:  # found since by another process
@@ -151,6 +164,7 @@ class Tables:
         return depth
 
     def _links(self) -> Iterator[Batch]:
+        require_graph(self._folder)
         rescoped = any(event.kind == "scope_changed" for event in self._journal.events())
         judged = {"judged": self._state.reader.judged} if rescoped else {}
         for batch in tabular.link_batches(self._journal, **judged):
@@ -168,7 +182,8 @@ class Tables:
 
     def _hosts(self) -> Iterator[Batch]:
         share = np.zeros(self.size)
-        share[self._ranked.pages] = self._ranking().scores
+        if self._graph is not None:
+            share[self._graph.pages] = self._ranking().scores
         count: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(STATUSES))
         mass: defaultdict[str, float] = defaultdict(float)
         size: defaultdict[str, int] = defaultdict(int)
@@ -178,9 +193,10 @@ class Tables:
             mass[name] += part
         for visit in islice(self._journal.visits(), self._journal.position):
             size[names[visit.page]] += visit.size
+        mass_of = mass.__getitem__ if self._graph is not None else lambda _: None
         columns_of = {"fetched": 2, "queued": 1, "blocked": 3, "gone": 4, "redirected": 5, "out of scope": 0}
         rows = (
-            (name, domain(name), sum(pages), *(pages[at] for at in columns_of.values()), mass[name], size[name])
+            (name, domain(name), sum(pages), *(pages[at] for at in columns_of.values()), mass_of(name), size[name])
             for name, pages in count.items()
         )
         yield from tabular.batched(TABLES["hosts"], rows)

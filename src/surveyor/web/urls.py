@@ -180,6 +180,9 @@ class Urls:
         spans = np.zeros((len(urls), 2), np.int64)
         np.cumsum(np.fromiter(map(len, urls), np.int64, len(urls)), out=spans[:, 1])
         spans[1:, 0] = spans[:-1, 1]
+        return self._intern(text, spans)
+
+    def _intern(self, text: str, spans: IntArray) -> IdArray:
         return self._strings.intern(np.frombuffer(text.encode("ascii"), np.uint8), spans)
 
     def host_ids(self, pages: IdArray) -> IdArray:

@@ -1,8 +1,9 @@
 """Crawl ordering strategies: one small module per strategy; the interface is in `strategy.py`.
 
 On the command line a strategy is selected by name, with an optional argument after a colon: `rankmass`, `rankmass:1`,
-`windowed:0.05`, `opic:random`. Strategies that work in rounds take several arguments, by name:
-`complement:batch=50,extra=2000`. A user-defined strategy is given as `module:Class`.
+`windowed:0.05`, `opic:random`. OPIC and strategies that work in rounds take several arguments, by name:
+`adaptive:window=fixed,size=4,policy=cycle`, `complement:batch=50,extra=2000`. A user-defined strategy is given as
+`module:Class`.
 """
 
 from __future__ import annotations
@@ -68,6 +69,21 @@ def by_name(text: str) -> Strategy:
     raise UsageError(f"unknown strategy {text!r}", hint=known)
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names in a list, without duplicates; the commas between arguments of a strategy do not separate names.
+
+    >>> split_names("opic, adaptive:window=fixed,size=4,rankmass:1")
+    ['opic', 'adaptive:window=fixed,size=4', 'rankmass:1']
+    """
+    names: list[str] = []
+    for word in filter(None, map(str.strip, text.split(","))):
+        if "=" in word and ":" not in word and names and "=" in names[-1]:
+            names[-1] += f",{word}"
+        else:
+            names.append(word)
+    return list(dict.fromkeys(names))
+
+
 def check(strategy: Any, name: str) -> Strategy:
     """Reject objects that are not strategies."""
     if isinstance(strategy, type):
@@ -90,9 +106,9 @@ def _numbers(text: str, argument: str, parameters: Mapping[str, Callable[[str], 
         try:
             given[name] = parameters[name](value)
         except ValueError:
-            kind = "an integer" if parameters[name] is int else "a number"
+            kind, example = ("an integer", 100) if parameters[name] is int else ("a number", 0.5)
             raise UsageError(
-                f"{name} of strategy {text!r} must be {kind}, got {value!r}", hint=f"for example {name}=100"
+                f"{name} of strategy {text!r} must be {kind}, got {value!r}", hint=f"for example {name}={example}"
             ) from None
     return given
 

@@ -4,21 +4,29 @@ Cash circulates as pages are fetched: a page distributes its cash over its links
 virtual page to the teleport pages. The earnings of a page are proportional to its PageRank. `kernels/opic_cash.py`
 explains how pages that are discovered, gone or redirected are handled, and why no cash is ever created or lost.
 
+Under a stopping rule that limits requests or time and has no coverage goal, pages are fetched again and again, by
+policy; otherwise each page is fetched once.
+
 - `policy`: *greedy* fetches the page with most cash next, so that pages are refetched in proportion to their
   importance, except a share `fairness` of the fetches, which goes to each page in turn; *cycle* fetches the page
   fetched or discovered longest ago; *random* any page.
 - `damping`: by default that of the ledger.
 - `teleport`: *trusted* jumps to the seeds (link farms and traps never get free cash), *uniform* to all known pages.
 
+The estimate is G(H) of `kernels/opic_cash.py`. Few pages earn most while others are not fetched yet, so a prior of the
+size of all cash is added, less of it as the share of known pages that were never fetched falls below two thirds: three
+quarters of it are the teleport vector, which the estimate as printed in the paper contains as the initial cash, one
+quarter is the cash where it is now. The weights were chosen by experiment (docs/explanation/crawl-order.md).
+
 The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
-that decreases as 1 / (cash moved); `certificate` bounds it while pages keep their links. For a changing web,
-`adaptive.py` discards old earnings. About 85 bytes per page; the time of a fetch is proportional to its links.
+that decreases as 1 / (cash moved); `bound` bounds it while pages keep their links. For a changing web,
+`adaptive.py` discards old earnings. About 95 bytes per page; the time of a fetch is proportional to its links.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -28,6 +36,8 @@ from surveyor.errors import UsageError, check_range
 from surveyor.outcome import NO_LINKS, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from surveyor.kernels.mass import Rows
     from surveyor.kernels.opic_cash import Cash, Earnings
     from surveyor.kernels.opic_visits import PriorityChanges
@@ -35,7 +45,34 @@ if TYPE_CHECKING:
 
 Policy = Literal["greedy", "cycle", "random"]
 Teleport = Literal["trusted", "uniform"]
+DEFAULTS = {"policy": "greedy", "teleport": "trusted", "fairness": 0.05, "window": "bao"}
+LARGE = 1 << 17  # pages above which room grows by a quarter instead of doubling
 ROUNDING = 4e-16  # rounding error of each number that a fetch changes
+LARGEST = 2.0  # L1 distance of two distributions
+PRIOR = 1.5  # weight of the prior, in units of all cash and per share of unread pages; at most 1
+HELD = 0.25  # part of the prior that is the cash on the pages; the rest is the teleport vector
+
+
+class Bound(NamedTuple):
+    """A bound on the L1 error of an estimate, or the reason why there is none."""
+
+    error: float | None
+    reason: str = ""
+
+
+def spelled(name: str, first: str, **values: object) -> str:
+    """Return the name of a strategy with the arguments that are not defaults; `first` may be given without its name.
+
+    >>> spelled("opic", "policy", policy="greedy"), spelled("opic", "policy", policy="cycle", damping=0.5)
+    ('opic', 'opic:policy=cycle,damping=0.5')
+    """
+    given = {key: value for key, value in values.items() if value is not None and DEFAULTS.get(key) != value}
+    if list(given) == [first]:
+        return f"{name}:{given[first]}"
+    words = ",".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in given.items()
+    )
+    return f"{name}:{words}" if words else name
 
 
 class Seeds(Protocol):
@@ -63,6 +100,13 @@ class Opic:
 
     cash: Cash
     changes: PriorityChanges
+    rereads: Literal["limited"] = "limited"
+    parameters: ClassVar[dict[str, Callable[[str], object]]] = {
+        "policy": str,
+        "damping": float,
+        "teleport": str,
+        "fairness": float,
+    }
 
     def __init__(
         self,
@@ -79,7 +123,7 @@ class Opic:
         check_range("fairness", fairness, "[0, 1)", hint="give a share of the fetches, such as 0.05")
         self.policy, self.teleport, self.fairness = policy, teleport, fairness
         self.damping: float = math.nan if damping is None else damping  # set from the ledger in `begin`
-        self.name = "opic" if policy == "greedy" else f"opic:{policy}"
+        self.name = spelled("opic", "policy", policy=policy, damping=damping, teleport=teleport, fairness=fairness)
 
     def begin(self, ledger: Seeds, graph: object, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
         """Give all cash to the seeds; the graph is not needed."""
@@ -104,23 +148,25 @@ class Opic:
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
         """Distribute the cash of the page; return the priorities that changed."""
         from surveyor.kernels import opic_visits
-        from surveyor.kernels.opic_cash import GONE, KNOWN
+        from surveyor.kernels.opic_cash import BLOCKED, GONE, KNOWN, link_set_of
 
-        links = self._final_targets(outcome.links if outcome.kind == "fetched" else NO_LINKS)
-        links = np.array(links, np.int32)  # writable, or the kernel would be compiled for both kinds
+        # Writable, or the kernels would be compiled for both kinds.
+        named = np.array(outcome.links if outcome.kind == "fetched" else NO_LINKS, np.int32)
+        links = self.final_targets(named)
         self._make_room(max(outcome.page, outcome.target, int(links.max(initial=0))) + 1)
         self._make_pairs(links.size + 2)
         page = target = outcome.page
         if outcome.kind == "redirected":
-            target = int(self._final_targets(np.array([outcome.target]))[0])
+            target = int(self.final_targets(np.array([outcome.target]))[0])
             self._redirects += self._target[page] == page
         self._target[page] = target
         with np.errstate(over="ignore"):
             if target != page:
                 opic_visits.redirect(self.cash, self.changes, page, target)
-            else:  # a page that redirects in a loop has no links
-                state = GONE if outcome.kind == "gone" else KNOWN
-                opic_visits.visit(self.cash, self.changes, page, links, 0, links.size, state)
+            else:  # a page that redirects in a loop is blocked
+                state = {"fetched": KNOWN, "gone": GONE}.get(outcome.kind, BLOCKED)
+                link_set = np.uint64(link_set_of(named, 0, named.size))  # kernels return ints
+                opic_visits.visit(self.cash, self.changes, page, links, (0, links.size), state, link_set)
         return self._reorder()
 
     def run(self, rows: Rows, fetches: int, gone: BoolArray | None = None) -> IdArray:
@@ -151,10 +197,7 @@ class Opic:
 
     def importance(self) -> FloatArray:
         """Return the estimated PageRank of each page; it sums to 1."""
-        from surveyor.kernels.opic_cash import estimate
-
-        shares = np.zeros(self._target.size)
-        estimate(self.cash, shares)
+        shares = self.ahead() + self._prior()
         if not shares.any():  # nothing has been earned yet
             shares = self._jumps()
         if not shares.any():  # and there is no teleport page
@@ -162,17 +205,66 @@ class Opic:
         return shares / float(shares.sum())
 
     def certificate(self) -> float:
-        """Return an upper bound on the L1 distance of `importance` from PageRank, if no page has changed its links."""
-        from surveyor.kernels.opic_cash import FETCHES, FORGOTTEN, TIME, estimate
+        """Return an upper bound on the L1 distance of `importance` from PageRank; 2, the largest, if there is none."""
+        error = self.bound().error
+        return LARGEST if error is None else error
 
-        if not self._jumps().any() or self.cash.totals[TIME] == 0:
-            return 2.0
+    def bound(self) -> Bound:
+        """Return an upper bound on the L1 distance of `importance` from PageRank of the links as fetched.
+
+        It holds whatever the links of pages not fetched yet are. There is none once a page had other links when it was
+        fetched again.
+        """
+        from surveyor.kernels.opic_cash import CHANGED
+
+        if changed := int(self.cash.counts[CHANGED]):
+            return Bound(None, f"no bound: links have changed ({changed:,} page{'s' * (changed != 1)})")
+        return Bound(self._error_bound())
+
+    @property
+    def reads(self) -> int:
+        """Number of outcomes that moved cash."""
+        from surveyor.kernels.opic_cash import FETCHES
+
+        return int(self.cash.counts[FETCHES])
+
+    def ahead(self) -> FloatArray:
+        """Return the earnings of each page, with PLAIN earnings one step of the power method ahead."""
+        from surveyor.kernels.opic_cash import estimate
+
         ahead = np.zeros(self._target.size)
         estimate(self.cash, ahead)
-        history = self.cash.earnings.history
+        return ahead
+
+    def _prior(self) -> FloatArray:
+        """Return what is added to PLAIN earnings while many known pages are not fetched yet."""
+        from surveyor.kernels.opic_cash import KIND, KNOWN, PLAIN
+
+        if self.cash.earnings.counts[KIND] != PLAIN:
+            return np.zeros(self._target.size)
+        known = self.cash.state == KNOWN
+        unread = np.count_nonzero(known & (self.cash.earnings.fetches == 0)) / max(int(np.count_nonzero(known)), 1)
+        return min(1.0, PRIOR * unread) * ((1 - HELD) * self._jumps() + HELD * self._held())
+
+    def _held(self) -> FloatArray:
+        """Return the cash of each page, with its share of the jumps."""
+        from surveyor.kernels.opic_cash import BETA, OUT
+
+        weight = np.where(self.cash.state & OUT, 0.0, self.cash.weight)
+        held: FloatArray = self.cash.cash + weight * (self.cash.totals[BETA] - self.cash.settled)
+        return held
+
+    def _error_bound(self) -> float:
+        """Return the bound of the earnings, one step ahead, plus the distance of the estimate from them."""
+        from surveyor.kernels.opic_cash import FETCHES, MISPLACED, TIME
+
+        if not self._jumps().any() or self.cash.totals[TIME] == 0:
+            return LARGEST
+        ahead, history = self.ahead(), self.cash.earnings.history
+        added = float(np.abs(self.importance() - ahead / max(float(ahead.sum()), 1e-300)).sum())
         rounding = ROUNDING * float(self.cash.counts[FETCHES]) * (1 + float(history.max()))
-        apart = self.damping * float(np.abs(ahead - history).sum()) + 2 * float(self.cash.totals[FORGOTTEN]) + rounding
-        return min(2.0, apart / ((1 - self.damping) * float(history.sum())))
+        apart = self.damping * float(np.abs(ahead - history).sum()) + 2 * float(self.cash.totals[MISPLACED]) + rounding
+        return min(LARGEST, added + apart / ((1 - self.damping) * float(history.sum())))
 
     def _earnings(self, pages: int) -> Earnings:
         from surveyor.kernels.opic_cash import new_earnings
@@ -193,7 +285,7 @@ class Opic:
         changed = self.changes.plan[CHANGED]
         return Reorder(self.changes.pages[:changed].copy(), self.changes.priorities[:changed].copy())
 
-    def _final_targets(self, pages: IdArray) -> IdArray:
+    def final_targets(self, pages: IdArray) -> IdArray:
         """Return the final targets of redirected pages."""
         while self._redirects:
             known = np.minimum(pages, self._target.size - 1)
@@ -203,12 +295,30 @@ class Opic:
             pages = further
         return pages
 
+    def redirects_of(self, pages: IdArray) -> IdArray:
+        """Return the page that each page redirects to, or itself."""
+        return self._target[pages]
+
+    def restore_redirects(self, pages: IdArray, targets: IdArray) -> None:
+        """Let pages redirect to other pages; raise ValueError if that makes a cycle."""
+        self._target[pages], self._redirects = targets, pages.size
+        ends = self._target
+        for _ in range(pages.size.bit_length() + 1):  # path doubling
+            ends = ends[ends]
+        if not np.array_equal(self._target[ends], ends):
+            raise ValueError("pages redirect in a circle")
+
+    def weight_of(self, page: int) -> float:
+        """Return the weight of a page in jumps."""
+        return float(self.cash.weight[page]) if page < self.cash.weight.size else 0.0
+
     def _make_room(self, pages: int) -> None:
         from surveyor.kernels.opic_visits import with_room
 
         size = self._target.size
         if pages > size:
-            self._target = np.concatenate([self._target, np.arange(size, max(pages, 2 * size), dtype=np.int32)])
+            room = max(pages, size + max(size // 4, min(size, LARGE)))
+            self._target = np.concatenate([self._target, np.arange(size, room, dtype=np.int32)])
             self.cash, self.changes = with_room(self.cash, self.changes, self._target.size)
 
     def _make_pairs(self, needed: int) -> bool:

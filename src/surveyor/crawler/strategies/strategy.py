@@ -3,7 +3,7 @@
 A strategy is a state machine over page ids. After every outcome it returns the priorities that changed; it never
 queues, waits or fetches. The frontier fetches the page of highest priority first (ties: the smaller id), among
 the pages that may be requested now. Priorities of pages already fetched are ignored, except by a crawl that
-revisits.
+fetches pages repeatedly.
 
 Only `observe` is required. Optional members:
 
@@ -11,6 +11,8 @@ Only `observe` is required. Optional members:
   each page, the graph the links of fetched pages, `rng` is the only source of randomness. The seeds are waiting
   already. Without `begin`, seeds are fetched first.
 - `closure` and `eager`: how the ledger pushes mass that reaches pages already fetched (see `ledger.py`).
+- `rereads`: whether fetched pages are fetched again: `True`, `False` or `"limited"`, which is true if the stopping rule
+  limits requests or time and has no coverage goal.
 - `lasting = False`: its state is not saved in checkpoints; resuming replays the journal.
 - `importance() -> FloatArray`: the strategy's own estimate of the importance of each page, summing to 1.
 """
@@ -24,6 +26,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray, read_only
 from surveyor.outcome import NO_LINKS, Outcome
+from surveyor.stopping import Rule, as_rule, is_limit
 
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import Ledger
@@ -55,6 +58,12 @@ def begin(strategy: Strategy, ledger: Ledger, graph: GrowingGraph, rng: np.rando
         first: Reorder = strategy.begin(ledger, graph, rng)
         return first
     return Reorder(ledger.seeds, np.full(ledger.seeds.size, np.inf))
+
+
+def rereads(strategy: Strategy, until: Rule | str) -> bool:
+    """Return whether a strategy fetches pages repeatedly under a stopping rule."""
+    repeats = getattr(strategy, "rereads", False)
+    return is_limit(as_rule(until)) if repeats == "limited" else bool(repeats)
 
 
 def name_of(strategy: Strategy) -> str:

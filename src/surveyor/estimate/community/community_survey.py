@@ -24,7 +24,7 @@ import numpy as np
 from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.config import Settings
 from surveyor.crawler import session
-from surveyor.crawler.replay import Derived, derive, urls_of
+from surveyor.crawler.replay import Derived, derive, require_graph, urls_of
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.crawler.start import KEPT, honoured, notice
 from surveyor.crawler.start import start as start_survey
@@ -128,6 +128,7 @@ def open_community_survey(
     fixed = {"scope": "any", "include": (), "depth": None, "strategy": chosen.strategy, "until": chosen.until}
     chosen, known = derived_survey.fixed_settings(chosen, known, EVENT, fixed)
     with SurveyFolder.open(Path(base), write=False) as other:
+        require_graph(other)
         path = Path(base) if options.out is None else Path(options.out)
         if local is None and (options.out is not None or community_record(other) is None):
             raise UsageError("the local pages are not specified", hint="select them with --local, such as host:HOST")
