@@ -62,6 +62,7 @@ _MODULES = {  # module -> its public names
     "stopping": "Bytes Coverage Minutes Pages Requests",
     "survey.crawl": "crawl",
     "survey.survey": "Survey open",
+    "survey.watch": "WatchResult watch",
     "web.suffixes": "Suffixes",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -122,6 +123,7 @@ __all__ = [
     "Tracking",
     "Trust",
     "UsageError",
+    "WatchResult",
     "Windowed",
     "bit_vectors",
     "build_graph",
@@ -152,6 +154,7 @@ __all__ = [
     "supporters",
     "synthetic_web",
     "trust",
+    "watch",
     "write_graph",
     "write_report",
 ]
@@ -212,6 +215,7 @@ if TYPE_CHECKING:
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
     from surveyor.survey.crawl import crawl
     from surveyor.survey.survey import Survey, open  # noqa: A004
+    from surveyor.survey.watch import WatchResult, watch
     from surveyor.web.suffixes import Suffixes
 
 

@@ -38,6 +38,7 @@ GROUPS: dict[str, Table] = {  # commands with subcommands
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
     "scout": ("scout", "Estimate shares, size and cost of a crawl from a few hundred fetches."),
+    "watch": ("watch", "Keep a survey fresh: re-visit its pages when they are due, within a daily budget."),
     "status": ("status", "Show the coverage of a survey; `surveyor SURVEY` does the same."),
     "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),

@@ -177,6 +177,18 @@ class Journal:
                 values = page, kind, links, reason or "", -1 if target is None else target
                 yield (Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values))
 
+    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes]]:
+        """Yield page, kind, reason, status, time and content hash of each visit: what a schedule of re-visits needs."""
+        columns = "visit, page, kind, reason, status, fetched_at, hash"
+        for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", 0):
+            self._check([(*row[1:4], 0) for row in rows], [])
+            for _, page, kind, reason, status, at, digest in rows:
+                if type(status) not in (int, type(None)) or type(at) not in (float, type(None)):
+                    raise damaged(self.path, "a visit whose status or time is no number")
+                if not isinstance(digest, bytes | None):
+                    raise damaged(self.path, "a visit whose hash is no bytes")
+                yield page, kind, reason or "", status or 0, at or 0.0, digest or b""
+
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""
         for rows in self._chunks(f"SELECT visit, {COLUMNS} FROM visits", "visit", since):

@@ -51,6 +51,10 @@ def _number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _optional_bool(value: Any) -> bool:
     return value is None or isinstance(value, bool)
 
@@ -133,6 +137,9 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     },
     "scout_sample": {"pages": _pages, "unfetched": _count, "fetched": _count},
     "scout_sitemaps": {"lists": _count, "pages": _count},
+    "watch": {"rate": _count},
+    "audit": {"page": _count, "at": _number, "changed": _is_bool},
+    "lying": {"host": _text, "why": _text},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -157,6 +164,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
 PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "retry": ("page",),
     "in_links": ("page", "sources"),
+    "audit": ("page",),
     "epoch": ("starts",),
     "scout_sample": ("pages",),
 }

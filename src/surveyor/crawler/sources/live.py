@@ -443,8 +443,9 @@ class LiveSource:
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
-        if missing:  # it is gone after two such responses, whatever came between
-            backoff = None if page in self._missing else FIRST_BACKOFF
+        if missing:  # it is gone after two such responses, whatever came between; after one if it was not readable
+            is_known = page in self._missing or self._lookup.is_readable(page) is False
+            backoff = None if is_known else FIRST_BACKOFF
             self._missing.add(page)
         else:
             backoff = _retry_delay(tries, fetched)
